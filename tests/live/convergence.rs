@@ -1,8 +1,8 @@
-//! Random pairs of topologies on a real broker: apply the one, let others add to it, plan and apply the other. Then
-//! nothing is left to do, everything that is not ours is as it was, and no step used what an earlier one took away.
+//! Random pairs of topologies on a real broker: apply the first, add unmanaged objects, plan and apply the second.
+//! Afterwards the plan is empty, unmanaged objects are unchanged, and no step used a deleted object.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it; `TOPO_PAIRS` plays that many instead of 210, `TOPO_LONG=1`
-//! 1,500.
+//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it. `TOPO_PAIRS` sets the number of pairs (default 210, with
+//! `TOPO_LONG=1` 1,500).
 
 pub(super) mod case;
 mod pair;
@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::case::{Case, Possible, draw, whole};
+use self::case::{Case, Possible, draw, without_dangling_references};
 use self::pair::{Counts, Player, Wrong, text_of};
 use crate::support::{Node, draws_on, number, seed};
 
 const PAIRS: usize = 210;
 const PAIRS_OF_A_LONG_RUN: usize = 1_500;
-/// Pairs at once. They wait for the broker, most of the time.
+/// Pairs in parallel. They mostly wait for the broker.
 const AT_ONCE: usize = 8;
-/// How often at least each thing must have occurred for a run to prove anything; a short one, told by `TOPO_PAIRS`,
-/// has to see each thing at all, and more than once.
+/// The minimum occurrences of each event for a meaningful run. A short run with `TOPO_PAIRS` requires each event more
+/// than once.
 const ENOUGH: usize = 20;
 const ENOUGH_OF_A_SHORT_RUN: usize = 3;
-/// How long a failure is made smaller.
+/// The time limit for the reduction of a failure.
 const SHRINKING: Duration = Duration::from_secs(60);
 
 pub(super) fn possible(node: &Node) -> Possible {
@@ -39,7 +39,7 @@ pub(super) fn possible(node: &Node) -> Possible {
     }
 }
 
-/// Plays it; a panic, such as of a request that the broker refused, is wrong, too.
+/// Plays a pair; a panic, such as an unexpected refusal, counts as a failure.
 fn play(player: &Player, case: &Case) -> Result<Option<Counts>, Wrong> {
     catch_unwind(AssertUnwindSafe(|| player.play(case, Node::shared()))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ fn names(case: &Case) -> BTreeSet<String> {
         }
     }
     for kind in ["exchanges", "queues", "policies"] {
-        let list = case.others[kind].as_array().unwrap();
+        let list = case.unmanaged[kind].as_array().unwrap();
         names.extend(list.iter().map(|object| object["name"].as_str().unwrap().to_owned()));
     }
     names
@@ -69,18 +69,18 @@ fn without(case: &Case, name: &str) -> Case {
         for kind in ["exchanges", "queues", "policies"] {
             spec[kind].as_object_mut().unwrap().remove(name);
         }
-        whole(spec);
+        without_dangling_references(spec);
     }
     for kind in ["exchanges", "queues", "policies", "bindings", "int32", "consumers"] {
-        case.others[kind].as_array_mut().unwrap().retain(|object| {
+        case.unmanaged[kind].as_array_mut().unwrap().retain(|object| {
             *object != name && ["name", "source", "destination"].iter().all(|key| object[key] != name)
         });
     }
-    case.others["messages"].as_object_mut().unwrap().remove(name);
+    case.unmanaged["messages"].as_object_mut().unwrap().remove(name);
     case
 }
 
-/// Every case with one thing less.
+/// Every case with one object less.
 fn smaller(case: &Case) -> Vec<Case> {
     let mut all: Vec<Case> = names(case).iter().map(|name| without(case, name)).collect();
     let mut add = |change: &dyn Fn(&mut Case)| {
@@ -95,8 +95,8 @@ fn smaller(case: &Case) -> Vec<Case> {
         add(&|case| drop(case.second["bindings"].as_array_mut().unwrap().remove(index)));
     }
     for kind in ["bindings", "consumers", "int32"] {
-        for index in 0..case.others[kind].as_array().unwrap().len() {
-            add(&|case| drop(case.others[kind].as_array_mut().unwrap().remove(index)));
+        for index in 0..case.unmanaged[kind].as_array().unwrap().len() {
+            add(&|case| drop(case.unmanaged[kind].as_array_mut().unwrap().remove(index)));
         }
     }
     for key in ["removed", "protect", "ignore"] {
@@ -115,7 +115,7 @@ fn smaller(case: &Case) -> Vec<Case> {
     all
 }
 
-/// Takes things away for as long as the same check fails.
+/// Removes objects as long as the same check fails.
 fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
     let deadline = Instant::now() + SHRINKING;
     'smaller: loop {
@@ -134,10 +134,10 @@ fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
     }
 }
 
-/// The file of a scenario that shows it.
+/// The scenario file of a case.
 fn scenario(case: &Case, wrong: &Wrong) -> String {
     let json = |value: &Value| serde_json::to_string(value).unwrap();
-    let messages: String = case.others["messages"]
+    let messages: String = case.unmanaged["messages"]
         .as_object()
         .unwrap()
         .iter()
@@ -157,14 +157,14 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
          ```flags\n{flags}\n```\n\n```text plan exit 2\n```\n",
         wrong.check,
         wrong.text,
-        json(&case.others["consumers"]),
-        json(&case.others["int32"]),
+        json(&case.unmanaged["consumers"]),
+        json(&case.unmanaged["int32"]),
         json(&wrong.live),
         text_of(&case.second, "{vhost}"),
     )
 }
 
-/// What was not seen often enough for a run of that many pairs to say anything of it.
+/// Events that occurred too rarely for a run of that many pairs.
 fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     let enough = if pairs < PAIRS { ENOUGH_OF_A_SHORT_RUN } else { ENOUGH };
     let verdicts = [
@@ -172,7 +172,7 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
         ("verdict conflict", true),
         ("verdict drift", true),
         ("verdict unknown", true),
-        // Where every queue has its type in its arguments, nothing that differs is equal.
+        // If every queue has its type in its arguments, no differing value is equivalent.
         ("verdict equal", possible.untyped_queues),
         ("verdict invalid", true),
     ];
@@ -189,15 +189,16 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     let done = [
         "recreated queues",
         "recreated exchanges",
-        "bindings between exchanges made",
+        "bindings between exchanges created",
         "bindings between exchanges restored",
-        "foreign bindings kept over a recreate",
-        "auto-delete sources held",
+        "unmanaged bindings kept over a recreate",
+        "auto-delete sources kept",
         "blocked pairs",
     ];
     let expected = verdicts.iter().filter(|(_, possible)| *possible).map(|(what, _)| (*what).to_owned());
     let expected = expected.chain(hazards.map(|hazard| format!("hazard {hazard}"))).chain(done.map(str::to_owned));
-    // Of the shortest runs, on further versions, only what is not as rare as the rarest hazard: that came 2 times in 50 pairs.
+    // The shortest runs, on further versions, require all but the rarest events: the rarest hazard occurred twice in 50
+    // pairs.
     let is_short = pairs < 100;
     let expected = expected.filter(|what| !(is_short && what == "hazard publisher-block"));
     expected.filter(|what| counts.get(what).copied().unwrap_or(0) < enough).collect()
@@ -256,5 +257,5 @@ fn random_pairs_converge() {
     println!("{} pairs in {took} s", next.into_inner() - AT_ONCE);
     counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
     let rare = rare(&counts, pairs, possible);
-    assert!(rare.is_empty(), "TOPO_SEED={seed}: too seldom: {}", rare.join(", "));
+    assert!(rare.is_empty(), "TOPO_SEED={seed}: too rare: {}", rare.join(", "));
 }

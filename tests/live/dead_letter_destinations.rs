@@ -1,9 +1,9 @@
-//! Poisons every queue of random topologies, and compares the queues where dead-lettered messages really arrive with the JSON
-//! output of `topo contract`, `topo explain` and `topo graph`. Messages die by a rejection, an exhausted retry, a TTL and a
+//! Poisons every queue of random topologies, and compares the queues where dead-lettered messages arrive with the JSON
+//! of `topo contract`, `topo explain` and `topo graph`. Messages die by a rejection, an exhausted retry, a TTL and a
 //! length limit.
 //!
-//! A fate that is `maybe` is compared as far as a run shows it: the keys that are dropped, the possible queues, and the number of
-//! fates with one outcome. `tests/live/routing` compares each message of which everything is known.
+//! For the destination `maybe`, the test checks the dropped keys, the possible queues, and the number of queues with a
+//! single outcome. `tests/live/routing` compares each message of fully known topologies.
 //!
 //! `TOPO_LONG=1` draws 300 topologies, otherwise 30. `TOPO_SEED` repeats a run.
 
@@ -18,20 +18,20 @@ use serde_json::Value;
 use topo::rabbitmq::routing::{Certainty, Keys};
 
 use self::generate::{BOUND_BY_OTHERS, Case};
-use self::graph_edges::Arrows;
+use self::graph_edges::Edges;
 use self::worker::{Dead, Played, Seen, play};
 use crate::support::{Node, Random, Topo, Vhost, seed};
 
-/// Topologies that one run of topo reads: one vhost each.
+/// Topologies per run of topo, one vhost each.
 const AT_ONCE: usize = 15;
-/// At least this many queues of a hundred must have a certain fate: else the comparison proves little.
+/// The minimum number of queues out of a hundred with a certain destination, for a meaningful comparison.
 const CERTAIN: usize = 50;
-/// At most this many of a hundred fates that are `maybe` may show one outcome only: else the word hides what is known.
+/// The maximum number of `maybe` destinations out of a hundred with a single outcome: more would hide known facts.
 const ONE_OUTCOME: usize = 75;
 
 type Counts = BTreeMap<String, usize>;
 
-/// What one command says of one queue.
+/// The statement of one command about one queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Claim {
     /// `always`, `maybe` or `never`; a queue without a dead-letter exchange is `never`.
@@ -46,15 +46,15 @@ fn names(list: &Value) -> BTreeSet<String> {
 }
 
 impl Claim {
-    /// From the object `deadLetters` of any of the three commands.
+    /// Reads the object `deadLetters` of any of the three commands.
     fn of(dead_letters: &Value) -> Self {
         let reach = dead_letters["reach"].as_str().unwrap_or("never").to_owned();
         let (queues, possible) = (names(&dead_letters["queues"]), names(&dead_letters["possibleQueues"]));
         Self { reach, queues, possible }
     }
 
-    /// How the claim differs from what was seen, if it does. Over an exchange of others, messages may arrive in queues that
-    /// the spec does not declare.
+    /// How the claim differs from the observation. Through an unmanaged exchange, messages may arrive in undeclared
+    /// queues.
     fn differs(&self, seen: &Seen, is_open: bool) -> Option<&'static str> {
         let arrived: usize = seen.arrivals.values().sum();
         let may = |queue: &String| {
@@ -63,10 +63,10 @@ impl Claim {
         };
         let count = |queue: &String| seen.arrivals.get(queue).copied().unwrap_or(0);
         if self.reach == "never" && arrived > 0 {
-            return Some("a message arrives that is said to be dropped");
+            return Some("a message arrives, expected dropped");
         }
         if self.reach == "always" && arrived < seen.poisoned {
-            return Some("a message is dropped that is said to arrive");
+            return Some("a message is dropped, expected to arrive");
         }
         if !seen.arrivals.keys().all(may) {
             return Some("a message arrives in another queue");
@@ -76,11 +76,11 @@ impl Claim {
     }
 }
 
-/// All that the three commands say of a batch of topologies.
+/// The statements of the three commands about a batch of topologies.
 struct Said {
     contracts: Value,
     graph: Value,
-    /// By queue: one story a vhost.
+    /// The explanation by queue, one map per vhost.
     explained: BTreeMap<String, Value>,
 }
 
@@ -101,60 +101,60 @@ impl Said {
         &self.contracts["vhosts"][vhost]["queues"][queue]
     }
 
-    fn story(&self, vhost: &str, queue: &str) -> &Value {
+    fn explanation(&self, vhost: &str, queue: &str) -> &Value {
         let Some(explained) = self.explained.get(queue) else { return &Value::Null };
         let stories = explained["stories"].as_array().expect("stories");
-        stories.iter().find(|story| story["vhost"] == vhost).unwrap_or(&Value::Null)
+        stories.iter().find(|explanation| explanation["vhost"] == vhost).unwrap_or(&Value::Null)
     }
 
-    fn picture(&self, vhost: &str) -> &Value {
+    fn graph(&self, vhost: &str) -> &Value {
         let vhosts = self.graph["vhosts"].as_array().expect("vhosts");
-        vhosts.iter().find(|it| it["vhost"] == vhost).expect("a picture of each vhost")
+        vhosts.iter().find(|it| it["vhost"] == vhost).expect("a graph of each vhost")
     }
 
-    /// Every way in which what is said differs from what was seen of a queue.
+    /// Every difference between the statements and the observations of a queue.
     fn differences(&self, vhost: &str, queue: &str, seen: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         let mut differ = |command: &str, what: &str| found.push(format!("{command} {queue}: {what}: {seen:?}"));
-        let picture = self.picture(vhost);
-        let nodes = picture["nodes"].as_array().expect("nodes");
+        let graph = self.graph(vhost);
+        let nodes = graph["nodes"].as_array().expect("nodes");
         let node = nodes.iter().position(|it| it["name"] == queue).expect("a node of each queue");
-        let arrows = Arrows::of(picture);
-        let story = self.story(vhost, queue);
+        let edges = Edges::of(graph);
+        let explanation = self.explanation(vhost, queue);
         let contract = Claim::of(&self.contract(vhost, queue)["deadLetters"]);
         let claims = [
             ("contract", contract.clone()),
-            ("explain", Claim::of(&story["contract"]["deadLetters"])),
+            ("explain", Claim::of(&explanation["contract"]["deadLetters"])),
             ("graph", Claim::of(&nodes[node]["deadLetters"])),
         ];
         for (command, claim) in &claims {
-            if let Some(what) = claim.differs(seen, arrows.are_open(queue)) {
+            if let Some(what) = claim.differs(seen, edges.are_open(queue)) {
                 differ(command, &format!("{what}, {claim:?}"));
             }
             if *claim != contract {
-                differ(command, &format!("says {claim:?}, contract says {contract:?}"));
+                differ(command, &format!("has {claim:?}, contract has {contract:?}"));
             }
         }
-        // What is drawn and told agrees with that.
-        let last = story["steps"].as_array().and_then(|steps| steps.last()).expect("a last step");
+        // The graph and the explanation agree with the claim.
+        let last = explanation["steps"].as_array().and_then(|steps| steps.last()).expect("a last step");
         let is_end = matches!(last["state"]["name"].as_str(), Some("deadLetter"));
         if last["state"]["name"] != "kept" && is_end != (contract.reach != "never") {
             differ("explain", &format!("the last step is {last}"));
         }
         for (other, count) in &seen.arrivals {
-            let story = self.story(vhost, other);
-            if *count > 0 && !story.is_null() && !names(&story["lettersOf"]).contains(queue) {
+            let explanation = self.explanation(vhost, other);
+            if *count > 0 && !explanation.is_null() && !names(&explanation["lettersOf"]).contains(queue) {
                 differ("explain", &format!("{other} does not name it as a source"));
             }
         }
-        for what in arrows.differences(queue, &Claim::of(&nodes[node]["deadLetters"])) {
+        for what in edges.differences(queue, &Claim::of(&nodes[node]["deadLetters"])) {
             differ("graph", &what);
         }
         found
     }
 }
 
-/// Every message that arrives although the contract lists its key among those with which the broker drops it.
+/// Every message that arrives although the contract lists its key as dropped.
 fn arrived_with_dropped_keys(queue: &str, contract: &Value, played: &Played) -> Vec<String> {
     let dropped = names(&contract["deadLetters"]["droppedKeys"]);
     let of_queue = played.dead.iter().filter(|((source, _), dead)| source == queue && !dead.arrivals.is_empty());
@@ -166,7 +166,7 @@ fn arrived_with_dropped_keys(queue: &str, contract: &Value, played: &Played) -> 
     lies.map(|(body, key, dead)| format!("contract {queue}: drops {key:?}, and {body:?} arrives: {dead:?}")).collect()
 }
 
-/// The outcomes of the messages that died in a queue: some arrive, some are dropped.
+/// The outcomes of the messages that died in a queue: arrived or dropped.
 fn outcomes(queue: &str, played: &Played) -> BTreeSet<&'static str> {
     let of_queue = played.dead.iter().filter(|((source, _), _)| source == queue);
     of_queue.map(|(_, dead)| if dead.arrivals.is_empty() { "dropped" } else { "arrived" }).collect()
@@ -179,7 +179,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
     let topo = Topo::new(&vhosts[0]);
     let mut cases = Vec::new();
     for vhost in &vhosts {
-        // What the broker or a strategy refuses is drawn again.
+        // Topologies that the broker or a strategy refuses are replaced.
         let case = loop {
             let case = Case::draw(random, node);
             topo.write("candidate.yaml", &case.spec(vhost.name()));
@@ -193,7 +193,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
         cases.push(case);
     }
     for (vhost, case) in vhosts.iter().zip(&cases) {
-        case.declare_surroundings(&vhost.amqp());
+        case.declare_external_objects(&vhost.amqp());
     }
     topo.run(["apply", "-y", "specs"]).expect_code(0);
     let said = Said::read(&topo, version, &cases);
@@ -206,7 +206,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
                 scope.spawn(move || play(vhost, case, &|queue| said.contract(vhost.name(), queue)))
             })
             .collect();
-        plays.into_iter().map(|play| play.join().expect("a play does not panic")).collect()
+        plays.into_iter().map(|play| play.join().expect("playing a case does not panic")).collect()
     });
     let mut found = Vec::new();
     let mut add = |what: String, times: usize| *counts.entry(what).or_default() += times;
@@ -216,7 +216,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
         for queue in case.queues() {
             let seen = played.queues.get(queue).cloned().unwrap_or_default();
             if seen.poisoned == 0 {
-                found.push(format!("{queue}: no message came there{}", spec()));
+                found.push(format!("{queue}: received no message{}", spec()));
             }
             let contract = said.contract(vhost.name(), queue);
             let claim = Claim::of(&contract["deadLetters"]);
@@ -227,8 +227,8 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
             add("messages dead-lettered".to_owned(), seen.poisoned);
             add("messages arrived".to_owned(), seen.arrivals.values().sum());
             if claim.reach == "maybe" {
-                let is_open = Arrows::of(said.picture(vhost.name())).are_open(queue);
-                let through = if is_open { ", over an exchange of others" } else { "" };
+                let is_open = Edges::of(said.graph(vhost.name())).are_open(queue);
+                let through = if is_open { ", over an unmanaged exchange" } else { "" };
                 let outcomes = Vec::from_iter(outcomes(queue, &played)).join(" and ");
                 add(format!("maybe{through}: messages {outcomes}"), 1);
             }
@@ -236,16 +236,16 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
             let reached = claim.possible.iter().filter(|name| seen.arrivals.contains_key(*name));
             add("possible queues that got a message".to_owned(), reached.count());
             let dropped = contract["deadLetters"]["droppedKeys"].as_array().map_or(0, Vec::len);
-            add("keys that are said to be dropped".to_owned(), dropped);
+            add("keys that are listed as dropped".to_owned(), dropped);
             found.extend(arrived_with_dropped_keys(queue, contract, &played).into_iter().map(|it| it + &spec()));
             found.extend(said.differences(vhost.name(), queue, &seen).into_iter().map(|it| it + &spec()));
         }
         for (reason, times) in &played.deaths {
             add(format!("deaths: {reason}"), *times);
         }
-        // The spec leaves it to others what they bind to their exchanges.
-        let arrows = Arrows::of(said.picture(vhost.name()));
-        let dropped = played.dropped.into_iter().filter(|(queue, _)| !arrows.are_open(queue));
+        // The spec does not declare the bindings of external exchanges.
+        let edges = Edges::of(said.graph(vhost.name()));
+        let dropped = played.dropped.into_iter().filter(|(queue, _)| !edges.are_open(queue));
         found.extend(dropped.map(|(_, it)| it + &spec()));
         found.extend(played.wrong.into_iter().map(|it| it + &spec()));
     }
@@ -253,7 +253,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
 }
 
 #[test]
-fn dead_letters_arrive_where_explain_contract_and_graph_say() {
+fn dead_lettered_messages_arrive_as_predicted() {
     let node = Node::shared();
     let seed = seed();
     let topologies = if std::env::var_os("TOPO_LONG").is_some() { 300 } else { 30 };

@@ -1,9 +1,8 @@
-//! The differential test: random pairs of a live queue and a desired one, put to topo and to the broker. topo's verdict is
-//! the broker's own answer, on every version that the suites run on.
+//! Random pairs of a current and a desired queue: topo's verdict equals the broker's answer, on every tested version.
 //!
-//! Of each pair the broker is asked twice over HTTP, to declare the live queue again as it is desired and to make a new one
-//! so, and of some both again over AMQP. topo's answer comes from the code that a plan runs, on what it read itself.
-//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` asks ten times as many.
+//! The broker is asked twice per pair over HTTP: to redeclare the current queue as desired, and to declare a new one.
+//! Some pairs are also asked over AMQP. topo's verdict comes from the code and the reads of a plan. `TOPO_SEED` repeats
+//! a run, `TOPO_LONG=1` asks ten times as many.
 
 mod answer;
 mod application;
@@ -34,20 +33,20 @@ use self::shrink::{Pair, scenario, shrink};
 use super::differential_report::Wrong;
 use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
 
-/// What a run has to compare, at least, on one version.
+/// The minimum number of comparisons on one version.
 const ENOUGH_PAIRS: usize = 2_000;
 /// Rounded up to whole families.
 const FAMILIES: usize = ENOUGH_PAIRS.div_ceil(PAIRS);
-/// How many rounds a long run has.
+/// The number of rounds of a long run.
 const ROUNDS_OF_A_LONG_RUN: usize = 10;
-/// Requests at once.
+/// Requests in parallel.
 const AT_ONCE: usize = 8;
-/// Of so many pairs one is asked over AMQP, too; and of so many desired ones, one is made.
+/// Every n-th pair is also asked over AMQP, and every n-th desired queue is declared.
 const ONE_OVER_AMQP: usize = 16;
 const ONE_FRESH_OVER_AMQP: usize = 5;
-/// How many answers of each kind over AMQP a run has to have heard, at least.
+/// The minimum number of answers of each kind over AMQP.
 const ENOUGH_OVER_AMQP: usize = 15;
-/// The default queue types of the vhosts of a round. Streams are there from 3.9 on, defaults from 3.10.8.
+/// The default queue types of the vhosts of a round. Streams exist from 3.9 on, defaults from 3.10.8.
 const DEFAULTS: [Option<&str>; 6] = [None, None, None, Some("classic"), Some("quorum"), Some("stream")];
 
 fn broker(node: &Node) -> Broker {
@@ -55,11 +54,11 @@ fn broker(node: &Node) -> Broker {
     Broker::connect(ConnectionOptions::new(url, "guest", SecretString::from("guest"))).unwrap()
 }
 
-/// A vhost with a default queue type, where the version has them.
+/// A vhost with a default queue type, if the version supports it.
 fn vhost<'node>(node: &'node Node, default: Option<&str>) -> Vhost<'node> {
     let settings = default.map_or_else(
         || json!({}),
-        // By its first name, too, which 3.10 knows.
+        // Also under its first name, which 3.10 supports.
         |kind| json!({"default_queue_type": kind, "defaultqueuetype": kind}),
     );
     node.vhost_with("differential", &settings)
@@ -70,8 +69,8 @@ fn read(node: &Node, vhosts: &[(Option<&str>, Vhost<'_>)]) -> Vec<Snapshot> {
     block_on(broker(node).read(&names)).unwrap()
 }
 
-/// Does something with every number below the bound, several at once; stops at the first error.
-fn at_once<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
+/// Calls a function with every number below the bound, in parallel; stops at the first error.
+fn in_parallel<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -92,15 +91,15 @@ fn at_once<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sync) 
     failed.into_inner().unwrap().map_or(Ok(()), Err)
 }
 
-/// One round: families of definitions, spread over some vhosts.
+/// A round: families of definitions in some vhosts.
 struct Round<'node> {
     node: &'node Node,
     vhosts: Vec<(Option<&'static str>, Vhost<'node>)>,
-    /// With the number of the vhost.
+    /// The index of the vhost.
     families: Vec<(usize, Family)>,
 }
 
-/// A disagreement, and where it was met.
+/// A disagreement and its origin.
 type Failed = Box<(Pair, Wrong)>;
 
 impl<'node> Round<'node> {
@@ -109,7 +108,7 @@ impl<'node> Round<'node> {
         let snapshots = read(node, &vhosts);
         let families = numbers.map(|number| {
             let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
-            // Random, so that an argument that comes again comes in another vhost.
+            // Random, so that a repeated argument is in another vhost.
             let place = random.below(vhosts.len());
             (place, family(&mut random, number, &snapshots[place].profile))
         });
@@ -117,7 +116,7 @@ impl<'node> Round<'node> {
         Self { node, vhosts, families }
     }
 
-    /// All that is listed, in one vhost without a default.
+    /// All listed arguments, in one vhost without a default.
     fn listed(node: &'node Node, entries: &[Entry]) -> Self {
         let families = entries.iter().map(|entry| (0, entry.family())).collect();
         Self { node, vhosts: vec![(None, vhost(node, None))], families }
@@ -127,12 +126,12 @@ impl<'node> Round<'node> {
         format!("live-{family}-{live}")
     }
 
-    /// Makes everything live that is to be; what the broker refuses, topo must have known of.
+    /// Declares all current queues; topo must predict every refusal.
     fn make(&self) -> Result<Vec<Vec<bool>>, Failed> {
         let snapshots = read(self.node, &self.vhosts);
         let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
         let made = Mutex::new(vec![Vec::new(); self.families.len()]);
-        at_once(self.families.len(), |number| {
+        in_parallel(self.families.len(), |number| {
             let (place, family) = &self.families[number];
             let (default, vhost) = &self.vhosts[*place];
             let http = self.node.http();
@@ -150,13 +149,13 @@ impl<'node> Round<'node> {
         Ok(made.into_inner().unwrap())
     }
 
-    /// Asks every pair, and compares.
+    /// Asks every pair and compares.
     fn ask(&self) -> Result<(Met, OverAmqp), Failed> {
         let made = self.make()?;
         let snapshots = read(self.node, &self.vhosts);
         let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
         let met = Mutex::new((Met::default(), OverAmqp::default()));
-        at_once(self.families.len(), |number| {
+        in_parallel(self.families.len(), |number| {
             let (place, family) = &self.families[number];
             let (default, vhost) = &self.vhosts[*place];
             let http = self.node.http();
@@ -202,7 +201,7 @@ impl<'node> Round<'node> {
     }
 }
 
-/// Asks, and makes what is wrong small.
+/// Asks, and reduces disagreements.
 fn agree(round: &Round<'_>, seed: u64) -> (Met, OverAmqp) {
     match round.ask() {
         Ok(met) => met,
@@ -215,8 +214,8 @@ fn agree(round: &Round<'_>, seed: u64) -> (Met, OverAmqp) {
     }
 }
 
-/// Whatever argument, type and version: as it is listed, with no verdict more and none less.
-fn all_that_is_listed(node: &Node, entries: &[Entry], seed: u64) -> (Met, OverAmqp) {
+/// Every argument, type and version has exactly the listed verdicts.
+fn arguments_have_the_listed_verdicts(node: &Node, entries: &[Entry], seed: u64) -> (Met, OverAmqp) {
     let (met, over_amqp) = agree(&Round::listed(node, entries), seed);
     for entry in entries {
         let verdicts: BTreeSet<Verdict> = met.of(entry).into_keys().collect();
@@ -226,21 +225,21 @@ fn all_that_is_listed(node: &Node, entries: &[Entry], seed: u64) -> (Met, OverAm
 }
 
 #[test]
-fn topos_verdict_is_the_brokers() {
+fn verdicts_match_the_broker() {
     let node = Node::shared();
     let seed = seed();
     let rounds = if std::env::var_os("TOPO_LONG").is_some() { ROUNDS_OF_A_LONG_RUN } else { 1 };
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let started = Instant::now();
     let entries = listed(node.version().parse().unwrap());
-    let (mut met, mut over_amqp) = all_that_is_listed(node, &entries, seed);
+    let (mut met, mut over_amqp) = arguments_have_the_listed_verdicts(node, &entries, seed);
     for round in 0..rounds {
         let round = Round::draw(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
         let (more, heard) = agree(&round, seed);
         met.add(more);
         over_amqp.extend(heard);
     }
-    // What came up too seldom is drawn for a while longer: chance is no reason to fail.
+    // Events that occurred too rarely are drawn for longer: chance must not fail the test.
     let mut round = rounds * FAMILIES;
     let is_enough = |met: &Met, heard: &OverAmqp| met.missing(&entries).is_empty() && heard.least() >= ENOUGH_OVER_AMQP;
     while !is_enough(&met, &over_amqp) && round < (rounds + 1) * FAMILIES {
@@ -257,9 +256,9 @@ fn topos_verdict_is_the_brokers() {
     assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));
 }
 
-/// A node has a default of its own from 4.0 on, which is shown.
+/// From 4.0 on, a node has a default of its own, which the API shows.
 #[test]
-fn the_nodes_default_queue_type_is_heeded() {
+fn default_queue_type_of_the_node_is_used() {
     let line = "default_queue_type = quorum";
     if Node::shared().at_least(4, 0) {
         let node = Node::start(Options::default().line(line));

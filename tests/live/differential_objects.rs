@@ -1,5 +1,4 @@
-//! What topo predicts of exchanges, bindings and policies, and what a real broker does: random cases, each judged by
-//! topo's own plan and then sent.
+//! Random exchanges, bindings and policies: topo's predictions are compared with the answers of a real broker.
 //!
 //! `TOPO_SEED` repeats a run; `TOPO_LONG=1` plays six times as many cases.
 
@@ -25,41 +24,40 @@ use super::differential_report::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
 use crate::support::{Http, Node, Random, Vhost, block_on, draws_on, seed, until};
 
-/// Requests at once. They wait for the broker, most of the time.
+/// Requests in parallel. They mostly wait for the broker.
 const AT_ONCE: usize = 8;
-/// Cases that share a vhost, so that it is read once for all of them.
+/// Cases per vhost, which is read once for all of them.
 const BATCH: usize = 50;
-/// How often at least each thing must have occurred for a run to prove anything.
+/// The minimum occurrences of each event for a meaningful run.
 const ENOUGH: usize = 150;
-/// A run without `TOPO_LONG` plays that part of the cases: these cases keep a broker
-/// busier than all other tests together.
+/// The fraction of cases without `TOPO_LONG`: they load a broker more than all other tests together.
 const PART_OF_A_SHORT_RUN: usize = 6;
 
-/// The label of a case in which something was live before, and how many of these a run has to have.
+/// The label of cases with an existing object, and their minimum number.
 const LIVE: &str = "live and desired";
 const ENOUGH_LIVE: usize = 2000;
 
-/// What occurred in a case, to be counted; or what is wrong with it.
+/// The counted events of a case, or its disagreement.
 type Judged = Result<Vec<String>, Wrong>;
 
-/// One kind of case.
+/// A kind of case.
 trait Kind: Sync {
     type Case: Clone + Debug + Send + Sync;
-    /// What the cases are, for people.
+    /// The name of the kind.
     const WHAT: &'static str;
 
     fn draw(&self, random: &mut Random) -> Self::Case;
-    /// Plays some cases in a vhost of their own; one judgement a case.
+    /// Plays some cases in a new vhost and returns one result each.
     fn play(&self, road: &Road<'_>, cases: &[Self::Case]) -> Vec<Judged>;
-    /// Every case with one thing less.
+    /// Every case with one property less.
     fn smaller(&self, case: &Self::Case) -> Vec<Self::Case>;
-    /// The scenario that shows what is wrong with a case.
+    /// The scenario of a failed case.
     fn scenario(&self, case: &Self::Case, wrong: Wrong) -> Scenario;
-    /// What has to occur, and is possible on this broker.
+    /// The events that are possible on this broker and must occur.
     fn expected(&self) -> BTreeSet<String>;
 }
 
-/// A new vhost, and the ways to it: topo's and the test's.
+/// A new vhost with topo's and the test's connections.
 struct Road<'node> {
     vhost: Vhost<'node>,
     http: Http,
@@ -78,18 +76,17 @@ impl<'node> Road<'node> {
         read.remove(0)
     }
 
-    /// Sends what topo would send.
+    /// Sends the requests of topo.
     fn send(&self, request: &Request) -> Answer {
         self.ask(request.method.as_str(), &request.path, request.body.as_ref())
     }
 
-    /// Sends again when the broker closes the connection instead of answering, as it does after 1,000 requests, and
-    /// after a body that was too large for it.
+    /// Retries if the broker closes the connection, as it does after 1,000 requests and after a body that is too large.
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         until("an answer", || self.http.send(method, path, body).ok())
     }
 
-    /// Declares what the test needs.
+    /// Declares the prerequisites.
     fn put(&self, kind: &str, name: &str, body: &Value) -> Answer {
         self.ask("PUT", &self.vhost.path(kind, &[name]), Some(body))
     }
@@ -106,7 +103,7 @@ impl<'node> Road<'node> {
     }
 }
 
-/// Topo's plan for a topology, from what the broker shows.
+/// topo's plan for a topology and the current state.
 fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
     let desired = Arc::new(Desired { topology, scope, sources: Vec::new() });
     let context = PlanContext {
@@ -124,24 +121,24 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
     plan
 }
 
-/// A model's value from the JSON that the management API would take.
+/// A model value from the JSON of the management API.
 fn model<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-/// The sentence in a refusal, without the escapes of older versions.
+/// The error in a refusal, without the escapes of older versions.
 fn reason(answer: &Answer) -> String {
     let said = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
     said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// The keys of a spec for what the management API says: those that are there, by other names.
+/// The spec keys for the fields of the management API.
 fn renamed(body: &Value, keys: &[(&str, &str)]) -> Value {
     let said = keys.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), body.get(*theirs)?.clone())));
     Value::Object(said.collect())
 }
 
-/// What `json live` says of an object: the same, and its name.
+/// An object for `json live`: the same fields and its name.
 fn live(name: &str, body: Option<&Value>) -> Vec<Value> {
     let named = body.cloned().map(|mut body| {
         body["name"] = name.into();
@@ -162,7 +159,7 @@ fn play<K: Kind>(kind: &K, cases: &[K::Case]) -> Vec<Judged> {
     })
 }
 
-/// The scenario of the smallest case of which the same is wrong.
+/// The scenario of the smallest case with the same disagreement.
 fn smallest_scenario<K: Kind>(
     kind: &K,
     case: K::Case,
@@ -173,17 +170,17 @@ fn smallest_scenario<K: Kind>(
     kind.scenario(&case, wrong)
 }
 
-/// What was not seen often enough for the run to say anything of it.
+/// Events that occurred too rarely.
 fn rare<K: Kind>(kind: &K, counts: &BTreeMap<String, usize>, enough: usize, enough_live: usize) -> Vec<String> {
     let expected = kind.expected().into_iter().map(|what| (what, enough)).chain([(LIVE.to_owned(), enough_live)]);
     let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
     expected.filter(is_rare).map(|(what, _)| what).collect()
 }
 
-/// Draws, plays, counts; fails with the scenario of the smallest case that is wrong.
+/// Draws, plays and counts cases; fails with the scenario of the smallest failed case.
 fn run<K: Kind>(kind: &K, cases: usize) {
     let seed = seed();
-    // In a short run chance weighs more, so half of the part will do.
+    // Chance has more effect in a short run, so half of the fraction suffices.
     let (part, share) = if is_long() { (1, 1) } else { (PART_OF_A_SHORT_RUN, PART_OF_A_SHORT_RUN * 2) };
     let (cases, enough, enough_live) = (cases / part, ENOUGH / share, ENOUGH_LIVE / share);
     println!("TOPO_SEED={seed}, RabbitMQ {}, {}", Node::shared().version(), K::WHAT);

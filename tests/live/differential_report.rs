@@ -1,4 +1,4 @@
-//! What becomes of a disagreement between topo and a broker: it is made as small as it can be, and told as a scenario.
+//! Reports a disagreement between topo and a broker: reduces it and writes a scenario.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::support::Topo;
 
-/// How long a disagreement is made smaller.
+/// The time limit for a reduction.
 const SHRINKING: Duration = Duration::from_secs(60);
 
 /// A disagreement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wrong {
-    /// What was compared: one that is smaller is of the same, or it is another one.
+    /// The failed check: a smaller case must fail the same one.
     pub(super) check: &'static str,
     pub(super) text: String,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Takes things away for as long as the same check fails. `smaller` has every case with one thing less.
+/// Removes properties as long as the same check fails. `smaller` returns every case with one property less.
 pub(super) fn smallest<Case>(
     mut case: Case,
     mut wrong: Wrong,
@@ -54,8 +54,8 @@ pub(super) fn smallest<Case>(
     }
 }
 
-/// The file for `tests/scenarios`; `TOPO_UPDATE=1` writes the plan into it. What a spec cannot say, or a definition over
-/// HTTP, belongs into a unit test instead, and is told in the remark.
+/// The file for `tests/scenarios`; `TOPO_UPDATE=1` writes the plan into it. Cases that a spec or HTTP cannot represent
+/// belong in a unit test; the remark lists them.
 pub(super) struct Scenario {
     pub(super) wrong: Wrong,
     pub(super) remark: String,
@@ -64,7 +64,7 @@ pub(super) struct Scenario {
 }
 
 impl Scenario {
-    /// The spec as YAML, a line a key: what is in a line is JSON, which YAML takes.
+    /// The spec as YAML, one key per line; each value is JSON.
     fn yaml(&self) -> String {
         let keys = self.spec.as_object().expect("a spec is a map");
         keys.iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
@@ -84,7 +84,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// What the test of a made-up disagreement sees: this text, with a spec that topo can read.
+/// Expects this text for an artificial disagreement, with a valid spec.
 pub(super) fn expect_scenario(scenario: &Scenario, text: &str) {
     assert_eq!(scenario.to_string(), text);
     Topo::offline().spec(&scenario.yaml()).run(["validate"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! Policies on a real broker: which one governs each queue and exchange, and which values hold, against what topo predicts.
+//! Policies on a real broker: the governing policy and the effective values equal topo's prediction.
 //!
 //! `TOPO_SEED` repeats a run.
 
@@ -25,14 +25,14 @@ use crate::support::http::Answer;
 use crate::support::wait::TIMEOUT;
 use crate::support::{Node, Vhost, draws_on, seed, until};
 
-/// Vhosts, each with policies of its own: 640 queues in all.
+/// Vhosts, each with its own policies: 640 queues in all.
 const CASES: usize = 16;
-/// Vhosts at once.
+/// Vhosts in parallel.
 const AT_ONCE: usize = 16;
-/// How often at least each thing must have occurred for a run to prove anything.
+/// The minimum occurrences of each event for a meaningful run.
 const ENOUGH: usize = 20;
-/// Queues that the broker has no statistics of, and so no word about what governs them, however long one waits.
-const SILENT: &str = "queues of which the broker says nothing";
+/// Queues for which the broker never reports statistics, and therefore no governing policy.
+const SILENT: &str = "queues without statistics";
 
 type Counts = BTreeMap<String, usize>;
 
@@ -40,17 +40,17 @@ fn version(node: &Node) -> BrokerVersion {
     node.version().parse().unwrap()
 }
 
-/// A name that the broker reports: absent, null and "" all mean that there is none.
+/// A name that the broker reports: absent, null and "" mean none.
 fn name(value: &Value) -> Option<&str> {
     value.as_str().filter(|name| !name.is_empty())
 }
 
-/// The broker's merge of a policy and an operator policy: absent and `[]` both mean that there is nothing.
+/// The broker's merge of a policy and an operator policy: absent and `[]` mean none.
 fn definition(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// The policies that the broker took. What it refuses (a pattern that its PCRE cannot read) is left out.
+/// The accepted policies. Refused ones (a pattern that PCRE cannot parse) are omitted.
 fn put(
     vhost: &Vhost<'_>,
     kind: &str,
@@ -63,16 +63,19 @@ fn put(
         if answer.is_success() {
             taken.insert(name.clone(), policy.clone());
         } else {
-            // Anything but the pattern would be a mistake of this test.
-            let said = answer.body.to_string();
-            assert!(answer.status == 400 && said.contains("should be regular expression"), "{policy:?}: {said}");
+            // Any other refusal is an error of this test.
+            let reported = answer.body.to_string();
+            assert!(
+                answer.status == 400 && reported.contains("should be regular expression"),
+                "{policy:?}: {reported}"
+            );
             *counts.entry("refused patterns".to_owned()).or_default() += 1;
         }
     }
     taken
 }
 
-/// Compares one object with what topo says of it; counts what was met.
+/// Compares an object with topo's prediction, and counts events.
 struct Compared<'a> {
     users: &'a Policies<'a>,
     operators: &'a Policies<'a>,
@@ -85,7 +88,7 @@ impl Compared<'_> {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// The policy that the broker names, if topo holds it to be possible.
+    /// The policy that the broker reports, if topo considers it possible.
     fn governing<'p>(
         &mut self,
         policies: &Policies<'p>,
@@ -99,7 +102,7 @@ impl Compared<'_> {
         match found {
             None => {
                 let possible: Vec<_> = governing.names().into_iter().collect();
-                self.wrong.push(format!("{object:?} ({kind:?}): the broker says {says:?}, topo {possible:?}"));
+                self.wrong.push(format!("{object:?} ({kind:?}): the broker reports {says:?}, topo {possible:?}"));
             }
             Some(_) if governing.possible().len() > 1 => {
                 let reason =
@@ -134,7 +137,7 @@ impl Compared<'_> {
             merged.iter().map(|(key, it)| (key.clone(), serde_json::to_value(&it.value).unwrap())).collect();
         let says = definition(says);
         if says != values {
-            self.wrong.push(format!("{queue:?} ({kind}): the broker says {says:?}, topo {values:?}"));
+            self.wrong.push(format!("{queue:?} ({kind}): the broker reports {says:?}, topo {values:?}"));
         }
         for (key, holds) in &merged {
             self.add(format!("governed {kind} {key}"));
@@ -161,7 +164,7 @@ fn declare(vhost: &Vhost<'_>, case: &Case) {
 }
 
 fn created(vhost: &Vhost<'_>, path: &str, body: &Value) {
-    // A quorum queue is refused while another one's election is slow (500 on 3.8).
+    // A quorum queue is refused during a slow election of another one (500 on 3.8).
     until(path, || {
         let Answer { status, body } = vhost.http().put(path, body);
         assert!(!(300..500).contains(&status), "{path}: {body}");
@@ -169,14 +172,14 @@ fn created(vhost: &Vhost<'_>, path: &str, body: &Value) {
     });
 }
 
-/// Plays one case; what is wrong, in the end.
+/// Plays a case and returns the remaining differences.
 fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let mut counts = Counts::new();
     let vhost = node.vhost("effective");
     let users = put(&vhost, "policies", &case.policies, &mut counts);
     let operators = put(&vhost, "operator-policies", &case.operator_policies, &mut counts);
     declare(&vhost, case);
-    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `rabbitmq::governing`.
+    // Up to 3.8, a queue keeps its initial policy until a policy of the vhost changes; see `rabbitmq::governing`.
     if !node.at_least(3, 9) {
         let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
         vhost.http().put(&vhost.path("policies", &["never"]), &never).expect_status(201);
@@ -184,7 +187,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let version = version(node);
     let (users, operators) = (Policies::new(&users, version), Policies::new(&operators, version));
     let amqp = vhost.amqp();
-    // What the broker says of a queue comes with its statistics: 5 s after it was made, and then only when it is busy.
+    // A queue's policy comes with its statistics: 5 s after its declaration, and later only if it is busy.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let mut counts = counts.clone();
@@ -199,7 +202,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
             compared.add("exchanges".to_owned());
         }
         let wrong = compared.wrong;
-        // An idle queue says nothing new of itself; one that is asked does.
+        // Without a request, the statistics of an idle queue are not renewed.
         for name in case.queues.keys() {
             amqp.ready(name);
         }
@@ -212,7 +215,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     }
 }
 
-/// What was not seen often enough for the run to say anything of it.
+/// Events that occurred too rarely.
 fn rare(counts: &Counts, node: &Node) -> Vec<String> {
     let version = version(node);
     let mut expected: Vec<String> =
@@ -235,7 +238,7 @@ fn rare(counts: &Counts, node: &Node) -> Vec<String> {
 }
 
 #[test]
-fn what_governs_is_what_the_broker_says() {
+fn governing_policies_match_the_broker() {
     let node = Node::shared();
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
@@ -264,8 +267,8 @@ fn what_governs_is_what_the_broker_says() {
     println!("{} vhosts in {:.1} s", next.into_inner() - AT_ONCE, started.elapsed().as_secs_f32());
     counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
     let silent = counts.get(SILENT).copied().unwrap_or(0);
-    let said: usize = QueueType::ALL.iter().filter_map(|kind| counts.get(&format!("{kind} queues"))).sum();
-    assert!(silent * 10 <= said, "the broker said nothing of {silent} queues, and something of {said}");
+    let reported: usize = QueueType::ALL.iter().filter_map(|kind| counts.get(&format!("{kind} queues"))).sum();
+    assert!(silent * 10 <= reported, "no statistics of {silent} queues, statistics of {reported}");
     assert!(wrong.is_empty(), "TOPO_SEED={seed}: {} wrong\n{}", wrong.len(), wrong.join("\n"));
     let rare = rare(&counts, node);
     assert!(rare.is_empty(), "TOPO_SEED={seed}: less than {ENOUGH} times: {}", rare.join(", "));

@@ -1,4 +1,4 @@
-//! What is live comes out as a spec that changes nothing, and that makes the same again elsewhere.
+//! Exports of live vhosts: the spec changes nothing, and creates the same objects elsewhere.
 
 mod expires;
 mod minimal_text;

@@ -1,5 +1,4 @@
-//! No message is dropped by a policy in silence: random changes of policies on queues that hold messages. Whatever is lost
-//! when such a change is applied, the plan said `message-drop` of that queue.
+//! Random policy changes on queues with messages: for every lost message, the plan reported `message-drop`.
 //!
 //! `TOPO_SEED` repeats a run, `TOPO_LONG=1` plays ten times as many cases.
 
@@ -14,18 +13,17 @@ use self::case::{Case, draw};
 use crate::support::wait::TIMEOUT;
 use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, draws_on, seed, text, until};
 
-/// Queues that share a vhost, and vhosts.
+/// Queues per vhost, and vhosts.
 const QUEUES: usize = 60;
 const VHOSTS: usize = 3;
-/// How often at least each thing must have occurred for a run to prove anything.
+/// The minimum occurrences of each event for a meaningful run.
 const ENOUGH: usize = 8;
-/// The counts of quorum queues come with a tick of 5 s, and a queue that expires does so after less: what two ticks did
-/// not change is not going to.
+/// Counts of quorum queues are from a tick of 5 s, and queues expire faster: a count unchanged for two ticks is final.
 const TWO_TICKS: Duration = Duration::from_secs(11);
 
 const NO_QUEUE: [&str; 0] = [];
 
-/// What a queue holds; none of a queue that is gone.
+/// The message counts; `None` for a deleted queue.
 type Totals = BTreeMap<String, u64>;
 
 fn totals(vhost: &Vhost<'_>) -> Totals {
@@ -38,12 +36,12 @@ fn totals(vhost: &Vhost<'_>) -> Totals {
     listed.as_array().unwrap().iter().filter_map(count).collect()
 }
 
-/// The totals, when they have not changed for two ticks.
-fn settled(vhost: &Vhost<'_>) -> Totals {
+/// The totals, once they are unchanged for two ticks.
+fn final_totals(vhost: &Vhost<'_>) -> Totals {
     let deadline = Instant::now() + TIMEOUT;
     let (mut seen, mut since) = (totals(vhost), Instant::now());
     while since.elapsed() < TWO_TICKS {
-        assert!(Instant::now() < deadline, "the totals do not come to rest: {seen:?}");
+        assert!(Instant::now() < deadline, "the totals keep changing: {seen:?}");
         std::thread::sleep(Duration::from_millis(200));
         let now = totals(vhost);
         if now != seen {
@@ -53,7 +51,7 @@ fn settled(vhost: &Vhost<'_>) -> Totals {
     seen
 }
 
-/// Makes what is live before the plan, with its messages.
+/// Creates the current state with its messages.
 fn arrange(vhost: &Vhost<'_>, amqp: &Amqp, cases: &BTreeMap<String, Case>) {
     let http = vhost.http();
     amqp.declare_exchange("nowhere", "fanout", NONE).unwrap();
@@ -64,12 +62,12 @@ fn arrange(vhost: &Vhost<'_>, amqp: &Amqp, cases: &BTreeMap<String, Case>) {
         let body = json!({"durable": true, "auto_delete": false, "arguments": case.arguments});
         http.put(&vhost.path("queues", &[name]), &body).expect_status(201);
     }
-    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes.
+    // Up to 3.8, a queue keeps its initial policy until a policy of the vhost changes.
     let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
     http.put(&vhost.path("policies", &["never"]), &never).expect_status(201);
     for (name, case) in cases {
         for _ in 0..case.messages {
-            // A queue that is full may refuse it.
+            // A full queue may reject it.
             amqp.publish("", name, "ten bytes.");
         }
         if case.rejected > 0 {
@@ -97,7 +95,7 @@ fn spec(cases: &BTreeMap<String, Case>) -> String {
     )
 }
 
-/// The queues of which the plan says `message-drop`.
+/// The queues for which the plan reports `message-drop`.
 fn warned(plan: &Value, vhost: &Vhost<'_>) -> BTreeMap<String, Vec<String>> {
     let mut warned: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for hazard in plan["vhosts"][0]["hazards"].as_array().expect("a list") {
@@ -114,9 +112,9 @@ fn warned(plan: &Value, vhost: &Vhost<'_>) -> BTreeMap<String, Vec<String>> {
 #[derive(Default)]
 struct Counts {
     silent: Vec<String>,
-    /// Lost and warned of, warned of and not lost, neither; by type.
+    /// Lost and reported, reported and not lost, neither; by type.
     met: BTreeMap<String, usize>,
-    /// Warned of and not lost, by the first words of the warning.
+    /// Reported and not lost, by the first words of the warning.
     needless: BTreeMap<String, usize>,
 }
 
@@ -125,12 +123,12 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
     let amqp = vhost.amqp();
     let cases: BTreeMap<String, Case> = (0..QUEUES).map(|number| (format!("q{number}"), draw(random, node))).collect();
     arrange(&vhost, &amqp, &cases);
-    let before = settled(&vhost);
+    let before = final_totals(&vhost);
     let topo = Topo::new(&vhost).spec(&spec(&cases));
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let warned = warned(&plan, &vhost);
     let applied = topo.run(["apply", "-y", "--allow", "message-drop,publisher-block,mass-delete"]);
-    // A queue that now expires within a second may be gone when apply looks again, which it then says.
+    // A queue that now expires within a second may be missing at the apply, which reports it.
     let expired = |line: &str| {
         let name = line.strip_prefix("  queues/").and_then(|address| address.split('/').nth(1));
         name.and_then(|name| cases.get(name)?.after.as_ref()).is_some_and(|after| after["expires"] == 1000)
@@ -141,21 +139,21 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
         .skip_while(|line| !line.starts_with("Applied: "))
         .filter(|line| line.starts_with("  queues/"));
     assert!(applied.code == Some(0) || (applied.code == Some(4) && is_rolled_back.all(expired)), "{applied}");
-    let after = settled(&vhost);
+    let after = final_totals(&vhost);
     for (name, case) in &cases {
         let held = before.get(name).copied().unwrap_or_default();
         let lost = held.saturating_sub(after.get(name).copied().unwrap_or_default());
         let kind = &case.arguments["x-queue-type"];
         let what = match (lost > 0, warned.get(name)) {
-            (true, Some(_)) => "lost, and warned of",
+            (true, Some(_)) => "lost and reported",
             (true, None) => {
                 counts.silent.push(format!("{name} lost {lost} of {held}: {case:?}"));
-                "lost in silence"
+                "lost without a report"
             }
             (false, Some(texts)) => {
                 let words: Vec<&str> = texts[0].split(' ').take(3).collect();
                 *counts.needless.entry(words.join(" ")).or_default() += 1;
-                "warned of, and not lost"
+                "reported and not lost"
             }
             (false, None) => "neither",
         };
@@ -163,15 +161,14 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
     }
 }
 
-/// What was not seen often enough for the run to say anything of it.
+/// Events that occurred too rarely.
 fn rare(counts: &Counts) -> BTreeSet<&'static str> {
-    let expected =
-        ["lost, and warned of, classic", "lost, and warned of, quorum", "neither, classic", "neither, quorum"];
+    let expected = ["lost and reported, classic", "lost and reported, quorum", "neither, classic", "neither, quorum"];
     expected.into_iter().filter(|what| counts.met.get(*what).copied().unwrap_or_default() < ENOUGH).collect()
 }
 
 #[test]
-fn what_a_policy_drops_was_said_before() {
+fn message_drops_are_reported_by_the_plan() {
     let node = Node::shared();
     let seed = seed();
     let vhosts = if std::env::var_os("TOPO_LONG").is_some() { VHOSTS * 10 } else { VHOSTS };
@@ -185,25 +182,25 @@ fn what_a_policy_drops_was_said_before() {
     }
     println!("{} changes of policies", played * QUEUES);
     counts.met.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
-    println!("warned of, and not lost, by what was said:");
+    println!("reported and not lost, by warning:");
     counts.needless.iter().for_each(|(what, times)| println!("{times:>6}  {what} …"));
     assert!(counts.silent.is_empty(), "TOPO_SEED={seed}\n{}", counts.silent.join("\n"));
     let rare = rare(&counts);
     assert!(rare.is_empty(), "TOPO_SEED={seed}: less than {ENOUGH} times: {rare:?}");
 }
 
-/// Waits until the count of a queue that was filled is that of before or that of after: a tick while it was filled is believed
+/// Waits until the count of a filled queue is that of before or after: the count of a tick during the publish is used
 /// until the next one.
 fn until_counted_before_or_after(vhost: &Vhost<'_>, queue: &str, messages: u64) {
-    until("a count that is not of the middle", || {
+    until("a count from before or after the publish", || {
         let count = totals(vhost).get(queue).copied().unwrap_or_default();
         (count == 0 || count == messages).then_some(())
     });
 }
 
-/// The count of a quorum queue may be older than what is in it; that of a queue that is not there yet is not.
+/// The count of a quorum queue may be outdated; a new queue has none.
 #[test]
-fn a_quorum_queue_that_was_just_filled_is_not_taken_for_empty() {
+fn just_filled_quorum_queue_is_not_considered_empty() {
     let node = Node::shared();
     let vhost = node.vhost("just-filled");
     let amqp = vhost.amqp();
@@ -223,7 +220,7 @@ fn a_quorum_queue_that_was_just_filled_is_not_taken_for_empty() {
     until("three to be dropped", || (amqp.ready("old") == 2).then_some(()));
 }
 
-/// Whether a lowered limit has to be allowed for each of these queues.
+/// Whether a lowered limit requires an allowance for each of these queues.
 fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
     let plan = topo.run(["plan", "--format", "json"].iter().chain(flags).copied()).expect_code(0).plan();
     warned(&plan, vhost).into_keys().collect()
@@ -232,12 +229,12 @@ fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
 const LIMIT: &str = "queues: {a: {type: quorum}, b: {type: quorum}}\n\
                      policies: {limit: {pattern: '', applyTo: queues, definition: {maxLength: 1}}}\n";
 
-/// Its count is 5 s old at worst, but the queue itself knows better, and nobody needs a right to ask.
+/// Its count is up to 5 s old, but the queue itself has the current one, which requires no permission.
 #[test]
-fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
+fn empty_quorum_queue_requires_no_allowance() {
     let vhost = Node::shared().vhost("says-so");
     let amqp = vhost.amqp();
-    // From 4.3 on, who asks a queue needs a right of some kind to it (`check_any_resource_access_permitted`).
+    // From 4.3 on, reading a queue requires some permission for it (`check_any_resource_access_permitted`).
     let read = if Node::shared().at_least(4, 3) { ".*" } else { "^$" };
     let user = Node::shared().user("management").may(&vhost, "^$", "^$", read);
     for name in ["a", "b"] {
@@ -245,19 +242,19 @@ fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
     }
     let topo = Topo::new(&vhost).spec(LIMIT);
     let nobody = Topo::new(&vhost).user(&user).spec(LIMIT);
-    // A queue that was made right now has to choose a leader first.
+    // A new quorum queue elects a leader first.
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
-    // Who may see no listeners has to say where the broker is, if it is at another port than others.
+    // A user who cannot see the listeners must specify an AMQP port other than the default.
     let amqp_url = format!("amqp://127.0.0.1:{}", vhost.node().amqp_port());
-    // And a busy broker that does not answer in time says nothing.
-    until("both to answer anybody", || {
+    // A busy broker that does not answer in time yields no count.
+    until("both to answer any user", || {
         (asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
     });
-    // What is not asked is not known.
+    // Without a read, the count is unknown.
     assert_eq!(asks_for(&topo, &vhost, &["--transport", "shovel"]), ["a", "b"]);
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", "amqp://127.0.0.1:1"]), ["a", "b"]);
-    // One more than the limit is known, and as many as the limit are no danger. A tick between the two messages is believed
-    // until the next one: only a count of 0 is asked for again.
+    // One more than the limit is known, and exactly the limit is safe. A count other than 0 from a tick between both
+    // messages is used until the next tick.
     amqp.fill("a", 2);
     amqp.fill("b", 1);
     until("one more than the limit", || (asks_for(&topo, &vhost, &[]) == ["a"]).then_some(()));
@@ -265,9 +262,9 @@ fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
     assert_eq!((amqp.ready("a"), amqp.ready("b")), (2, 1));
 }
 
-/// What somebody holds is not ready, and comes back: nothing says that it is there until the next tick.
+/// Unacknowledged messages are not ready and may return; only the next tick counts them.
 #[test]
-fn a_quorum_queue_whose_messages_are_held_is_not_taken_for_empty() {
+fn unacknowledged_messages_of_a_quorum_queue_are_counted() {
     let vhost = Node::shared().vhost("all-held");
     let amqp = vhost.amqp();
     for name in ["a", "b"] {
@@ -286,9 +283,9 @@ fn a_quorum_queue_whose_messages_are_held_is_not_taken_for_empty() {
     assert_eq!(asks_for(&topo, &vhost, &[]), ["a", "b"]);
 }
 
-/// Who forwards the management port of one broker may have another at home, with queues of the same names.
+/// A forwarded management port may belong to another broker with queues of the same names.
 #[test]
-fn a_queue_of_another_broker_is_not_believed() {
+fn count_of_another_broker_is_ignored() {
     let vhost = Node::shared().vhost("at-home");
     let other = Node::start(Options::default());
     let path = format!("/api/vhosts/{}", vhost.name());
@@ -305,7 +302,7 @@ fn a_queue_of_another_broker_is_not_believed() {
     let there = format!("amqp://127.0.0.1:{}", other.amqp_port());
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", &there]), ["a", "b"]);
-    // And nothing is moved there.
+    // And topo moves no message there.
     let topo = Topo::new(&vhost).spec("queues: {a: {type: classic}}\n");
     let recreate = format!("--recreate=queues/{}/a=migrate", vhost.name());
     let plan = topo.run(["plan", &recreate, "--transport", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);

@@ -125,8 +125,8 @@ fn spec(vhost: &Vhost<'_>, cases: &[Case]) -> String {
     let mut text = format!("version: 1\nvhost: {}\nqueues:\n", vhost.name());
     for case in cases {
         let kind = if case.spec.starts_with("type:") { "" } else { "    type: classic\n" };
-        let said = if case.spec.is_empty() { String::new() } else { format!("    {}\n", case.spec) };
-        text.push_str(&format!("  {}:\n{kind}{said}", key(case.name)));
+        let without_comments = if case.spec.is_empty() { String::new() } else { format!("    {}\n", case.spec) };
+        text.push_str(&format!("  {}:\n{kind}{without_comments}", key(case.name)));
     }
     text
 }
@@ -291,7 +291,7 @@ fn error_after_a_recreate_matches_the_broker() {
     arguments.extend(["--recreate".to_owned(), format!("exchanges/{}/exchange=discard", vhost.name())]);
     topo.run(arguments.iter().map(String::as_str)).expect_code(0);
     for (name, declared) in [("changed", live), ("typed", live), ("bare", NONE)] {
-        let said = amqp.declare_queue(name, declared).unwrap_err();
+        let without_comments = amqp.declare_queue(name, declared).unwrap_err();
         let mut promised = error_after_recreate(&format!("queues/{}/{name}", vhost.name()));
         if name == "typed" && !node.at_least(4, 0) {
             // Declared without a type; from 4.0 on, the broker sets one.
@@ -300,10 +300,10 @@ fn error_after_a_recreate_matches_the_broker() {
                 "received none but current is the value 'quorum' of type 'longstr'",
             );
         }
-        assert_eq!(said, promised, "{name}");
+        assert_eq!(without_comments, promised, "{name}");
     }
-    let said = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
-    assert_eq!(said, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
+    let without_comments = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
+    assert_eq!(without_comments, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
     // A passive declare compares nothing.
     let passive = QueueDeclareOptions { passive: true, durable: true, ..Default::default() };
     amqp.declare_queue_as("changed", passive, live).unwrap();
@@ -320,12 +320,12 @@ fn default_queue_type_applies_to_declares_without_type() {
     amqp.declare_queue("q", std::slice::from_ref(&classic)).unwrap();
     let topo = Topo::new(&vhost).spec("queues:\n  q:\n    type: classic\n    maxLength: 5\n");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let said = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
+    let without_comments = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
     if node.at_least(3, 10) {
-        assert_eq!(said, "without x-queue-type it is quorum here: refused now, refused after a recreate");
+        assert_eq!(without_comments, "without x-queue-type it is quorum here: refused now, refused after a recreate");
         amqp.declare_queue("q", NONE).unwrap_err();
     } else {
-        assert_eq!(*said, json!(null), "there are no defaults yet");
+        assert_eq!(*without_comments, json!(null), "there are no defaults yet");
         amqp.declare_queue("q", NONE).unwrap();
     }
 }

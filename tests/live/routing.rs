@@ -1,4 +1,4 @@
-//! Where messages go on a real broker, against what topo predicts: published ones, and dead letters from queue to queue.
+//! Routing on a real broker: published and repeatedly dead-lettered messages arrive as topo predicts.
 //!
 //! `TOPO_SEED` repeats a run.
 
@@ -14,9 +14,9 @@ use topo::rabbitmq::routing::{Answer, Headers, Keys, Message, Route, Routing, Un
 use self::case::{Case, Publication};
 use crate::support::{Amqp, Node, Outcome, Random, draws_on, seed};
 
-/// Vhosts, each with a topology of its own.
+/// Vhosts, each with its own topology.
 const CASES: usize = 20;
-/// Messages in each.
+/// Messages per vhost.
 const MESSAGES: usize = 80;
 
 type Counts = BTreeMap<String, usize>;
@@ -25,13 +25,13 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
-/// The bodies of all messages of a queue, out of it.
+/// Drains a queue and returns the bodies.
 fn drained(amqp: &Amqp, queue: &QueueName) -> Vec<String> {
     let bodies = amqp.get_all(queue.as_str()).into_iter().map(|message| message.body);
     bodies.map(|body| String::from_utf8(body).unwrap()).collect()
 }
 
-/// What is wrong with a prediction, if anything is.
+/// The difference from a prediction, if any.
 fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
     let possible: BTreeSet<QueueName> = route.surely.union(&route.perhaps).cloned().collect();
     let is_wrong = match route.answer() {
@@ -42,7 +42,7 @@ fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
     is_wrong || !route.surely.is_subset(actual) || !actual.is_subset(&possible)
 }
 
-/// Publishes to a vhost, and compares where it came with what is said of it: all known, and with only a part known.
+/// Publishes to a vhost and compares with the predictions for full and for partial knowledge.
 fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let version = node.version().parse().unwrap();
     let (case, profile) = (Case::draw(random, version), BrokerProfile::of(version));
@@ -59,7 +59,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     for queue in case.topology.queues.keys() {
         for body in drained(&amqp, queue) {
             let number: usize = body.parse().unwrap();
-            assert!(actual[number].insert(queue.clone()), "one copy a queue");
+            assert!(actual[number].insert(queue.clone()), "one copy per queue");
         }
     }
     let external = BTreeSet::new();
@@ -75,7 +75,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             ("nothing known", Keys::any(), Headers::any()),
         ];
         for (what, keys, headers) in known {
-            // A key with a wildcard in it is none of those that a pattern stands for.
+            // A key with a wildcard is outside the keys of a pattern.
             if it.is_odd && matches!(keys, Keys::Like(_)) {
                 continue;
             }
@@ -100,7 +100,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     found
 }
 
-/// What was not seen often enough for the run to say anything of it.
+/// Events that occurred too rarely.
 fn rare(counts: &Counts) -> Vec<String> {
     let kinds = ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"];
     let expected = kinds.map(|kind| (format!("to {kind}: arrived"), 10)).into_iter();
@@ -110,7 +110,7 @@ fn rare(counts: &Counts) -> Vec<String> {
 }
 
 #[test]
-fn messages_go_where_they_are_said_to_go() {
+fn messages_arrive_as_predicted() {
     let node = Node::shared();
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
@@ -127,11 +127,11 @@ fn messages_go_where_they_are_said_to_go() {
     let count = |what: &str| counts.get(what).copied().unwrap_or(0);
     let rare = rare(&counts);
     assert!(rare.is_empty(), "TOPO_SEED={seed}: too little {rare:?}");
-    // The hash, and exchanges that others may have bound, are all that is not told where all is known.
+    // With full knowledge, only the hash and external exchanges are unpredictable.
     let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
-    let not_told: usize =
+    let unpredicted: usize =
         counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();
-    assert!(not_told * 7 < all, "TOPO_SEED={seed}: {not_told} of {all} are not told");
+    assert!(unpredicted * 7 < all, "TOPO_SEED={seed}: {unpredicted} of {all} are unpredicted");
     assert_eq!(count("all known: cannot tell: key or headers"), 0);
     assert!(count("all known: reaches nothing") * 20 > all);
 }

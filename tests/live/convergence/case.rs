@@ -1,35 +1,35 @@
-//! A random pair of specs with what somebody else made in between: from a seed, always the same.
+//! A random pair of specs with unmanaged objects, deterministic for a seed.
 //!
-//! Most of a pair is drawn freely. On top come *features*: small arrangements, each drawn with a chance of its own,
-//! that make sure that every verdict and every hazard comes up often.
+//! Most of a pair is random. *Features* are small arrangements with their own probability, which ensure that every
+//! verdict and every hazard occurs often.
 
 use serde_json::{Map, Value, json};
 
 use crate::support::Random;
 
-/// One pair.
+/// A pair.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct Case {
-    /// The spec that is there first.
+    /// The first spec.
     pub(in crate::live) first: Value,
-    /// What others add then, like the `live` of a scenario; with `messages` by queue, `consumers` (queues), and
-    /// `int32`: bindings with an argument of a type that HTTP cannot make.
-    pub(in crate::live) others: Value,
-    /// The spec that is desired.
+    /// Unmanaged objects added in between, like the `live` of a scenario. It also has `messages` by queue, `consumers`
+    /// (queues), and `int32`: bindings with an argument type that HTTP cannot represent.
+    pub(in crate::live) unmanaged: Value,
+    /// The second spec.
     pub(super) second: Value,
-    /// Kinds behind `--prune`, in the words of the command line.
+    /// The kinds of `--prune`, as on the command line.
     pub(super) prune: Vec<&'static str>,
-    /// Whether every hazard is allowed; else none is.
+    /// Whether every hazard is allowed; otherwise none is.
     pub(super) allow: bool,
 }
 
-/// What the broker makes possible.
+/// The capabilities of the broker.
 #[derive(Clone, Copy)]
 pub(in crate::live) struct Possible {
     pub(super) streams: bool,
-    /// A queue can lack `x-queue-type`, which is classic all the same.
+    /// Whether a queue without `x-queue-type` is classic.
     pub(super) untyped_queues: bool,
-    /// There is a limit to a TTL, and quorum queues can have one.
+    /// Whether TTLs have a maximum, and quorum queues support a TTL.
     pub(super) ten_years_at_most: bool,
 }
 
@@ -42,7 +42,7 @@ pub(in crate::live) fn draw(seed: u64, possible: Possible) -> Case {
     let second = changed(&mut random, &first, possible);
     let mut case = Case {
         first,
-        others: json!({"exchanges": [], "queues": [], "bindings": [], "policies": [], "messages": {}, "consumers": [], "int32": []}),
+        unmanaged: json!({"exchanges": [], "queues": [], "bindings": [], "policies": [], "messages": {}, "consumers": [], "int32": []}),
         second,
         prune: match random.below(10) {
             0..=2 => Vec::new(),
@@ -56,9 +56,9 @@ pub(in crate::live) fn draw(seed: u64, possible: Possible) -> Case {
         allow: random.chance(95),
     };
     scope(&mut random, &mut case.second);
-    strangers(&mut random, &mut case);
+    unmanaged_objects(&mut random, &mut case);
     features(&mut random, &mut case, possible);
-    // Last, so that it holds for what features brought, too.
+    // Last, so that it includes the objects of features.
     let mode = random.below(100);
     for kind in ["exchanges", "queues"] {
         for object in table(&mut case.second, kind).values_mut().filter(|object| object.get("external").is_none()) {
@@ -141,7 +141,7 @@ fn queue(random: &mut Random, spec: &Value, possible: Possible) -> Value {
     queue
 }
 
-/// Sets one key to another value, or takes it away.
+/// Sets one key to another value or removes it.
 fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
     let exchanges: Vec<&String> = spec["exchanges"].as_object().unwrap().keys().collect();
     let choices: &[&str] = match queue["type"].as_str().unwrap() {
@@ -149,7 +149,7 @@ fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
         "quorum" => &["maxLength", "deliveryLimit", "deadLetter", "x-foo"],
         _ => &["messageTtl", "maxLength", "maxPriority", "overflow", "expires", "deadLetter", "x-foo", "durable"],
     };
-    // Few would come of chance alone: where there are no streams, classic queues have many other keys.
+    // Rare by chance: on versions without streams, classic queues accept many other keys.
     let key = if random.chance(15) { "x-foo" } else { *random.pick(choices) };
     let table = queue.as_object_mut().unwrap();
     if random.chance(25) {
@@ -176,7 +176,7 @@ fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
 }
 
 fn policy(random: &mut Random, name: &str) -> Value {
-    // Of one priority, which of two policies governs is the broker's choice.
+    // With equal priorities, the broker chooses the governing policy.
     let priority = if name.ends_with('0') { 1 } else { 3 };
     json!({
         "pattern": *random.pick(&["^own\\.q[0-2]$", "^own\\.q", "^far", "q3$"]),
@@ -219,7 +219,7 @@ fn bind(spec: &mut Value, binding: Value) {
     }
 }
 
-/// The second spec: most of the first, some of it changed, some new.
+/// The second spec: most of the first, with changed and new objects.
 fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
     let mut second = first.clone();
     let fresh = spec(random, possible);
@@ -232,7 +232,7 @@ fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
         }
         for (key, value) in fresh[kind].as_object().unwrap() {
             let here = table(&mut second, kind);
-            // A quorum queue is proven empty in 12 s; deleting one is left to the features.
+            // A quorum queue takes 12 s to prove empty; only features delete one.
             let slow = here.get(key).is_some_and(|live| live["type"] == "quorum");
             let percent = if kind == "queues" { 15 } else { 30 };
             if here.contains_key(key) && !slow && random.chance(percent) || !here.contains_key(key) && random.chance(25)
@@ -254,12 +254,12 @@ fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
     for drawn in list(&mut fresh.clone(), "bindings").drain(..) {
         bind(&mut second, drawn);
     }
-    whole(&mut second);
+    without_dangling_references(&mut second);
     second
 }
 
-/// Drops what refers to what is not there.
-pub(super) fn whole(spec: &mut Value) {
+/// Removes references to missing objects.
+pub(super) fn without_dangling_references(spec: &mut Value) {
     let has = |spec: &Value, kind: &str, name: &Value| {
         let name = name.as_str().unwrap_or_default();
         name.starts_with("amq.") || spec[kind].get(name).is_some()
@@ -292,34 +292,34 @@ fn scope(random: &mut Random, spec: &mut Value) {
     }
 }
 
-/// Undeclared objects in and out of `owns`, and foreign bindings on everything.
-fn strangers(random: &mut Random, case: &mut Case) {
+/// Unmanaged objects inside and outside `owns`, and unmanaged bindings on everything.
+fn unmanaged_objects(random: &mut Random, case: &mut Case) {
     let kept =
         |case: &Case, kind: &str| -> Vec<String> { case.first[kind].as_object().unwrap().keys().cloned().collect() };
     let (exchanges, queues) = (kept(case, "exchanges"), kept(case, "queues"));
     for name in ["own.old", "own.tmp.a", "far.old", "far.other"] {
         if random.chance(35) {
-            list(&mut case.others, "queues").push(json!({"name": name, "arguments": {"x-queue-type": "classic"}}));
+            list(&mut case.unmanaged, "queues").push(json!({"name": name, "arguments": {"x-queue-type": "classic"}}));
             if random.chance(30) {
-                case.others["messages"][name] = (*random.pick(&[1, 3])).into();
+                case.unmanaged["messages"][name] = (*random.pick(&[1, 3])).into();
             }
         }
     }
     for name in ["own.oldx", "own.tmp.x", "far.x"] {
         if random.chance(35) {
-            list(&mut case.others, "exchanges").push(json!({"name": name, "type": "topic"}));
+            list(&mut case.unmanaged, "exchanges").push(json!({"name": name, "type": "topic"}));
         }
     }
     if random.chance(25) {
         let policy = json!({"name": *random.pick(&["own.oldp", "far.p"]), "pattern": "^nothing", "apply-to": "queues", "priority": 0, "definition": {"max-length": 5}});
-        list(&mut case.others, "policies").push(policy);
+        list(&mut case.unmanaged, "policies").push(policy);
     }
     if random.chance(30) {
         case.second["removed"] = json!({"queues": ["far.old"], "exchanges": ["far.x"], "policies": ["far.p"]});
     }
     let mut sources: Vec<String> = exchanges.clone();
     let made = |kind: &str, case: &Case| -> Vec<String> {
-        let list = case.others[kind].as_array().unwrap();
+        let list = case.unmanaged[kind].as_array().unwrap();
         list.iter().map(|object| object["name"].as_str().unwrap().to_owned()).collect()
     };
     sources.extend(made("exchanges", case));
@@ -337,27 +337,27 @@ fn strangers(random: &mut Random, case: &mut Case) {
         if random.chance(25) {
             binding["arguments"] = json!({"n": random.below(3)});
         }
-        list(&mut case.others, "bindings").push(binding);
+        list(&mut case.unmanaged, "bindings").push(binding);
     }
 }
 
-/// Puts an object into both specs.
+/// Adds an object to both specs.
 fn both(case: &mut Case, kind: &str, name: &str, first: Value, second: Value) {
     table(&mut case.first, kind).insert(name.to_owned(), first);
     table(&mut case.second, kind).insert(name.to_owned(), second);
 }
 
-fn stranger_binds(case: &mut Case, source: &str, destination: &str, kind: &str) {
+fn bind_unmanaged(case: &mut Case, source: &str, destination: &str, kind: &str) {
     let binding =
         json!({"source": source, "destination": destination, "destination_type": kind, "routing_key": "theirs"});
-    list(&mut case.others, "bindings").push(binding);
+    list(&mut case.unmanaged, "bindings").push(binding);
 }
 
 fn features(random: &mut Random, case: &mut Case, possible: Possible) {
     let classic = || json!({"type": "classic"});
     if random.chance(24) {
         both(case, "queues", "own.full", classic(), classic());
-        case.others["messages"]["own.full"] = 6.into();
+        case.unmanaged["messages"]["own.full"] = 6.into();
         table(&mut case.second, "policies").insert(
             "own.drop".to_owned(),
             json!({"pattern": "^own\\.full$", "applyTo": "queues", "priority": 20, "definition": {"maxLength": 2}}),
@@ -366,7 +366,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
     if random.chance(24) {
         let queue = json!({"type": *random.pick(&["classic", "quorum"])});
         both(case, "queues", "own.busy", queue.clone(), queue);
-        case.others["messages"]["own.busy"] = 4.into();
+        case.unmanaged["messages"]["own.busy"] = 4.into();
         let definition = json!({"maxLength": 2, "overflow": "reject-publish"});
         table(&mut case.second, "policies").insert(
             "own.block".to_owned(),
@@ -374,9 +374,9 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         );
     }
     if random.chance(30) {
-        // Somebody consumes from what is recreated or deleted.
+        // A consumer on a recreated or deleted queue.
         both(case, "queues", "own.eaten", classic(), json!({"type": "classic", "maxLength": 50}));
-        list(&mut case.others, "consumers").push("own.eaten".into());
+        list(&mut case.unmanaged, "consumers").push("own.eaten".into());
         if random.chance(30) {
             table(&mut case.second, "queues").remove("own.eaten");
             case.second["removed"]["queues"] = json!(["own.eaten"]);
@@ -386,19 +386,19 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         if random.chance(70) {
             both(case, "queues", "own.down", classic(), json!({"type": "classic", "durable": false}));
         } else {
-            // With messages that are given up nothing has to be proven, so it is quick.
+            // With discarded messages, no proof of emptiness is necessary, so this is fast.
             both(case, "queues", "own.down", json!({"type": "quorum"}), classic());
-            case.others["messages"]["own.down"] = 2.into();
+            case.unmanaged["messages"]["own.down"] = 2.into();
         }
     }
     if random.chance(24) {
         case.second["owns"] = json!(["own.*"]);
         case.prune = vec!["exchanges", "queues", "bindings", "policies"];
         for number in 0..9 {
-            list(&mut case.others, "queues")
+            list(&mut case.unmanaged, "queues")
                 .push(json!({"name": format!("own.m{number}"), "arguments": {"x-queue-type": "classic"}}));
         }
-        case.others["messages"]["own.m3"] = 2.into();
+        case.unmanaged["messages"]["own.m3"] = 2.into();
     }
     if random.chance(26) {
         let hash = |header: &str| json!({"type": "x-consistent-hash", "arguments": {"hash-header": header}});
@@ -410,43 +410,43 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         list(&mut case.second, "bindings").push(binding);
     }
     if random.chance(15) {
-        // Something that a spec may say and that this version refuses.
+        // An object that a spec can declare and that this version refuses.
         let (kind, ttl) = if possible.ten_years_at_most { ("classic", "4000d") } else { ("quorum", "1h") };
         both(case, "queues", "own.new", json!({"type": kind}), json!({"type": kind, "messageTtl": ttl}));
     }
     if possible.untyped_queues && random.chance(24) {
-        list(&mut case.others, "queues").push(json!({"name": "own.plain"}));
+        list(&mut case.unmanaged, "queues").push(json!({"name": "own.plain"}));
         table(&mut case.second, "queues").insert("own.plain".to_owned(), classic());
     }
     if random.chance(26) {
-        // An auto-delete exchange goes with its last binding, and that is to what is recreated.
-        list(&mut case.others, "exchanges").push(json!({"name": "far.auto", "type": "fanout", "auto_delete": true}));
+        // An auto-delete exchange is deleted with its last binding, which leads to a recreated object.
+        list(&mut case.unmanaged, "exchanges").push(json!({"name": "far.auto", "type": "fanout", "auto_delete": true}));
         if random.chance(50) {
             both(case, "queues", "own.fed", classic(), json!({"type": "classic", "maxPriority": 3}));
-            stranger_binds(case, "far.auto", "own.fed", "queue");
+            bind_unmanaged(case, "far.auto", "own.fed", "queue");
         } else {
             both(case, "exchanges", "own.fedx", json!({"type": "topic"}), json!({"type": "direct"}));
-            stranger_binds(case, "far.auto", "own.fedx", "exchange");
+            bind_unmanaged(case, "far.auto", "own.fedx", "exchange");
         }
     }
     if random.chance(26) {
         both(case, "queues", "own.typed", classic(), json!({"type": "quorum", "deliveryLimit": 5}));
-        stranger_binds(case, "amq.topic", "own.typed", "queue");
+        bind_unmanaged(case, "amq.topic", "own.typed", "queue");
         if random.chance(50) {
-            list(&mut case.others, "int32").push(json!({"source": "amq.topic", "destination": "own.typed"}));
+            list(&mut case.unmanaged, "int32").push(json!({"source": "amq.topic", "destination": "own.typed"}));
         }
     }
     if random.chance(15) {
-        list(&mut case.others, "exchanges").push(json!({"name": "far.src", "type": "topic"}));
+        list(&mut case.unmanaged, "exchanges").push(json!({"name": "far.src", "type": "topic"}));
         table(&mut case.second, "exchanges").insert("far.src".to_owned(), json!({"external": true}));
         both(case, "queues", "own.in", classic(), json!({"type": "classic", "maxLength": 7}));
         let binding =
             json!({"source": "far.src", "destination": "own.in", "destinationType": "queue", "routingKey": "k"});
         list(&mut case.second, "bindings").push(binding);
-        stranger_binds(case, "far.src", "own.in", "queue");
+        bind_unmanaged(case, "far.src", "own.in", "queue");
     }
     if possible.streams && random.chance(8) {
         both(case, "queues", "own.log", json!({"type": "stream"}), json!({"type": "stream", "maxAge": "7D"}));
-        case.others["messages"]["own.log"] = 2.into();
+        case.unmanaged["messages"]["own.log"] = 2.into();
     }
 }

@@ -1,4 +1,4 @@
-//! Plays one pair on the broker, through the library, and judges what came of it.
+//! Plays a pair on the broker through the library and checks the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,26 +25,26 @@ use super::replay::replay;
 use crate::scenarios::{everything, fill, make_live, until_counted};
 use crate::support::{Argument, Http, Node, Vhost, until};
 
-/// What did not hold: which check, and what it saw.
+/// A failed check and its observation.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) check: &'static str,
     pub(super) text: String,
-    /// What was live before the second spec was planned.
+    /// The current state before the plan of the second spec.
     pub(super) live: Value,
 }
 
-/// How often things occurred.
+/// Occurrences by event.
 pub(super) type Counts = BTreeMap<String, usize>;
 
-/// A connection with a runtime of its own: one a thread.
+/// A connection with its own runtime, one per thread.
 pub(super) struct Player {
     runtime: tokio::runtime::Runtime,
     broker: Broker,
     version: BrokerVersion,
 }
 
-/// A plan with what it was computed from.
+/// A plan with its inputs.
 struct Planned {
     snapshot: Snapshot,
     activity: Activity,
@@ -81,7 +81,7 @@ impl Player {
         })
     }
 
-    /// As `topo apply` does it: lock, plan again, gate, run. `None`: refused.
+    /// Applies like `topo apply`: lock, plan again, gates, execute. `None` if refused.
     fn apply(
         &self,
         desired: &Arc<Desired>,
@@ -116,7 +116,7 @@ impl Player {
         Ok(read?.remove(0).topology)
     }
 
-    /// Plays a case in a vhost of its own. `Ok(None)` when the case itself is none: a spec that does not hold together.
+    /// Plays a case in its own vhost. `Ok(None)` for an invalid case, whose spec is inconsistent.
     pub(super) fn play(&self, case: &Case, node: &Node) -> Result<Option<Counts>, Wrong> {
         let vhost = node.vhost("pair");
         let mut live = json!(null);
@@ -133,7 +133,7 @@ impl Player {
         complete("the first apply", self.apply(&first, &none, &all).map_err(broken("the first apply"))?)?;
         empty("the first spec's second plan", &self.plan(&first, &none).map_err(broken("reading"))?.plan)?;
 
-        let _held = others(&case.others, vhost);
+        let _held = create_unmanaged(&case.unmanaged, vhost);
         *live = everything(vhost);
         let options = Options { prune: case.prune.iter().map(|word| kind(word)).collect(), ..Options::default() };
         let planned = self.plan(&second, &options).map_err(broken("reading"))?;
@@ -192,7 +192,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
     seal(target, options.clone(), vec![plan_vhost(&context, options)])
 }
 
-/// JSON is YAML.
+/// JSON is valid YAML.
 pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
     let mut spec = spec.clone();
     spec["vhost"] = vhost.into();
@@ -216,17 +216,20 @@ fn kind(word: &str) -> ObjectKind {
     }
 }
 
-/// Makes what others made, and waits until the broker's lists show it. Consumers last as long as what comes back.
-fn others(others: &Value, vhost: &Vhost<'_>) -> Option<(crate::support::Amqp, Vec<crate::support::amqp::Held>)> {
-    make_live(vhost, others);
+/// Creates the unmanaged objects and waits until the broker lists them. Consumers live as long as the returned value.
+fn create_unmanaged(
+    objects: &Value,
+    vhost: &Vhost<'_>,
+) -> Option<(crate::support::Amqp, Vec<crate::support::amqp::Held>)> {
+    make_live(vhost, objects);
     let http: Http = vhost.http();
     let mut counts = Vec::new();
-    for (queue, count) in others["messages"].as_object().unwrap() {
+    for (queue, count) in objects["messages"].as_object().unwrap() {
         let count = usize::try_from(count.as_u64().unwrap()).unwrap();
         counts.push((queue.clone(), count));
     }
     fill(vhost, &counts);
-    let (int32, eaten) = (others["int32"].as_array().unwrap(), others["consumers"].as_array().unwrap());
+    let (int32, eaten) = (objects["int32"].as_array().unwrap(), objects["consumers"].as_array().unwrap());
     let mut held = None;
     if !int32.is_empty() || !eaten.is_empty() {
         let amqp = vhost.amqp();
@@ -238,7 +241,7 @@ fn others(others: &Value, vhost: &Vhost<'_>) -> Option<(crate::support::Amqp, Ve
         held = Some((amqp, consumers));
     }
     until("every consumer to be listed with its peer", || {
-        // A node that has just started answers 500 now and then.
+        // A node that has just started sometimes answers 500.
         let listed = Some(http.get(&vhost.path("consumers", &[]))).filter(|answer| answer.status != 500)?;
         let listed = listed.expect_status(200);
         let known = |entry: &&Value| entry["channel_details"]["peer_port"].is_number();
@@ -300,7 +303,7 @@ fn end(binding: &Binding) -> ObjectId {
     }
 }
 
-/// By the text of the specification alone: only what is declared, removed or pruned may differ.
+/// Independent of topo's model: only declared, removed or pruned objects may differ.
 fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, options: &Options) -> Checked<()> {
     let before = &snapshot.topology;
     let (desired, scope) = (&desired.topology, &desired.scope);
@@ -309,14 +312,14 @@ fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, opti
         let asked = scope.removed.contains(id) || scope.owns(name) && options.prune.contains(&id.kind());
         asked && !declared && !scope.protects(name) && !scope.ignores(name) && !scope.external.contains(id)
     };
-    let wrong = |what: &str, id: &ObjectId| Err(("what is not ours", format!("{id} {what}")));
+    let wrong = |what: &str, id: &ObjectId| Err(("unmanaged objects", format!("{id} {what}")));
     let mut gone = BTreeSet::new();
     for (name, exchange) in &before.exchanges {
         let id = ObjectId::Exchange(name.clone());
         let declared = desired.exchanges.contains_key(name);
         match after.exchanges.get(name) {
             None => {
-                // An auto-delete one went with its last binding: whether that was right is said of the bindings.
+                // An auto-delete exchange was deleted with its last binding; the bindings are checked below.
                 let unused = exchange.auto_delete && before.bindings.iter().any(|binding| binding.source == *name);
                 let asked = may_go(&id, declared) && !snapshot.untouchable.contains(&id);
                 if !unused && !asked {
@@ -381,12 +384,12 @@ fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, opti
     match (new_bindings, new_exchanges, new_queues) {
         (None, None, None) => Ok(()),
         (binding, exchange, queue) => {
-            Err(("what nobody asked for", format!("{binding:?} {exchange:?} {queue:?} is new")))
+            Err(("an unexpected object", format!("{binding:?} {exchange:?} {queue:?} is new")))
         }
     }
 }
 
-/// What is in queues that stay is still in them, but for what a policy was allowed to drop.
+/// Queues that were not recreated keep their messages, except those that an allowed policy drops.
 fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
     let part = &planned.plan.vhosts[0];
     let touched: BTreeSet<QueueName> = part
@@ -422,7 +425,7 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
-/// What the plan judged, whether or not it could be applied.
+/// Counts the verdicts of a plan, applied or not.
 fn count_plan(counts: &mut Counts, planned: &Planned, desired: &Arc<Desired>) {
     let Planned { snapshot, plan, .. } = planned;
     for change in diff(&snapshot.topology, &desired.topology, &desired.scope) {
@@ -438,7 +441,7 @@ fn count_plan(counts: &mut Counts, planned: &Planned, desired: &Arc<Desired>) {
     }
 }
 
-/// What was really done.
+/// Counts the executed steps.
 fn count_applied(counts: &mut Counts, planned: &Planned) {
     let part = &planned.plan.vhosts[0];
     for change in &part.changes {
@@ -446,19 +449,19 @@ fn count_applied(counts: &mut Counts, planned: &Planned) {
         match (change.kind, &id) {
             (ChangeKind::Recreate, id) => add(counts, format!("recreated {}s", id.kind())),
             (ChangeKind::Create, ObjectId::Binding(binding)) => match binding.destination {
-                Destination::Exchange(_) => add(counts, "bindings between exchanges made"),
-                Destination::Queue(_) => add(counts, "bindings made"),
+                Destination::Exchange(_) => add(counts, "bindings between exchanges created"),
+                Destination::Queue(_) => add(counts, "bindings created"),
             },
             (kind, id) => add(counts, format!("{kind:?} {}", id.kind()).to_lowercase()),
         }
         let kept = change.kept.iter().flat_map(|kept| &kept.unmanaged);
-        kept.for_each(|_| add(counts, "foreign bindings kept over a recreate"));
+        kept.for_each(|_| add(counts, "unmanaged bindings kept over a recreate"));
     }
     for step in &part.steps {
         if let Action::Bind { binding } = &step.action
             && binding.destination.name().ends_with(".topo.keep")
         {
-            add(counts, "auto-delete sources held");
+            add(counts, "auto-delete sources kept");
         }
         if let (Action::Bind { binding }, Some(_)) = (&step.action, &step.recreate)
             && matches!(binding.destination, Destination::Exchange(_))

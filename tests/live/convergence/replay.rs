@@ -1,4 +1,4 @@
-//! A model of a vhost, written apart from topo's own, on which the steps of a plan are run one wave after another.
+//! A model of a vhost, independent of topo's own, that executes the steps of a plan wave by wave.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn exists(state: &Topology, id: &ObjectId) -> bool {
     }
 }
 
-/// Removes bindings; an auto-delete exchange goes with its last one, and takes those to it along.
+/// Removes bindings. An auto-delete exchange is deleted with its last one, together with the bindings to it.
 fn unbind(state: &mut Topology, gone: impl Fn(&Binding) -> bool) {
     let lost: BTreeSet<Binding> = state.bindings.iter().filter(|binding| gone(binding)).cloned().collect();
     state.bindings.retain(|binding| !lost.contains(binding));
@@ -46,13 +46,13 @@ fn delete(state: &mut Topology, id: &ObjectId) {
     unbind(state, |binding| ends(binding).contains(id));
 }
 
-/// What must be there before a step.
+/// The objects that a step requires.
 fn needs(action: &Action) -> Vec<ObjectId> {
     match action {
         Action::PutVhost { .. } => Vec::new(),
         Action::DeclareExchange { bindings, .. } => {
-            let others = bindings.iter().flat_map(ends).filter(|end| *end != action.object());
-            others.chain([ObjectId::Vhost]).collect()
+            let unmanaged = bindings.iter().flat_map(ends).filter(|end| *end != action.object());
+            unmanaged.chain([ObjectId::Vhost]).collect()
         }
         Action::PutPolicy { .. } | Action::DeclareQueue { .. } => vec![ObjectId::Vhost],
         Action::PutTopicPermission { .. } => vec![action.object()],
@@ -65,7 +65,7 @@ fn needs(action: &Action) -> Vec<ObjectId> {
     }
 }
 
-/// The vhost after all steps; or the first step that uses what is not there, whatever the order within its wave.
+/// The vhost after all steps, or the first step that requires a missing object in any order of its wave.
 pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, String> {
     let mut state = current.clone();
     let mut done: BTreeSet<usize> = BTreeSet::new();
@@ -74,13 +74,13 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
         for step in wave {
             let wrong = |what: &str, id: &ObjectId| format!("step {} ({}): {id} {what}", step.id, step.address);
             for id in needs(&step.action) {
-                // Twice: at the start of the wave, and after those of the wave that may run before it.
+                // Checked twice: at the start of the wave, and after the steps that may run before it.
                 if !exists(&start, &id) {
-                    return Err(wrong("is not there", &id));
+                    return Err(wrong("does not exist", &id));
                 }
-                // One binding may have several keys, so unbinding it again is no mistake.
+                // A binding may have several keys, so a second unbind is valid.
                 if !exists(&state, &id) && !matches!(step.action, Action::Unbind { .. }) {
-                    return Err(wrong("is taken away in the same wave", &id));
+                    return Err(wrong("is deleted in the same wave", &id));
                 }
             }
             if let Some(after) = step.after.iter().find(|after| !done.contains(after)) {
@@ -89,7 +89,7 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
             let object = step.action.object();
             match &step.action {
                 Action::DeclareExchange { .. } | Action::DeclareQueue { .. } if exists(&state, &object) => {
-                    return Err(wrong("is there already", &object));
+                    return Err(wrong("exists already", &object));
                 }
                 Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
                 Action::DeclareExchange { name, exchange, bindings } => {

@@ -1,5 +1,5 @@
-//! Random specs: exchanges of every type, alternates, bindings between exchanges, dead letters in every notation, retries,
-//! streams, external objects; and unmanaged bindings on the broker.
+//! Random specs: all exchange types, alternates, bindings between exchanges, all dead-letter notations, retries,
+//! streams, external objects. Unmanaged bindings exist on the broker.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ const EXCHANGES: [&str; 4] = ["e1", "e2", "e3", "e4"];
 const QUEUES: [&str; 5] = ["work", "order.a", "mail", "b", "log"];
 const DEAD: [&str; 2] = ["dead", "order.dead"];
 const WORDS: [&str; 4] = ["order", "a", "b", "x"];
-/// A stream, where its messages keep the headers of a death: 3.10.8 stores none of them.
+/// A stream, on versions that store the headers of a death: 3.10.8 stores none.
 const STREAM: &str = "journal";
 /// An external exchange.
 const EXTERNAL: &str = "ext";
-/// External queues: an ordinary one, and a dead-letter queue that the spec declares as bound to the external exchange.
+/// External queues: an ordinary one, and a dead-letter queue that the spec binds to the external exchange.
 const EXTERNAL_QUEUES: [&str; 2] = ["outside", "outside.dead"];
 /// A queue that no spec declares.
 const UNMANAGED: &str = "stray";
-/// Queues that only others bind, so that no spec declares how messages come there.
+/// Queues with only unmanaged bindings, so that no spec declares their incoming routes.
 pub(super) const BOUND_BY_OTHERS: [&str; 2] = [EXTERNAL_QUEUES[0], UNMANAGED];
-/// The length limit of some queues. It is larger than the number of messages that the workers leave in a queue.
+/// The length limit of some queues, larger than the number of messages that the workers leave in a queue.
 pub(super) const MOST: usize = 100;
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug)]
 pub(super) struct Publication {
     pub(super) exchange: String,
@@ -32,7 +32,7 @@ pub(super) struct Publication {
     pub(super) headers: BTreeMap<String, String>,
 }
 
-/// One spec, and messages that poison all of its queues.
+/// A spec, and messages that poison all of its queues.
 pub(super) struct Case {
     exchanges: Map<String, Value>,
     queues: BTreeMap<String, Value>,
@@ -40,11 +40,11 @@ pub(super) struct Case {
     policies: Map<String, Value>,
     pub(super) publications: Vec<Publication>,
     names: Vec<String>,
-    /// Queues that only dead-lettered messages come to.
+    /// Queues that receive only dead-lettered messages.
     pub(super) closed: Vec<String>,
     /// The type of the external exchange.
     external: &'static str,
-    /// Bindings to queues that exist on the broker only: source, queue, key.
+    /// Bindings to queues that exist only on the broker: source, queue, key.
     unmanaged: Vec<(&'static str, &'static str, String)>,
     /// Whether the spec declares the stream.
     has_stream: bool,
@@ -66,7 +66,7 @@ fn pattern(random: &mut Random) -> String {
     words.join(".")
 }
 
-/// A key that a topic exchange takes for a pattern.
+/// A key that matches a topic pattern.
 fn key_like(pattern: &str, random: &mut Random) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in pattern.split('.') {
@@ -99,7 +99,7 @@ impl Case {
             has_stream: node.at_least(4, 0) && random.chance(50),
         };
         case.exchanges(random);
-        case.surroundings(random);
+        case.external_objects(random);
         case.dead_letter_queues(random);
         for name in QUEUES {
             let queue = case.queue(name, random, node);
@@ -111,14 +111,14 @@ impl Case {
         }
         case.queues.insert(EXTERNAL_QUEUES[0].to_owned(), json!({"external": true}));
         case.dead.insert(EXTERNAL_QUEUES[1].to_owned(), json!({"external": true, "exchange": {"name": EXTERNAL}}));
-        // Each closed queue has a queue whose dead letters surely come to it.
+        // Each closed queue has a queue that always dead-letters to it.
         for (closed, source) in case.closed.iter().zip(["b", "log"]) {
             if let Some(source) = case.queues.get_mut(source) {
                 source["deadLetter"] = closed.as_str().into();
             }
         }
         case.policies(random);
-        // Messages that no queue asked for: they take other ways.
+        // Messages that match no binding of a queue: they use other routes.
         for _ in 0..3 {
             let exchange = (*random.pick(&EXCHANGES)).to_owned();
             let is_open = case.exchanges[&exchange]["internal"] != true;
@@ -133,41 +133,41 @@ impl Case {
         case
     }
 
-    /// The names of all queues that the spec declares, without streams.
+    /// The names of all declared queues except streams.
     pub(super) fn queues(&self) -> &[String] {
         &self.names
     }
 
-    /// The stream that the spec declares.
+    /// The declared stream.
     pub(super) fn stream_name(&self) -> Option<&'static str> {
         self.has_stream.then_some(STREAM)
     }
 
-    /// The queues that a worker reads: those of the spec, the external and the unmanaged ones.
+    /// The queues that a worker consumes: declared, external and unmanaged ones.
     pub(super) fn read(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).chain(EXTERNAL_QUEUES).chain([UNMANAGED])
     }
 
-    /// Whether the broker holds more bindings of an exchange than the spec declares.
+    /// Whether the broker has more bindings of an exchange than the spec declares.
     pub(super) fn is_open(exchange: &str) -> bool {
         exchange == EXTERNAL || exchange.starts_with("amq.")
     }
 
-    /// Whether a queue has a length limit, and whether it then dead-letters new messages instead of the oldest.
+    /// Whether a queue has a length limit, and whether it dead-letters new messages instead of the oldest.
     pub(super) fn limit(&self, queue: &str) -> Option<bool> {
         let written = self.queues.get(queue)?;
         (!written["maxLength"].is_null()).then(|| written["overflow"] == "reject-publish-dlx")
     }
 
-    /// Whether the messages of a queue expire on that version: the `expiration` of a message has no effect on older quorum
-    /// queues.
+    /// Whether the messages of a queue expire on that version: older quorum queues ignore the `expiration` of a
+    /// message.
     pub(super) fn expires(&self, queue: &str, node: &Node) -> bool {
         let written = self.queues.get(queue).or_else(|| self.dead.get(queue)).expect("a queue of the spec");
         written["type"] == "classic" || node.at_least(3, 10)
     }
 
-    /// Declares what the spec expects on the broker, and what it does not know.
-    pub(super) fn declare_surroundings(&self, amqp: &Amqp) {
+    /// Declares the external and the unmanaged objects.
+    pub(super) fn declare_external_objects(&self, amqp: &Amqp) {
         amqp.declare_exchange(EXTERNAL, self.external, NONE).expect("a new exchange");
         for queue in EXTERNAL_QUEUES.into_iter().chain([UNMANAGED]) {
             amqp.declare_queue(queue, &[("x-queue-type", text("classic"))]).expect("a new queue");
@@ -177,7 +177,7 @@ impl Case {
         }
     }
 
-    /// The spec as text: JSON is YAML.
+    /// The spec as text: JSON is valid YAML.
     pub(super) fn spec(&self, vhost: &str) -> String {
         format!(
             "version: 1\nvhost: {}\nexchanges: {}\nqueues: {}\ndeadLetterQueues: {}\npolicies: {}\n",
@@ -211,7 +211,7 @@ impl Case {
         }
     }
 
-    fn surroundings(&mut self, random: &mut Random) {
+    fn external_objects(&mut self, random: &mut Random) {
         let mut exchange = json!({"external": true});
         if random.chance(20) {
             let &source = random.pick(&EXCHANGES);
@@ -237,7 +237,7 @@ impl Case {
         }
     }
 
-    /// A stream keeps every message; it has no dead letters.
+    /// A stream keeps every message and has no dead letters.
     fn stream(&mut self, random: &mut Random) -> Value {
         let mut bindings = Vec::new();
         for _ in 0..=random.below(2) {
@@ -260,7 +260,7 @@ impl Case {
         self.exchanges[exchange]["type"].as_str().expect("a type")
     }
 
-    /// A binding from an exchange, and a message that it takes.
+    /// A binding of an exchange, and a message that matches it.
     fn binding(&self, exchange: &str, random: &mut Random) -> (Value, Publication) {
         let mut headers = BTreeMap::new();
         let (binding, key) = match self.kind(exchange) {
@@ -314,7 +314,7 @@ impl Case {
         }
     }
 
-    /// Where the messages of a queue go that die: in every notation.
+    /// The dead-letter destination, in every notation.
     fn dead_letter(random: &mut Random) -> Value {
         let exchanges =
             ["e1", "e2", "e3", "e4", "e1", "e2", "e3", "e4", "dead.x", "order.dead.x", "amq.topic", EXTERNAL];
@@ -350,7 +350,7 @@ impl Case {
             }
             if self.exchanges[source]["internal"] != true {
                 self.publications.push(publication.clone());
-                // Other keys of the same pattern may lead elsewhere after a death.
+                // Other keys of the same pattern may have another destination after a death.
                 let pattern = binding["routingKey"].as_str().filter(|_| self.kind(source) == "topic");
                 for _ in 0..3 {
                     let key = match pattern {
@@ -396,7 +396,7 @@ impl Case {
         queue
     }
 
-    /// Policies that wire dead letters, and alternates, beside what the queues say themselves.
+    /// Policies for dead letters and alternates, in addition to the settings of the queues.
     fn policies(&mut self, random: &mut Random) {
         if random.chance(40) {
             let mut definition = json!({"deadLetterExchange": *random.pick(&["e1", "e2", "e3", "gone"])});

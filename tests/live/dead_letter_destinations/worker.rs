@@ -1,5 +1,5 @@
-//! Workers that fail at every message as their contract specifies, messages that die without a worker, and the queues where
-//! the dead-lettered messages arrive.
+//! Workers that fail every message as their contract specifies, messages that die without a worker, and the queues
+//! where dead-lettered messages arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,35 +19,35 @@ use super::generate::{Case, MOST, Publication};
 use crate::support::worker::{as_text, header};
 use crate::support::{Amqp, Outcome, Vhost, block_on};
 
-/// After the last event, nothing more may come for this time. It is longer than a delay of a tier.
+/// After the last event, no message is expected after this time, which exceeds the delay of a tier.
 const QUIET: Duration = Duration::from_millis(400);
-/// A message that should arrive, and does not by then, is missing.
+/// The time after which an expected message counts as missing.
 const LATE: Duration = Duration::from_secs(10);
-/// Longer than anything takes.
+/// Longer than any step.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The body of messages that only fill a queue.
 const FILLER: &str = "filler";
 
-/// Dead-lettered messages of one queue.
+/// Dead-lettered messages of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// Messages that died there.
+    /// The number of messages that died there.
     pub(super) poisoned: usize,
-    /// Where they arrived, and how many.
+    /// Their destinations, with counts.
     pub(super) arrivals: BTreeMap<String, usize>,
 }
 
-/// One message that died in a queue.
+/// A message that died in a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dead {
-    /// Its routing key when it died.
+    /// Its routing key at its death.
     pub(super) key: String,
     pub(super) poisoned: usize,
     /// The queues where it arrived.
     pub(super) arrivals: BTreeSet<String>,
 }
 
-/// Events of one vhost.
+/// Events of a vhost.
 #[derive(Default)]
 pub(super) struct Played {
     pub(super) queues: BTreeMap<String, Seen>,
@@ -55,9 +55,9 @@ pub(super) struct Played {
     pub(super) dead: BTreeMap<(String, String), Dead>,
     /// The number of deaths by reason.
     pub(super) deaths: BTreeMap<&'static str, usize>,
-    /// Messages that must not arrive, and did.
+    /// Messages that arrived unexpectedly.
     pub(super) wrong: Vec<String>,
-    /// Messages that a worker publishes as its contract specifies, and the broker drops: by queue.
+    /// Messages that a worker publishes as its contract specifies and that the broker drops, by queue.
     pub(super) dropped: Vec<(String, String)>,
 }
 
@@ -85,7 +85,7 @@ impl Played {
     }
 }
 
-/// The queue where a message died last, if it did.
+/// The queue of a message's last death, if any.
 fn died_in(properties: &AMQPProperties) -> Option<String> {
     let deaths = header(properties, "x-death")?.as_array()?;
     let last = deaths.as_slice().first()?.as_field_table()?;
@@ -100,7 +100,7 @@ fn properties(publication: &Publication) -> AMQPProperties {
     AMQPProperties::default().with_delivery_mode(2).with_headers(table)
 }
 
-/// Fails at a delivery: the number of earlier failures decides the key, and whether to give up.
+/// Fails a delivery: the number of earlier failures decides the key, and whether to give up.
 fn fail(channel: &Channel, contract: &Value, delivery: Delivery, before: u64) {
     let is_over =
         contract["counter"]["countedBy"] == "worker" && before >= contract["maxRetries"].as_u64().unwrap_or(0);
@@ -131,7 +131,7 @@ fn ack(delivery: &Delivery) {
     block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
 }
 
-/// Publishes all messages of a case, lets them die in every way, and records where they arrive.
+/// Publishes all messages of a case, lets them die in every way, and records their destinations.
 pub(super) fn play<'c>(vhost: &Vhost<'_>, case: &Case, contract: &dyn Fn(&str) -> &'c Value) -> Played {
     let amqp = vhost.amqp();
     let mut player = Player::new(&amqp, case, contract);
@@ -139,7 +139,7 @@ pub(super) fn play<'c>(vhost: &Vhost<'_>, case: &Case, contract: &dyn Fn(&str) -
     player.expired(vhost);
     player.removed(vhost);
     for queue in case.queues() {
-        letters(&amqp, queue, contract(queue), &mut player.played.dropped);
+        dead_lettered(&amqp, queue, contract(queue), &mut player.played.dropped);
     }
     player.played
 }
@@ -150,13 +150,13 @@ struct Player<'a, 'c> {
     channel: Channel,
     stream: Option<Consumer>,
     played: Played,
-    /// The queues to which the broker routes each publication.
+    /// The queues of each publish.
     came: BTreeMap<usize, BTreeSet<String>>,
-    /// How often a worker of a queue failed at a message.
+    /// The number of failures of each message, by queue.
     failures: BTreeMap<(String, String), u64>,
-    /// Messages of which a worker waits for the next delivery.
+    /// Messages whose next delivery a worker expects.
     open: usize,
-    /// Queues and bodies that the broker drops after a death, although the queue has a dead-letter exchange.
+    /// Queues and bodies that the broker drops after a death despite a dead-letter exchange.
     lost: BTreeSet<(String, String)>,
 }
 
@@ -178,7 +178,7 @@ impl<'a, 'c> Player<'a, 'c> {
         Self { case, contract, channel, stream, played, came, failures, open: 0, lost }
     }
 
-    /// Publishes messages and waits for the confirms of the broker.
+    /// Publishes messages with confirms.
     fn publish(&self, messages: impl IntoIterator<Item = (String, String, String, AMQPProperties)>) {
         block_on(async {
             let mut confirms = Vec::new();
@@ -195,7 +195,7 @@ impl<'a, 'c> Player<'a, 'c> {
         .expect("the channel is open");
     }
 
-    /// Workers fail at every message until the queue gives it up.
+    /// Workers fail every message until the queue gives it up.
     fn rejected(&mut self) {
         let all = self.case.publications.iter().zip(0..);
         self.publish(
@@ -206,7 +206,7 @@ impl<'a, 'c> Player<'a, 'c> {
         self.settle(|player, queue, delivery| player.work(queue, delivery));
     }
 
-    /// Every message expires in every queue to which the broker routes it.
+    /// Every message expires in every queue of its route.
     fn expired(&mut self, vhost: &Vhost<'_>) {
         const REASON: &str = "expired";
         let mut messages = Vec::new();
@@ -222,7 +222,7 @@ impl<'a, 'c> Player<'a, 'c> {
         self.settle(|player, queue, delivery| player.watch(queue, delivery, REASON));
     }
 
-    /// A length limit removes every message from every queue that has one, queue by queue.
+    /// A length limit removes every message, queue by queue.
     fn removed(&mut self, vhost: &Vhost<'_>) {
         const REASON: &str = "maxlen";
         for queue in self.case.queues() {
@@ -244,8 +244,8 @@ impl<'a, 'c> Player<'a, 'c> {
         }
     }
 
-    /// Expects a death. Before 3.13, what dies in a queue with a ladder other than by rejection enters a tier, and the broker
-    /// drops it when it comes back.
+    /// Expects a death. Before 3.13, a message on a ladder that dies other than by rejection enters a tier, and the
+    /// broker drops it on its return.
     fn dies(&mut self, vhost: &Vhost<'_>, queue: &str, body: &str, key: &str, reason: &'static str) {
         if (self.contract)(queue)["strategy"] == "ladder" && !vhost.node().at_least(3, 13) {
             self.lost.insert((queue.to_owned(), body.to_owned()));
@@ -254,7 +254,7 @@ impl<'a, 'c> Player<'a, 'c> {
         }
     }
 
-    /// Reads all queues until nothing happens any more.
+    /// Consumes all queues until no message arrives.
     fn settle(&mut self, mut handle: impl FnMut(&mut Self, &str, Delivery)) {
         let (began, mut last) = (Instant::now(), Instant::now());
         while last.elapsed() < QUIET || self.open > 0 || self.is_late(last) {
@@ -291,18 +291,20 @@ impl<'a, 'c> Player<'a, 'c> {
         let source = died_in(&delivery.properties).filter(|source| self.case.queues().contains(source))?;
         let body = String::from_utf8_lossy(&delivery.data).into_owned();
         if self.lost.contains(&(source.clone(), body.clone())) {
-            self.played.wrong.push(format!("explain {source}: {body:?} arrives in {queue}, and is said to be lost"));
+            self.played
+                .wrong
+                .push(format!("explain {source}: {body:?} arrives in {queue}, but is predicted to be lost"));
         } else if body != FILLER {
             self.played.arrived(&source, &body, queue);
         }
         Some(source)
     }
 
-    /// Fails at a message, or acknowledges it where it was dead-lettered to.
+    /// Fails a message, or acknowledges it in a dead-letter queue.
     fn work(&mut self, queue: &str, delivery: Delivery) {
         let is_worked = self.case.queues().iter().any(|name| name == queue);
         let source = self.arrival(queue, &delivery);
-        // It goes on only where nothing else poisons the queue.
+        // The cycle continues only if nothing else poisons the queue.
         let goes_on = self.case.closed.iter().any(|name| name == queue) && source.as_deref() != Some(queue);
         if !is_worked || source.is_some() && !goes_on {
             return ack(&delivery);
@@ -323,7 +325,7 @@ impl<'a, 'c> Player<'a, 'c> {
         fail(&self.channel, terms, delivery, earlier);
     }
 
-    /// Acknowledges a message. One that should have died in this queue did not, if it has no death.
+    /// Acknowledges a message. Without a death, one that should have died did not.
     fn watch(&mut self, queue: &str, delivery: Delivery, reason: &'static str) {
         let body = String::from_utf8_lossy(&delivery.data).into_owned();
         if self.arrival(queue, &delivery).is_none() && self.played.dead.contains_key(&(queue.to_owned(), body.clone()))
@@ -333,14 +335,14 @@ impl<'a, 'c> Player<'a, 'c> {
         ack(&delivery);
     }
 
-    /// Whether a message has not arrived yet that is said to arrive.
+    /// Whether an expected message has not arrived yet.
     fn is_late(&self, last: Instant) -> bool {
         let is_missing = |queue: &String| is_missing(queue, (self.contract)(queue), &self.played);
         last.elapsed() < LATE && self.case.queues().iter().any(is_missing)
     }
 }
 
-/// Whether a message of a queue has not arrived yet that is said to arrive.
+/// Whether an expected message of a queue has not arrived yet.
 fn is_missing(queue: &str, contract: &Value, played: &Played) -> bool {
     let (Some(seen), dead_letters) = (played.queues.get(queue), &contract["deadLetters"]) else { return false };
     let count = |to: &Value| seen.arrivals.get(to.as_str().expect("a name")).copied().unwrap_or(0);
@@ -353,12 +355,12 @@ fn get(channel: &Channel, queue: &str) -> Option<Delivery> {
     got.unwrap_or_else(|error| panic!("{queue}: {error}")).map(|message| message.delivery)
 }
 
-/// Where a contract tells a worker to publish and acknowledge, the message arrives.
-fn letters(amqp: &Amqp, queue: &str, contract: &Value, dropped: &mut Vec<(String, String)>) {
+/// Messages that a worker publishes and acknowledges as its contract specifies arrive.
+fn dead_lettered(amqp: &Amqp, queue: &str, contract: &Value, dropped: &mut Vec<(String, String)>) {
     let publishes =
         [("letter", &contract["deadLetteredMessage"]["publish"]), ("onGiveUp", &contract["onGiveUp"]["publish"])];
     for (what, publish) in publishes {
-        // Others may have bound it.
+        // An unmanaged binding may exist.
         let Some(exchange) = publish["exchange"].as_str().filter(|it| !Case::is_open(it)) else { continue };
         for key in publish["routingKeys"].as_array().expect("keys") {
             let key = key.as_str().expect("a key");

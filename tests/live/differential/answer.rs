@@ -1,4 +1,4 @@
-//! What the broker answers, what topo says that it would, and whether they agree.
+//! Compares the broker's answer with topo's prediction.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Http, Vhost};
 
-/// What a broker said to a declare.
+/// The broker's answer to a declare.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Said {
-    /// The status, if it was over HTTP.
+    /// The HTTP status, if it was HTTP.
     Accepted(u16),
-    /// The text, and what it names.
+    /// The text and its subject.
     Refused { subject: Option<String>, text: String },
 }
 
-/// What topo says, before the broker is asked.
+/// topo's prediction, made before the broker is asked.
 #[derive(Debug)]
 pub(super) struct Predicted {
-    /// Of the whole pair.
+    /// The verdict of the pair.
     pub(super) verdict: Verdict,
-    /// Of the fields that differ.
+    /// The verdicts of the differing fields.
     pub(super) fields: Vec<(String, Verdict)>,
-    /// The sentence of a refused redeclare.
+    /// The error of a refused redeclare.
     pub(super) broker_error: Option<String>,
-    /// What a fresh declare would be refused for first.
+    /// The first refusal of a fresh declare.
     pub(super) refused: Option<String>,
 }
 
@@ -39,14 +39,14 @@ fn wrong<T>(check: &'static str, text: String) -> Result<T, Wrong> {
     Err(Wrong::new(check, text))
 }
 
-/// What stands between quotes behind these words.
+/// The quoted text after these words.
 fn quoted_behind(text: &str, words: &str) -> Option<String> {
     let rest = &text[text.find(words)? + words.len()..];
     Some(rest[..rest.find('\'')?].to_owned())
 }
 
-/// What a refusal is about, in the words of `Refusal::subject`. `None` where the broker does not say: it crashed, or the
-/// request never came to the queue.
+/// The subject of a refusal, as in `Refusal::subject`. `None` if the broker does not name it: it crashed, or HTTP
+/// refused the request.
 pub(super) fn subject(text: &str) -> Option<String> {
     let named = ["inequivalent arg '", "invalid arg '", "for arg '"];
     if let Some(name) = named.into_iter().find_map(|words| quoted_behind(text, words)) {
@@ -70,7 +70,7 @@ fn refused(text: String) -> Said {
     Said::Refused { subject: subject(&text), text }
 }
 
-/// Over HTTP.
+/// A declare over HTTP.
 pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Said {
     let answer = http.put(&vhost.path("queues", &[name]), &definition.body());
     if answer.is_success() {
@@ -80,7 +80,7 @@ pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Defin
     refused(if answer.status == 400 { text } else { format!("{} {text}", answer.status) })
 }
 
-/// Makes a queue live.
+/// Declares a current queue.
 pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live: &Live) -> Said {
     match &live.widths {
         None => put(http, vhost, name, &live.definition),
@@ -94,7 +94,7 @@ pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live
     }
 }
 
-/// By the code that a plan runs: the live queue as it was read, and the desired one beside it.
+/// Predicts with the code of a plan, from the current queue as read and the desired one.
 pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) -> Predicted {
     let name = QueueName::from(name);
     let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
@@ -138,7 +138,7 @@ fn only(topology: &Topology, name: &QueueName, queue: Option<topo::model::Queue>
     one
 }
 
-/// Whether topo and the broker agree on a pair; the verdict of both, if they do.
+/// Returns the common verdict, or the disagreement.
 pub(super) fn judge(
     live: &Live,
     desired: &Definition,
@@ -146,7 +146,7 @@ pub(super) fn judge(
     (again, fresh): (&Said, &Said),
 ) -> Result<Verdict, Wrong> {
     fresh_agrees(predicted.refused.as_deref(), fresh)?;
-    // What HTTP cannot carry never comes to the queue.
+    // HTTP cannot carry this value, so it never reaches the queue.
     if !desired.holds_null() {
         again_agrees(live, predicted, again)?;
     }
@@ -156,10 +156,10 @@ pub(super) fn judge(
         (Said::Accepted(_), true) => Verdict::Conflict,
         (Said::Accepted(_), false) => ignored(live, desired),
     };
-    if verdict == predicted.verdict || verdict == Verdict::Drift && takes_for_equal(live, desired, predicted) {
+    if verdict == predicted.verdict || verdict == Verdict::Drift && are_equal_ages(live, desired, predicted) {
         return Ok(predicted.verdict);
     }
-    wrong("verdict", format!("it is {verdict}, topo says {} of {:?}", predicted.verdict, predicted.fields))
+    wrong("verdict", format!("broker: {verdict}, topo: {} for {:?}", predicted.verdict, predicted.fields))
 }
 
 /// The first refusal of a fresh declare.
@@ -167,9 +167,11 @@ pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Said) -> Result<(), 
     match (fresh, predicted) {
         (Said::Accepted(_), None) => Ok(()),
         (Said::Accepted(_), Some(named)) => {
-            wrong("fresh", format!("topo says that {named} is refused, the broker takes it"))
+            wrong("fresh", format!("topo predicts a refusal of {named}, the broker accepts it"))
         }
-        (Said::Refused { text, .. }, None) => wrong("fresh", format!("topo says nothing, the broker {text}")),
+        (Said::Refused { text, .. }, None) => {
+            wrong("fresh", format!("topo predicts no refusal, the broker answers {text}"))
+        }
         (Said::Refused { subject: Some(subject), text }, Some(named)) if subject != named => {
             wrong("fresh, named first", format!("topo names {named}, the broker {subject}: {text}"))
         }
@@ -180,10 +182,14 @@ pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Said) -> Result<(), 
 fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), Wrong> {
     let named = predicted.broker_error.as_deref().and_then(subject);
     match (again, named) {
-        (Said::Accepted(201), _) => wrong("redeclare", "the live queue was gone".to_owned()),
+        (Said::Accepted(201), _) => wrong("redeclare", "the current queue was missing".to_owned()),
         (Said::Accepted(_), None) => Ok(()),
-        (Said::Accepted(_), Some(named)) => wrong("redeclare", format!("topo names {named}, the broker takes it")),
-        (Said::Refused { text, .. }, None) => wrong("redeclare", format!("topo says nothing, the broker {text}")),
+        (Said::Accepted(_), Some(named)) => {
+            wrong("redeclare", format!("topo predicts a refusal of {named}, the broker accepts it"))
+        }
+        (Said::Refused { text, .. }, None) => {
+            wrong("redeclare", format!("topo predicts no refusal, the broker answers {text}"))
+        }
         (Said::Refused { subject, text }, Some(named)) => {
             if subject.as_deref() != Some(named.as_str()) {
                 return wrong("redeclare, named first", format!("topo names {named}, the broker {text}"));
@@ -193,7 +199,7 @@ fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), 
     }
 }
 
-/// Word for word, where the widths of the live integers are known.
+/// Compares the error word for word, if the integer widths are known.
 pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) -> Result<(), Wrong> {
     let broker_error = predicted.broker_error.as_deref().unwrap_or_default();
     let bare = |text: &str| text.trim_start_matches("PRECONDITION_FAILED - ").to_owned();
@@ -203,7 +209,7 @@ pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) ->
     Ok(())
 }
 
-/// What it is when the broker says yes to everything: what differs, by name.
+/// The accepted but ignored differences, by name.
 fn ignored(live: &Live, desired: &Definition) -> Verdict {
     let (before, after) = (&live.definition.arguments, &desired.arguments);
     let differs = |name: &&String| before.get(*name) != after.get(*name);
@@ -218,8 +224,9 @@ fn ignored(live: &Live, desired: &Definition) -> Verdict {
     }
 }
 
-/// Ages that are as long, which 4.3.6 takes for the same: the broker alone cannot be asked whether it does or ignores them.
-fn takes_for_equal(live: &Live, desired: &Definition, predicted: &Predicted) -> bool {
+/// Equal ages in different units, which 4.3.6 accepts as equal: the broker's answer does not show whether it ignores
+/// them.
+fn are_equal_ages(live: &Live, desired: &Definition, predicted: &Predicted) -> bool {
     let (mut live, mut desired) = (live.clone(), desired.clone());
     let ages = [&mut live.definition.arguments, &mut desired.arguments].map(|arguments| arguments.remove("x-max-age"));
     ages.iter().all(|age| age.as_ref().is_some_and(Value::is_string)) && predicted.verdict == ignored(&live, &desired)

@@ -1,4 +1,4 @@
-//! The same over AMQP: an application's declare gets the answer that HTTP gives, and the sentence that topo promises.
+//! An application's declare over AMQP has the result of HTTP and the error that topo predicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,21 +8,21 @@ use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Vhost};
 
-/// What one declare heard.
+/// The result of a declare.
 #[derive(Clone, Copy)]
 pub(super) enum Heard {
     Taken,
     Refused,
 }
 
-/// How many declares heard what.
+/// The number of declares by result.
 #[derive(Default)]
 pub(super) struct Count {
     taken: usize,
     refused: usize,
 }
 
-/// The declares of a run, of live queues and of new ones.
+/// The declares of a run, of existing and of new queues.
 #[derive(Default)]
 pub(super) struct OverAmqp {
     pub(super) again: Count,
@@ -46,7 +46,7 @@ impl OverAmqp {
         }
     }
 
-    /// Of the four kinds of answers the one that was heard least.
+    /// The least frequent of the four results.
     pub(super) fn least(&self) -> usize {
         let all = [&self.again, &self.fresh].map(|count| count.taken.min(count.refused));
         all[0].min(all[1])
@@ -57,7 +57,7 @@ impl fmt::Display for OverAmqp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [again, fresh] =
             [&self.again, &self.fresh].map(|count| format!("{} taken, {} refused", count.taken, count.refused));
-        write!(f, "live ones {again}; new ones {fresh}")
+        write!(f, "existing queues {again}; new queues {fresh}")
     }
 }
 
@@ -65,7 +65,7 @@ fn wrong<T>(text: String) -> Result<T, Wrong> {
     Err(Wrong::new("AMQP", text))
 }
 
-/// A declare of a live queue.
+/// Declares an existing queue.
 pub(super) fn again(
     amqp: &Amqp,
     name: &str,
@@ -77,24 +77,24 @@ pub(super) fn again(
     match (declared, over_http) {
         (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
         (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text).map(|()| Heard::Refused),
-        (Ok(()), Said::Refused { text, .. }) => wrong(format!("AMQP takes what HTTP refuses: {text}")),
-        (Err(text), Said::Accepted(_)) => wrong(format!("AMQP refuses what HTTP takes: {text}")),
+        (Ok(()), Said::Refused { text, .. }) => wrong(format!("AMQP accepts what HTTP refuses: {text}")),
+        (Err(text), Said::Accepted(_)) => wrong(format!("AMQP refuses what HTTP accepts: {text}")),
     }
 }
 
-/// A declare of a new queue. It has a connection of its own: some refusals end that, and not only the channel.
+/// Declares a new queue on its own connection, which some refusals close.
 pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, desired: &Definition, over_http: &Said) -> Result<Heard, Wrong> {
     let declared = vhost.amqp().declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
         (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
-        // What crashes, or closes the connection, is told in other words.
+        // Crashes and closed connections have another error text.
         (Err(text), Said::Refused { subject: named, text: said })
             if text.starts_with("PRECONDITION_FAILED") && subject(&text) != *named =>
         {
-            wrong(format!("a new one: AMQP says {text}, HTTP {said}"))
+            wrong(format!("new queue: AMQP says {text}, HTTP {said}"))
         }
         (Err(_), Said::Refused { .. }) => Ok(Heard::Refused),
-        (Ok(()), Said::Refused { text, .. }) => wrong(format!("a new one: AMQP takes what HTTP refuses: {text}")),
-        (Err(text), Said::Accepted(_)) => wrong(format!("a new one: AMQP refuses what HTTP takes: {text}")),
+        (Ok(()), Said::Refused { text, .. }) => wrong(format!("new queue: AMQP accepts what HTTP refuses: {text}")),
+        (Err(text), Said::Accepted(_)) => wrong(format!("new queue: AMQP refuses what HTTP accepts: {text}")),
     }
 }

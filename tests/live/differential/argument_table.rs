@@ -1,8 +1,10 @@
-//! What brokers do with each argument of a queue, listed by hand: from `rabbit_amqqueue:declare_args()`, the types'
-//! `capabilities()` and what they look at themselves, at the tags v3.8.9, v3.10.8, v4.0.5 and v4.3.5, and from asking.
+//! The behavior of brokers for each queue argument, listed by hand.
 //!
-//! The list knows nothing of the table that is under test. Every entry of it is asked of the broker, and a run has to meet
-//! all that it promises: where the table loses an entry, or a broker learns one, that is told by name.
+//! Sources: `rabbit_amqqueue:declare_args()`, the types' `capabilities()` and their own checks, at the tags v3.8.9,
+//! v3.10.8, v4.0.5 and v4.3.5, and experiments.
+//!
+//! The list is independent of topo's own table. A run asks the broker for every entry and must observe every listed
+//! verdict. An entry missing in either table fails with its name.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +20,13 @@ use super::queues::{Definition, Live};
 /// The versions of the columns.
 const VERSIONS: [&str; 4] = ["3.8.9", "3.10.8", "4.0.5", "4.3.6"];
 
-/// By version a letter for classic queues, quorum queues and streams:
+/// For each version, one symbol each for classic queues, quorum queues and streams:
 ///
-/// - `C` is compared on a redeclare, and its value is checked; `c` is compared, whatever the value;
-/// - `D` is kept and never compared, and its value is checked; `d` is kept, whatever the value;
-/// - `-` is refused; `.`: there is no such type.
+/// - `C` is compared on a redeclare, and its value is checked; `c` is compared, with any value;
+/// - `D` is stored and never compared, and its value is checked; `d` is stored, with any value;
+/// - `-` is refused; `.`: the type does not exist.
 ///
-/// Before them, two values that every version takes that takes the argument at all, and one that is none.
+/// Before them, two values that every version with the argument accepts, and an invalid one.
 const LIST: &str = "
 x-queue-type                    TYPE         OTHER          other   CC. CCC CCC CCC
 x-expires                       600000       3600000        0       C-. CC- CC- CC-
@@ -57,13 +59,13 @@ x-stream-filter-size-bytes      16           255            15      dd. ddd ddD 
 x-initial-cluster-size          1            3              0       dd. --C --C --C
 ";
 
-/// What one version does with an argument on one type of queue.
+/// The behavior of a version for an argument on a queue type.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) kind: QueueType,
-    letter: char,
-    /// One that is taken, another one, and one that is none.
+    symbol: char,
+    /// A valid value, another one, and an invalid one.
     values: [Value; 3],
 }
 
@@ -75,44 +77,44 @@ fn value(text: &str, kind: QueueType) -> Value {
     }
 }
 
-/// What is listed for a version.
+/// The entries of a version.
 pub(super) fn listed(version: BrokerVersion) -> Vec<Entry> {
     let is_it = |listed: &&str| {
         let listed: BrokerVersion = listed.parse().unwrap();
         (listed.major, listed.minor) == (version.major, version.minor)
     };
     let column = VERSIONS.iter().position(is_it);
-    let column = column.unwrap_or_else(|| panic!("nobody has listed what RabbitMQ {version} does with arguments"));
+    let column = column.unwrap_or_else(|| panic!("no arguments are listed for RabbitMQ {version}"));
     let mut entries = Vec::new();
     for line in LIST.lines().filter(|line| !line.is_empty()) {
         let words: Vec<&'static str> = line.split_whitespace().collect();
         let [name, one, other, none] = [words[0], words[1], words[2], words[3]];
-        for (kind, letter) in QueueType::ALL.into_iter().zip(words[4 + column].chars()).filter(|(_, it)| *it != '.') {
+        for (kind, symbol) in QueueType::ALL.into_iter().zip(words[4 + column].chars()).filter(|(_, it)| *it != '.') {
             let values = [one, other, none].map(|text| value(text, kind));
-            entries.push(Entry { name, kind, letter, values });
+            entries.push(Entry { name, kind, symbol, values });
         }
     }
     entries
 }
 
 impl Entry {
-    /// The verdicts that it can have.
+    /// The possible verdicts.
     pub(super) fn verdicts(&self) -> BTreeSet<Verdict> {
-        match self.letter {
+        match self.symbol {
             'C' => [Verdict::Equal, Verdict::Conflict, Verdict::Invalid].into(),
             'c' => [Verdict::Equal, Verdict::Conflict].into(),
             'D' => [Verdict::Equal, Verdict::Drift, Verdict::Invalid].into(),
             'd' => [Verdict::Equal, Verdict::Drift].into(),
             '-' => [Verdict::Invalid].into(),
-            other => panic!("what is `{other}`?"),
+            other => panic!("unknown symbol `{other}`"),
         }
     }
 
-    /// A queue of that type with the argument; without a value, without it.
+    /// A queue of that type with the argument, or without it if there is no value.
     fn queue(&self, value: Option<&Value>) -> Definition {
         let mut arguments = Map::new();
         arguments.insert("x-queue-type".to_owned(), json!(self.kind.as_str()));
-        // It is refused alone; streams refuse the exchange, too.
+        // It is refused without an exchange; streams refuse the exchange, too.
         if self.name == "x-dead-letter-routing-key" && self.kind != QueueType::Stream {
             arguments.insert("x-dead-letter-exchange".to_owned(), json!("a"));
         }
@@ -120,17 +122,17 @@ impl Entry {
         Definition::durable(arguments)
     }
 
-    /// All that there is to ask about it.
+    /// All pairs to ask about it.
     pub(super) fn family(&self) -> Family {
         let [one, other, none] = self.values.each_ref().map(|value| self.queue(Some(value)));
         let bare = self.queue(None);
         let (live, desired) =
-            if self.letter == '-' { (bare, vec![one]) } else { (one.clone(), vec![one, other, none, bare]) };
+            if self.symbol == '-' { (bare, vec![one]) } else { (one.clone(), vec![one, other, none, bare]) };
         Family { lives: vec![Live { definition: live, widths: None }], desired }
     }
 
-    /// The letter that the code under test has for it.
-    fn letter_of_the_code(&self, profile: &BrokerProfile) -> char {
+    /// The symbol according to topo's table.
+    fn symbol_in_topo(&self, profile: &BrokerProfile) -> char {
         let is_refused = |value: &Value| {
             let object = Object::Queue(QueueName::from("q"), self.queue(Some(value)).queue());
             !refusals(&object, profile).is_empty()
@@ -148,16 +150,16 @@ impl Entry {
 }
 
 #[test]
-fn the_table_says_what_is_listed() {
+fn argument_table_matches_the_list() {
     let mut wrong = Vec::new();
     for version in VERSIONS {
         let profile = BrokerProfile::of(version.parse().unwrap());
         let entries = listed(profile.version);
         for entry in &entries {
-            let letter = entry.letter_of_the_code(&profile);
-            if letter != entry.letter {
-                let Entry { name, kind, letter: listed, .. } = entry;
-                wrong.push(format!("{version}, {kind} {name}: listed {listed}, the code has {letter}"));
+            let symbol = entry.symbol_in_topo(&profile);
+            if symbol != entry.symbol {
+                let Entry { name, kind, symbol: listed, .. } = entry;
+                wrong.push(format!("{version}, {kind} {name}: listed {listed}, topo has {symbol}"));
             }
         }
         let unlisted = KNOWN_ARGUMENTS.iter().filter(|known| entries.iter().all(|entry| entry.name != known.name));

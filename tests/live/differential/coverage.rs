@@ -1,5 +1,5 @@
-//! What a run must have met to prove anything: enough pairs of every verdict that is possible on this version, and every
-//! argument, on every type of queue, in every verdict that it can have. What that is, is listed in [`super::argument_table`].
+//! The minimum coverage of a run: enough pairs of every possible verdict on this version, and every argument on every
+//! queue type with every possible verdict. [`super::argument_table`] lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use super::answer::Predicted;
 use super::argument_table::Entry;
 use super::queues::{Definition, Live};
 
-/// How many pairs of each verdict a run of 2,000 has at least.
+/// The minimum number of pairs per verdict in a run of 2,000.
 const ENOUGH: usize = 150;
 
-/// What was met.
+/// Observed events.
 #[derive(Default)]
 pub(super) struct Met {
     verdicts: BTreeMap<Verdict, usize>,
-    /// By type of the live queue, where it is said.
+    /// By type of the current queue, if specified.
     fields: BTreeMap<(String, QueueType, Verdict), usize>,
 }
 
-/// The verdicts that a queue can have.
+/// The possible verdicts of a queue.
 const VERDICTS: [Verdict; 5] = [Verdict::Equal, Verdict::Conflict, Verdict::Drift, Verdict::Unknown, Verdict::Invalid];
 
 impl Met {
@@ -52,7 +52,7 @@ impl Met {
         }
     }
 
-    /// How many pairs there were.
+    /// The number of pairs.
     pub(super) fn pairs(&self) -> usize {
         self.verdicts.values().sum()
     }
@@ -61,7 +61,7 @@ impl Met {
         self.fields.get(&(name.to_owned(), kind, verdict)).copied().unwrap_or_default()
     }
 
-    /// How often an argument had which verdicts.
+    /// The number of observed verdicts of an argument.
     pub(super) fn of(&self, entry: &Entry) -> BTreeMap<Verdict, usize> {
         let times = VERDICTS.map(|verdict| (verdict, self.times(entry.name, entry.kind, verdict)));
         times.into_iter().filter(|(_, times)| *times > 0).collect()
@@ -77,7 +77,7 @@ impl Met {
         }
     }
 
-    /// What should have been met and was not.
+    /// Expected events that did not occur.
     pub(super) fn missing(&self, listed: &[Entry]) -> Vec<String> {
         let mut missing = Vec::new();
         let mut possible = BTreeSet::from([Verdict::Unknown]);

@@ -1,4 +1,4 @@
-//! Definitions of queues, as the three parties of the test see them: HTTP, AMQP and topo's model.
+//! Definitions of queues for the three parties of the test: HTTP, AMQP and topo's model.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Definition {
     pub(super) arguments: Map<String, Value>,
 }
 
-/// How wide an integer is on the wire; HTTP knows the last only.
+/// The width of an integer on the wire; HTTP uses only the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::live) enum Width {
     Short,
@@ -23,11 +23,11 @@ pub(in crate::live) enum Width {
     Long,
 }
 
-/// A definition, and how it comes to be live.
+/// A definition, and how it is declared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Live {
     pub(super) definition: Definition,
-    /// Declared over AMQP, with integers of these widths where they fit; `None`: over HTTP.
+    /// Declared over AMQP with integers of these widths if they fit; `None` for HTTP.
     pub(super) widths: Option<BTreeMap<String, Width>>,
 }
 
@@ -36,29 +36,29 @@ impl Definition {
         Self { durable: true, auto_delete: false, arguments }
     }
 
-    /// As a PUT says it.
+    /// The body of a PUT.
     pub(super) fn body(&self) -> Value {
         json!({"durable": self.durable, "auto_delete": self.auto_delete, "arguments": self.arguments})
     }
 
-    /// As topo holds it.
+    /// topo's model.
     pub(super) fn queue(&self) -> Queue {
         let arguments: Arguments = serde_json::from_value(Value::Object(self.arguments.clone())).unwrap();
         Queue { durable: self.durable, auto_delete: self.auto_delete, exclusive: false, arguments }
     }
 
-    /// As an application declares it.
+    /// The options of an application's declare.
     pub(super) fn options(&self) -> QueueDeclareOptions {
         QueueDeclareOptions { durable: self.durable, auto_delete: self.auto_delete, ..Default::default() }
     }
 
-    /// The arguments of a declare over AMQP.
+    /// The arguments of an AMQP declare.
     pub(super) fn table(&self, widths: &BTreeMap<String, Width>) -> Vec<(&str, AMQPValue)> {
         let width = |name: &str| widths.get(name).copied().unwrap_or(Width::Long);
         self.arguments.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, width(name)))).collect()
     }
 
-    /// Whether HTTP can say it at all.
+    /// Whether HTTP can represent it.
     pub(super) fn holds_null(&self) -> bool {
         fn null(value: &Value) -> bool {
             match value {

@@ -1,4 +1,4 @@
-//! Makes a disagreement small, and writes the scenario that shows it.
+//! Reduces a disagreement and writes its scenario.
 
 use serde_json::{Value, json};
 use topo::model::VhostName;
@@ -10,7 +10,7 @@ use super::{Said, broker};
 use crate::live::differential_report::{Scenario, Wrong, expect_scenario, smallest};
 use crate::support::{Node, block_on};
 
-/// One pair, and the default queue type of its vhost.
+/// A pair, and the default queue type of its vhost.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) live: Live,
@@ -18,7 +18,7 @@ pub(super) struct Pair {
     pub(super) default: Option<&'static str>,
 }
 
-/// Asks the one pair, in a vhost of its own.
+/// Asks the pair in a new vhost.
 fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
     let vhost = super::vhost(node, pair.default);
     let http = node.http();
@@ -34,7 +34,7 @@ fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
     judge(&pair.live, &pair.desired, &predicted, (&again, &fresh)).map(drop)
 }
 
-/// Every pair with one thing less.
+/// Every pair with one field less.
 fn smaller(pair: &Pair) -> Vec<Pair> {
     let mut all = Vec::new();
     let mut add = |change: &dyn Fn(&mut Pair)| {
@@ -60,12 +60,12 @@ fn smaller(pair: &Pair) -> Vec<Pair> {
     all
 }
 
-/// The smallest pair of which the same is wrong.
+/// The smallest pair with the same disagreement.
 pub(super) fn shrink(node: &Node, pair: Pair, wrong: Wrong) -> (Pair, Wrong) {
     smallest(pair, wrong, smaller, |pair| play(node, pair))
 }
 
-/// The scenario that shows it.
+/// The scenario of a disagreement.
 pub(super) fn scenario(pair: &Pair, wrong: Wrong) -> Scenario {
     let mut live = json!({"queues": [pair.live.definition.body()]});
     live["queues"][0]["name"] = "work".into();
@@ -89,15 +89,15 @@ pub(super) fn scenario(pair: &Pair, wrong: Wrong) -> Scenario {
     Scenario { wrong, remark, live, spec: json!({"queues": {"work": queue}}) }
 }
 
-/// A disagreement that is made up: a live priority queue that is to have an expiry.
-fn made_up(pair: &Pair) -> Result<(), Wrong> {
+/// An artificial disagreement: a priority queue for which the spec declares an expiry.
+fn artificial(pair: &Pair) -> Result<(), Wrong> {
     let has = |definition: &Definition, name: &str| definition.arguments.contains_key(name);
     let is_wrong = has(&pair.live.definition, "x-max-priority") && has(&pair.desired, "x-expires");
-    if is_wrong { Err(Wrong::new("made up", "an expiry")) } else { Ok(()) }
+    if is_wrong { Err(Wrong::new("artificial", "an expiry")) } else { Ok(()) }
 }
 
 #[test]
-fn what_does_not_matter_goes() {
+fn irrelevant_fields_are_removed() {
     let definition = |arguments: Value| Definition {
         durable: false,
         auto_delete: true,
@@ -107,11 +107,11 @@ fn what_does_not_matter_goes() {
     let desired = definition(json!({"x-max-length": 5, "x-expires": 1000, "x-foo": 2}));
     let widths = Some([("x-message-ttl".to_owned(), Width::Short)].into());
     let pair = Pair { live: Live { definition: live, widths }, desired, default: Some("quorum") };
-    let wrong = made_up(&pair).unwrap_err();
-    let (pair, wrong) = smallest(pair, wrong, smaller, made_up);
+    let wrong = artificial(&pair).unwrap_err();
+    let (pair, wrong) = smallest(pair, wrong, smaller, artificial);
     expect_scenario(
         &scenario(&pair, wrong),
-        r#"# made up
+        r#"# artificial
 
 an expiry
 

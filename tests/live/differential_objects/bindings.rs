@@ -1,4 +1,4 @@
-//! Bindings of one queue: live ones, made over AMQP and HTTP, and desired ones.
+//! Bindings of a queue: current ones, declared over AMQP and HTTP, and desired ones.
 
 mod first_refusal;
 mod scenario;
@@ -17,12 +17,12 @@ struct Bindings {
     types: BTreeMap<&'static str, &'static str>,
 }
 
-/// A binding to the queue of the case; the source, the key, and the arguments.
+/// A binding to the queue of the case: source, key and arguments.
 type Drawn = (&'static str, String, Map<String, Value>);
 
 #[derive(Clone, Debug)]
 struct Case {
-    /// By AMQP where this is a type of it, else over HTTP.
+    /// Over AMQP for AMQP types, otherwise over HTTP.
     live: Vec<(Drawn, Option<usize>)>,
     desired: Vec<Drawn>,
 }
@@ -53,10 +53,10 @@ const KEYS: [&str; 23] = [
     "?x=1",
 ];
 const WEIGHTS: [&str; 10] = ["1", "2", "10", "05", "+5", "0", "-1", "x", "", "1.5"];
-/// Few: the broker makes as many buckets.
+/// Few, because the broker creates as many buckets.
 const LARGE_WEIGHTS: [&str; 2] = ["10000", "10001"];
 
-/// Values of AMQP that JSON cannot tell apart from others, or cannot say.
+/// AMQP values that JSON cannot distinguish or represent.
 fn typed(number: usize) -> Argument {
     match number {
         0 => Argument::ShortShortInt(1),
@@ -134,13 +134,13 @@ impl Bindings {
             }
         }
         if random.chance(2) {
-            // Around 5,000 bytes with what goes around it.
+            // Around 5,000 bytes including the envelope.
             arguments.insert("big".to_owned(), json!("x".repeat(4_900 + random.below(120))));
         }
         if random.chance(2) {
             arguments.insert("none".to_owned(), random.pick(&[json!(null), json!([null])]).clone());
         }
-        // A `~` beside arguments makes the list of the whole vhost fail.
+        // A `~` in a key with arguments breaks the list of the whole vhost.
         let key = if arguments.is_empty() { key } else { key.trim_matches('~').split('~').next().unwrap() };
         (source, key.to_owned(), arguments)
     }
@@ -155,7 +155,7 @@ fn binding(queue: &str, (source, key, arguments): &Drawn) -> Binding {
     }
 }
 
-/// Makes a live one, if the broker takes it.
+/// Creates a current binding if the broker accepts it.
 fn make(road: &Road<'_>, amqp: &Amqp, queue: &str, (drawn, amqp_type): &(Drawn, Option<usize>)) {
     let (source, key, arguments) = drawn;
     if let Some(number) = amqp_type {
@@ -167,7 +167,7 @@ fn make(road: &Road<'_>, amqp: &Amqp, queue: &str, (drawn, amqp_type): &(Drawn, 
     }
 }
 
-/// What is listed at each queue, with the broker's own key.
+/// The bindings listed at each queue, with the broker's own key.
 fn listed(road: &Road<'_>) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for one in road.list("bindings").into_iter().filter(|one| one["source"] != "") {
@@ -211,7 +211,7 @@ impl Kind for Bindings {
         for ((source, key, arguments), amqp_type) in &live {
             if random.chance(50) {
                 let arguments = match amqp_type {
-                    // The same to JSON, more often than not.
+                    // Mostly equal in JSON.
                     Some(number) => {
                         let value = match number {
                             0..=5 => json!(1),
@@ -255,7 +255,7 @@ impl Kind for Bindings {
         let planned = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
         let mut wrong: BTreeMap<String, Wrong> = BTreeMap::new();
         let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        // Exactly what the plan says; also what it blocks, to see it refused.
+        // Sends exactly the plan, and also the blocked bindings, to observe the refusal.
         for step in &planned.steps {
             let Action::Bind { binding } = &step.action else { panic!("{step:?}") };
             let queue = binding.destination.name().to_owned();
@@ -269,7 +269,7 @@ impl Kind for Bindings {
                             labels.entry(queue.clone()).or_default().push(format!("refused for {subject}"));
                         }
                         Err(text) => {
-                            wrong.insert(queue, Wrong::new("another one is named", text));
+                            wrong.insert(queue, Wrong::new("another subject", text));
                             continue;
                         }
                     }
@@ -277,8 +277,9 @@ impl Kind for Bindings {
                     "refused"
                 }
                 (block, _) => {
-                    let text = format!("{binding}: the broker said {} {}; topo {block:?}", answer.status, answer.body);
-                    wrong.insert(queue, Wrong::new("an answer to a bind", text));
+                    let text =
+                        format!("{binding}: the broker answered {} {}; topo {block:?}", answer.status, answer.body);
+                    wrong.insert(queue, Wrong::new("the answer to a bind", text));
                     continue;
                 }
             };
@@ -289,17 +290,17 @@ impl Kind for Bindings {
         let after = listed(road);
         let snapshot = road.read();
         let again = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
-        // Then only what is desired, and what nobody can delete.
+        // Then only desired and undeletable bindings remain.
         let prune = Options { prune: [ObjectKind::Binding].into(), ..Options::default() };
         let pruned = plan(&snapshot, topology.clone(), owns.clone(), &prune);
         for step in &pruned.steps {
-            // One that is wrong already is planned again.
+            // A binding with a disagreement is planned again.
             let Action::Unbind { binding, .. } = &step.action else { continue };
             let answer = road.send(step.request.as_ref().unwrap());
             let queue = binding.destination.name().to_owned();
             if answer.status != 204 {
                 let text = format!("{}: {} {}", step.request.as_ref().unwrap(), answer.status, answer.body);
-                wrong.insert(queue, Wrong::new("an answer to an unbind", text));
+                wrong.insert(queue, Wrong::new("the answer to an unbind", text));
             } else {
                 labels.entry(queue).or_default().push("deleted".to_owned());
             }
@@ -316,13 +317,13 @@ impl Kind for Bindings {
             let is = after.get(name).unwrap_or(&nothing);
             let made: Vec<&Binding> =
                 changes(&planned, name, ChangeKind::Create).filter(|one| topology.bindings.contains(one)).collect();
-            // Each of the live ones is compared with what is desired.
+            // Compares each current binding with the desired ones.
             labels.extend(was.iter().map(|_| LIVE.to_owned()));
             if !was.is_subset(is) || is.len() != was.len() + made.len() {
-                return Err(Wrong::new("what was made", format!("From {was:?} to {is:?}, planned {made:?}")));
+                return Err(Wrong::new("the created bindings", format!("From {was:?} to {is:?}, planned {made:?}")));
             }
             if let Some(left) = changes(&again, name, ChangeKind::Create).next() {
-                return Err(Wrong::new("what was made is desired still", format!("{left}: {is:?}")));
+                return Err(Wrong::new("created bindings are still desired", format!("{left}: {is:?}")));
             }
             if let Some(left) =
                 done.changes.iter().find(|change| change.address.as_str().contains(&format!("/queues/{name}/")))
@@ -332,7 +333,7 @@ impl Kind for Bindings {
             for drawn in &case.desired {
                 let binding = binding(name, drawn);
                 if topology.bindings.contains(&binding) && !last.topology.bindings.contains(&binding) {
-                    return Err(Wrong::new("desired and not there", binding.to_string()));
+                    return Err(Wrong::new("desired, but missing", binding.to_string()));
                 }
                 if !made.contains(&&binding) && topology.bindings.contains(&binding) {
                     labels.push("equal".to_owned());
@@ -343,14 +344,14 @@ impl Kind for Bindings {
                     continue;
                 }
                 if !matches!(binding.routing_key.as_str(), "null" | "undefined") {
-                    return Err(Wrong::new("not desired, and there", binding.to_string()));
+                    return Err(Wrong::new("not desired, but present", binding.to_string()));
                 }
                 let address = topo::model::Address::of(
                     &road.vhost.name().into(),
                     &topo::model::ObjectId::Binding(binding.clone()),
                 );
                 if !done.infos.iter().any(|info| info.address == address && info.text.contains("AMQP client")) {
-                    return Err(Wrong::new("nobody says that it cannot be deleted", binding.to_string()));
+                    return Err(Wrong::new("not reported as undeletable", binding.to_string()));
                 }
                 labels.push("undeletable".to_owned());
             }
@@ -380,7 +381,7 @@ impl Kind for Bindings {
     }
 
     fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
-        self.story(case, wrong)
+        self.scenario_text(case, wrong)
     }
 
     fn expected(&self) -> BTreeSet<String> {
@@ -390,6 +391,6 @@ impl Kind for Bindings {
 }
 
 #[test]
-fn bindings_are_answered_as_predicted() {
+fn binding_answers_match_the_prediction() {
     run(&Bindings::of(Node::shared()), 2000);
 }

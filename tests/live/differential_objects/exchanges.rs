@@ -1,4 +1,4 @@
-//! Exchanges: a live one or none, and a desired one.
+//! Exchanges: a current one or none, and a desired one.
 
 mod application;
 
@@ -19,10 +19,10 @@ struct Exchanges {
     types: Vec<&'static str>,
 }
 
-/// Both as the management API takes them.
+/// Both as JSON of the management API.
 #[derive(Clone, Debug)]
 struct Case {
-    /// Before the number that makes it the only one.
+    /// The prefix of its unique number.
     prefix: &'static str,
     live: Option<Value>,
     desired: Value,
@@ -54,7 +54,7 @@ impl Exchanges {
         if random.chance(65) { "x-consistent-hash" } else { random.pick::<&str>(&self.types) }
     }
 
-    /// One that the broker takes.
+    /// A valid exchange.
     fn good(&self, random: &mut Random) -> Value {
         let kind = self.kind(random);
         let mut arguments = Map::new();
@@ -76,7 +76,7 @@ impl Exchanges {
                "arguments": arguments})
     }
 
-    /// The same with one thing that is different, and may be refused.
+    /// Changes one property, possibly to an invalid value.
     fn changed(&self, random: &mut Random, exchange: &Value) -> Value {
         let mut changed = exchange.clone();
         match random.below(12) {
@@ -135,28 +135,30 @@ fn any(random: &mut Random) -> Value {
         .clone()
 }
 
-/// What is in the sentence of the broker when it names this.
-fn is_named(refusal: &Refusal, said: &str, status: u16) -> bool {
+/// The part of the broker's error that names this subject.
+fn is_named(refusal: &Refusal, text_of_the_broker: &str, status: u16) -> bool {
     match refusal.subject.as_str() {
-        _ if refusal.text.contains("contains null") => said == "null_not_allowed",
+        _ if refusal.text.contains("contains null") => text_of_the_broker == "null_not_allowed",
         "name" => status == 401,
-        "type" => said.contains("exchange type"),
+        "type" => text_of_the_broker.contains("exchange type"),
         "hash-property" => {
-            said.contains("Unsupported property") || said.contains("mutually exclusive") || said.contains("case_clause")
+            text_of_the_broker.contains("Unsupported property")
+                || text_of_the_broker.contains("mutually exclusive")
+                || text_of_the_broker.contains("case_clause")
         }
-        "hash-header" => said.contains("case_clause"),
-        "alternate-exchange" => said.contains("'alternate-exchange'"),
+        "hash-header" => text_of_the_broker.contains("case_clause"),
+        "alternate-exchange" => text_of_the_broker.contains("'alternate-exchange'"),
         _ => false,
     }
 }
 
-/// Whether a fresh declare was answered as predicted, by the first refusal.
+/// Compares the answer to a fresh declare with the first predicted refusal.
 fn fresh(first: Option<Refusal>, answer: &Answer) -> Result<Vec<String>, &'static str> {
     match first {
-        None if answer.status != 201 => Err("a refusal that was not predicted"),
+        None if answer.status != 201 => Err("an unpredicted refusal"),
         None => Ok(vec!["fresh: taken".to_owned()]),
-        Some(_) if answer.is_success() => Err("a refusal that did not come"),
-        Some(first) if !is_named(&first, &reason(answer), answer.status) => Err("another one is named"),
+        Some(_) if answer.is_success() => Err("a predicted refusal did not occur"),
+        Some(first) if !is_named(&first, &reason(answer), answer.status) => Err("another subject"),
         Some(first) => Ok(vec!["fresh: invalid".to_owned(), format!("invalid {}", first.subject)]),
     }
 }
@@ -166,9 +168,12 @@ impl Exchanges {
         let exchange: Exchange = model(&case.desired);
         let action = Action::declare_exchange(&name.into(), &exchange);
         let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
-        let said = reason(&answer);
+        let text_of_the_broker = reason(&answer);
         let wrong = |what: &'static str| {
-            Err(Wrong::new(what, format!("The broker said {} {said}; topo {planned:?}", answer.status)))
+            Err(Wrong::new(
+                what,
+                format!("The broker answered {} {text_of_the_broker}; topo {planned:?}", answer.status),
+            ))
         };
         if case.live.is_none() {
             let first = refusals(&Object::Exchange(name.into(), exchange), &planned.profile).into_iter().next();
@@ -177,7 +182,7 @@ impl Exchanges {
             }
             return fresh(first, &answer).map_err(|what| wrong(what).unwrap_err());
         }
-        // Each pair is asked twice: of the live exchange, and under a name that nobody has.
+        // Each pair is asked twice: for the current exchange and under a new name.
         let fresh_name = format!("fresh-{name}");
         let action = Action::declare_exchange(&fresh_name.as_str().into(), &exchange);
         let fresh_answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
@@ -188,32 +193,33 @@ impl Exchanges {
         let verdicts = &planned.verdicts;
         let has = |word: &str| verdicts.iter().any(|(_, verdict)| verdict == word);
         if has("invalid") && fresh_answer.is_success() {
-            return wrong("invalid, and a fresh one is taken");
+            return wrong("invalid, but a fresh declare is accepted");
         }
-        // What the broker names is invalid, if it is what differs.
+        // The field that the broker names is invalid if it differs.
         if let Some(first) = first
             && verdicts.iter().any(|(field, verdict)| *field == first.subject && verdict != "invalid")
         {
-            return wrong("not invalid, and a fresh one is refused for it");
+            return wrong("valid, but a fresh declare is refused for it");
         }
         if has("conflict") && planned.broker_error.is_none() {
-            return wrong("a conflict without a sentence");
+            return wrong("a conflict without an error");
         }
-        if planned.broker_error.is_some() || said == "null_not_allowed" {
-            // From 4.0 on, 500: a sentence with a letter beyond Latin cannot be written (`rabbit_mgmt_util:direct_request`).
+        if planned.broker_error.is_some() || text_of_the_broker == "null_not_allowed" {
+            // From 4.0 on, 500: an error with a character beyond Latin-1 cannot be written
+            // (`rabbit_mgmt_util:direct_request`).
             if answer.status != 400 && !(answer.status == 500 && format!("{case:?}").contains('ü')) {
-                return wrong("a conflict that is none");
+                return wrong("a wrongly predicted conflict");
             }
             if let Some(broker_error) = planned.broker_error.as_ref().filter(|_| answer.status == 400)
-                && *broker_error != format!("PRECONDITION_FAILED - {said}")
-                && said != "null_not_allowed"
-                // Lists and tables are printed as terms of Erlang.
+                && *broker_error != format!("PRECONDITION_FAILED - {text_of_the_broker}")
+                && text_of_the_broker != "null_not_allowed"
+                // Lists and tables are printed as Erlang terms.
                 && !["{", "["].iter().any(|open| case.desired["arguments"]["alternate-exchange"].to_string().starts_with(open))
             {
-                return wrong("another sentence");
+                return wrong("another error");
             }
         } else if answer.status != 204 {
-            return wrong("a conflict that was not predicted");
+            return wrong("an unpredicted conflict");
         }
         labels.push(LIVE.to_owned());
         if verdicts.is_empty() {
@@ -234,7 +240,7 @@ impl Exchanges {
     }
 }
 
-/// What topo says of one exchange.
+/// topo's prediction for an exchange.
 #[derive(Debug)]
 struct Planned {
     blocked: bool,
@@ -285,13 +291,13 @@ impl Kind for Exchanges {
             } else if noted {
                 verdicts.push(("arguments".to_owned(), "unknown".to_owned()));
             }
-            let said = Planned {
+            let text_of_the_broker = Planned {
                 blocked: planned.blocks.iter().any(|block| block.address.as_str() == address),
                 verdicts,
                 broker_error: change.and_then(|change| change.conflict.as_ref()?.broker_error.clone()),
                 profile: snapshot.profile.clone(),
             };
-            self.judge(road, name, case, &said)
+            self.judge(road, name, case, &text_of_the_broker)
         };
         let mut judged: Vec<Judged> = names.iter().zip(cases).map(judge).collect();
         for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged).step_by(application::ONE_OVER_AMQP) {
@@ -344,13 +350,13 @@ impl Kind for Exchanges {
     }
 
     fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
-        // In a run a number makes it the only one.
+        // A number makes it unique in a run.
         let name = format!("{}0", case.prefix);
         let keys = ["type", "durable", "internal", "arguments"].map(|key| (key, key));
         let keys = [&keys[..], &[("auto_delete", "autoDelete")]].concat();
         let mut exchanges = live(&name, case.live.as_ref());
         let mut declared = json!({&name: renamed(&case.desired, &keys)});
-        // A spec names no exchange that is not there.
+        // A spec cannot name a missing exchange.
         if let Some(alternate) = case.desired["arguments"]["alternate-exchange"].as_str() {
             exchanges.push(json!({"name": alternate, "type": "fanout"}));
             declared[alternate] = json!({"external": true});
@@ -378,13 +384,13 @@ impl Kind for Exchanges {
 }
 
 #[test]
-fn exchanges_are_answered_as_predicted() {
+fn exchange_answers_match_the_prediction() {
     run(&Exchanges::of(Node::shared()), 3300);
 }
 
-/// What does not matter goes, and the rest is a scenario: of a disagreement that is made up.
+/// An artificial disagreement is reduced to a scenario.
 #[test]
-fn a_disagreement_on_an_exchange_becomes_a_scenario() {
+fn disagreement_on_an_exchange_becomes_a_scenario() {
     let kind = Exchanges { types: vec!["direct", "fanout"] };
     let body = |alternate: &str| {
         json!({"type": "fanout", "durable": false, "auto_delete": true, "internal": true,
@@ -394,13 +400,13 @@ fn a_disagreement_on_an_exchange_becomes_a_scenario() {
     let made_up = |case: &Case| {
         let alternate = |body: &Value| body["arguments"]["alternate-exchange"].clone();
         let is_wrong = alternate(&case.desired) == "b" && case.live.as_ref().is_some_and(|live| alternate(live) == "a");
-        if is_wrong { Err(Wrong::new("made up", "Another alternate exchange.")) } else { Ok(()) }
+        if is_wrong { Err(Wrong::new("artificial", "Another alternate exchange.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();
     let scenario = super::smallest_scenario(&kind, case, wrong, made_up);
     expect_scenario(
         &scenario,
-        r#"# made up
+        r#"# artificial
 
 Another alternate exchange.
 

@@ -1,4 +1,4 @@
-//! Policies: a live one or none, and a desired one.
+//! Policies: a current one or none, and a desired one.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ struct Policies {
     version: (u32, u32),
 }
 
-/// Both as the management API takes them.
+/// Both as JSON of the management API.
 #[derive(Clone, Debug)]
 struct Case {
     live: Option<Value>,
     desired: Value,
 }
 
-/// A key, the first version that knows it, and what the broker says of a value that it does not take.
+/// A key, the first version that supports it, and the broker's error for an invalid value.
 const KEYS: [(&str, (u32, u32), &str); 34] = [
     ("alternate-exchange", (3, 8), "alternate exchange name"),
     ("consumer-disconnected-timeout", (4, 3), "consumer disconnected timeout"),
@@ -61,7 +61,7 @@ const KEYS: [(&str, (u32, u32), &str); 34] = [
     ("foo", (9, 9), ""),
 ];
 
-/// A value that is right for the key more often than not.
+/// A mostly valid value for the key.
 fn likely(random: &mut Random, key: &str) -> Value {
     let words: &[&str] = match key {
         "alternate-exchange" | "dead-letter-exchange" | "dead-letter-routing-key" => &["a", "", "ü", "<x>", "5"],
@@ -84,7 +84,7 @@ fn likely(random: &mut Random, key: &str) -> Value {
     json!(*random.pick(words))
 }
 
-/// A value at an edge, or far from it.
+/// A value at or beyond a limit.
 fn any(random: &mut Random, key: &str) -> Value {
     let edges: &[Value] = match key {
         "max-age" => &["0D", "7d", "D", "7", "7DD", "7\nD", " 7D", "-7D", "é", "7é"].map(Value::from),
@@ -120,7 +120,7 @@ fn any(random: &mut Random, key: &str) -> Value {
 impl Policies {
     fn value(&self, random: &mut Random, key: &str, percent: usize) -> Value {
         let value = if random.chance(percent) { likely(random, key) } else { any(random, key) };
-        // A 3.x never answers to a locator that is a table or has a fraction: the handler dies without a word.
+        // 3.x never answers to a locator that is a table or a fraction: the handler crashes.
         let kills = key == "queue-master-locator" && (value.is_object() || value.is_f64());
         if kills { json!(5) } else { value }
     }
@@ -128,7 +128,7 @@ impl Policies {
     fn policy(&self, random: &mut Random, percent: usize) -> Value {
         let mut definition = Map::new();
         let mut keys: Vec<&str> = Vec::new();
-        // Many keys that are right, or few of which some are not.
+        // Many valid keys, or few with some invalid ones.
         let count = if percent == 100 { 5 + random.below(5) } else { random.below(4) + usize::from(random.chance(90)) };
         for _ in 0..count {
             keys.push(random.pick(&KEYS).0);
@@ -147,12 +147,12 @@ impl Policies {
             !gone && KEYS.iter().any(|(name, since, _)| *name == key && self.version >= *since)
         };
         for key in keys {
-            // What is too new is refused whatever else there is.
+            // A key that is too new is refused in any case.
             if known(key) || percent < 100 && random.chance(20) {
                 definition.insert(key.to_owned(), self.value(random, key, percent));
             }
         }
-        // What must stand together does, when all shall be right.
+        // Dependent keys are set together in a valid policy.
         if percent == 100 && definition.keys().any(|key| key.starts_with("ha-")) {
             let modes = [("all", None), ("exactly", Some(json!(2))), ("nodes", Some(json!(["a"])))];
             let (mode, params) = random.pick(&modes);
@@ -176,7 +176,7 @@ impl Policies {
     }
 }
 
-/// Whether the broker names this first: its definition, or what else is wrong.
+/// Whether the broker names this first: its definition, or another error.
 fn is_named(subject: &str, said: &str) -> bool {
     let first = said.strip_prefix("Validation failed\n\n").unwrap_or(said);
     match subject {
@@ -210,7 +210,7 @@ impl Kind for Policies {
         let mut topology = road.topology();
         let mut made = Vec::new();
         for (number, case) in cases.iter().enumerate() {
-            // One that is refused is just not there.
+            // A refused policy does not exist.
             made.push(
                 case.live.as_ref().is_some_and(|live| road.put("policies", &format!("p{number}"), live).is_success()),
             );
@@ -231,16 +231,16 @@ impl Kind for Policies {
             let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
             let said = reason(&answer);
             let wrong = |what: &'static str| {
-                Err(Wrong::new(what, format!("The broker said {} {said}; topo {found:?}", answer.status)))
+                Err(Wrong::new(what, format!("The broker answered {} {said}; topo {found:?}", answer.status)))
             };
             let word = if made[number] { "live" } else { "fresh" };
-            // The first mistake of each module is found, and whose comes first is up to a hash table of Erlang's.
+            // Each module reports its first error, and the order of modules depends on an Erlang hash table.
             let is_named = || found.iter().any(|refusal| is_named(&refusal.subject, &said)) || said == "null";
             judged.push(match (found.first(), answer.is_success()) {
-                (None, false) => wrong("a refusal that was not predicted"),
-                (Some(_), true) => wrong("a refusal that did not come"),
-                _ if change.is_some() && blocked == found.is_empty() => wrong("the plan does not say so"),
-                (Some(_), false) if !is_named() => wrong("another one is named"),
+                (None, false) => wrong("an unpredicted refusal"),
+                (Some(_), true) => wrong("a predicted refusal did not occur"),
+                _ if change.is_some() && blocked == found.is_empty() => wrong("the plan does not report it"),
+                (Some(_), false) if !is_named() => wrong("another subject"),
                 (Some(_), false) => {
                     taken.policies.remove(&name.as_str().into());
                     let mut labels: Vec<String> =
@@ -268,7 +268,7 @@ impl Kind for Policies {
             if judged[number].is_err() {
                 continue;
             }
-            judged[number] = Err(Wrong::new("it is not as it was written", format!("{:?}", change.fields)));
+            judged[number] = Err(Wrong::new("it differs from the request", format!("{:?}", change.fields)));
         }
         judged
     }
@@ -320,16 +320,16 @@ impl Kind for Policies {
 }
 
 #[test]
-fn policies_are_answered_as_predicted() {
+fn policy_answers_match_the_prediction() {
     let node = Node::shared();
     let mut parts = node.version().split('.').map(|part| part.parse().unwrap());
     let version = (parts.next().unwrap(), parts.next().unwrap());
     run(&Policies { version }, 3000);
 }
 
-/// What does not matter goes, and the rest is a scenario: of a disagreement that is made up.
+/// An artificial disagreement is reduced to a scenario.
 #[test]
-fn a_disagreement_on_a_policy_becomes_a_scenario() {
+fn disagreement_on_a_policy_becomes_a_scenario() {
     let body = |age: &str| {
         json!({"pattern": "a|b", "apply-to": "queues", "priority": 7,
                "definition": {"max-age": age, "max-length": 5, "ha-mode": "all"}})
@@ -337,13 +337,13 @@ fn a_disagreement_on_a_policy_becomes_a_scenario() {
     let case = Case { live: Some(body("7D")), desired: body("07D") };
     let made_up = |case: &Case| {
         let is_wrong = case.desired["definition"]["max-age"] == "07D";
-        if is_wrong { Err(Wrong::new("made up", "An age with a zero before it.")) } else { Ok(()) }
+        if is_wrong { Err(Wrong::new("artificial", "An age with a zero before it.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();
     let scenario = super::smallest_scenario(&Policies { version: (3, 10) }, case, wrong, made_up);
     expect_scenario(
         &scenario,
-        r#"# made up
+        r#"# artificial
 
 An age with a zero before it.
 

@@ -1,5 +1,5 @@
-//! Random queues whose arguments, policy and operator policy say different things: what really holds is seen by publishing,
-//! because no broker shows arguments and policies merged. Each is compared with what topo says before.
+//! Random queues with conflicting arguments, policies and operator policies. Publishing shows the effective values,
+//! because no broker reports the merge; each is compared with topo's prediction.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, effective};
 use super::{Counts, version};
 use crate::support::{Amqp, NONE, Node, Outcome, Random, Vhost, draws_on, seed};
 
-/// Queues, and how many messages each gets: more than any limit.
+/// Queues, and messages for each: more than any limit.
 const QUEUES: usize = 90;
 const MESSAGES: usize = 12;
-/// How often at least each thing must have occurred for a run to prove anything.
+/// The minimum occurrences of each event for a meaningful run.
 const ENOUGH: usize = 2;
-/// A quorum queue says no a moment after it is full, and a dead letter takes a moment to arrive.
+/// A quorum queue rejects with a delay after it is full, and a dead-lettered message arrives with a delay.
 const SETTLING: Duration = Duration::from_secs(20);
 const TARGETS: [&str; 2] = ["by-argument", "by-policy"];
 
-/// One queue, and what governs it.
+/// A queue and its governing policies.
 struct Case {
     queue: Queue,
     policy: Arguments,
@@ -28,7 +28,7 @@ struct Case {
 }
 
 fn settings(random: &mut Random, lengths: [i64; 2], target: Option<&str>, overflow: bool) -> Arguments {
-    // An operator has less to say.
+    // Operator policies have fewer keys.
     let often = if target.is_some() { 75 } else { 35 };
     let mut settings = Arguments::new();
     if random.chance(often) {
@@ -45,7 +45,7 @@ fn settings(random: &mut Random, lengths: [i64; 2], target: Option<&str>, overfl
 
 fn draw(random: &mut Random, node: &Node) -> Case {
     let kind = *random.pick(&["classic", "quorum"]);
-    // A quorum queue of 3.8.9 takes no overflow in an argument.
+    // A quorum queue of 3.8.9 refuses the argument for overflow.
     let arguments = settings(random, [2, 6], Some(TARGETS[0]), kind == "classic" || node.at_least(3, 9));
     let mut arguments: Arguments = arguments.into_iter().map(|(key, value)| (format!("x-{key}"), value)).collect();
     arguments.insert("x-queue-type".to_owned(), kind.into());
@@ -65,7 +65,7 @@ fn policy(name: &str, definition: &Arguments) -> Policy {
     }
 }
 
-/// What topo says holds.
+/// topo's prediction of the effective values.
 fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> BTreeMap<String, Effective> {
     let id = PolicyName::new(name);
     let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
@@ -94,15 +94,15 @@ fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
     for target in TARGETS {
         let letters = format!("{name}.{target}");
         amqp.declare_queue(&letters, NONE).unwrap();
-        // Dead letters keep their key: the name of the queue that they were published to.
+        // Dead-lettered messages keep their key: the name of the original queue.
         amqp.bind_queue(target, &letters, name, NONE);
     }
 }
 
-/// What is seen: the oldest message, how many there are, whether any was refused, and who got dead letters.
+/// The observation: the oldest message, the count, rejections, and dead-lettered messages.
 type Seen = (Option<String>, u32, bool, [u32; 2]);
 
-/// How many it holds at most, and whether it refuses more.
+/// The effective capacity, and whether the queue rejects more.
 fn room(holds: &BTreeMap<String, Effective>) -> (usize, bool) {
     let limit = holds.get("max-length").and_then(|it| it.value.as_integer());
     let limit = limit.map_or(MESSAGES, |limit| usize::try_from(limit).unwrap());
@@ -110,12 +110,12 @@ fn room(holds: &BTreeMap<String, Effective>) -> (usize, bool) {
     (limit, overflow == Some("reject-publish") && limit < MESSAGES)
 }
 
-/// Whether this is what has to be seen, but for the oldest message.
+/// Whether the counts match, except for the oldest message.
 fn counts_fit(holds: &BTreeMap<String, Effective>, kind: &str, (_, ready, refused, letters): &Seen) -> bool {
     let (limit, rejects) = room(holds);
     let ready = usize::try_from(*ready).unwrap();
     let length = match (rejects, kind) {
-        // It lets some more in until the publisher's channel knows (`rabbit_fifo_client`).
+        // A few more are accepted until the publisher's channel is notified (`rabbit_fifo_client`).
         (true, "quorum") => (limit..MESSAGES).contains(&ready),
         (_, _) => ready == limit,
     };
@@ -130,14 +130,14 @@ fn fits(holds: &BTreeMap<String, Effective>, kind: &str, seen: &Seen) -> bool {
     counts_fit(holds, kind, seen) && seen.0 == Some(first)
 }
 
-/// One vhost full of queues; what topo says of them and they do not.
+/// Plays a vhost of queues and returns the differences from topo's prediction.
 fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let vhost = node.vhost("arguments");
     let amqp = vhost.amqp();
     TARGETS.iter().for_each(|target| amqp.declare_exchange(target, "direct", NONE).unwrap());
     let cases: BTreeMap<String, Case> = (0..QUEUES).map(|number| (format!("q{number}"), draw(random, node))).collect();
     cases.iter().for_each(|(name, case)| make(&vhost, &amqp, name, case));
-    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `rabbitmq::governing`.
+    // Up to 3.8, a queue keeps its initial policy until a policy of the vhost changes; see `rabbitmq::governing`.
     let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
     vhost.http().put(&vhost.path("policies", &["never"]), &never).expect_status(201);
     let profile = BrokerProfile::of(version(node));
@@ -152,7 +152,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             let letters = TARGETS.map(|target| amqp.ready(&format!("{name}.{target}")));
             let mut seen = (None, amqp.ready(name), refused, letters);
             if counts_fit(&holds, kind, &seen) || Instant::now() > deadline {
-                // Once: a quorum queue counts how often a message was looked at.
+                // Once: a quorum queue counts every inspection as a delivery.
                 seen.0 = amqp.get(name).map(|message| String::from_utf8(message.body).unwrap());
                 break seen;
             }
@@ -174,7 +174,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     wrong
 }
 
-/// What was not seen often enough for the run to say anything of it.
+/// Events that occurred too rarely.
 fn rare(counts: &Counts, node: &Node) -> Vec<String> {
     let rules = ["argument wins", "policy wins", "operator policy wins"].map(|who| format!("max-length: {who}"));
     let mut expected: Vec<String> = rules.iter().map(|rule| format!("classic {rule}")).collect();
@@ -189,7 +189,7 @@ fn rare(counts: &Counts, node: &Node) -> Vec<String> {
 }
 
 #[test]
-fn what_holds_beside_an_argument_is_what_the_queue_does() {
+fn effective_values_match_the_behavior_of_the_queue() {
     let node = Node::shared();
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
@@ -205,7 +205,7 @@ fn what_holds_beside_an_argument_is_what_the_queue_does() {
 }
 
 #[test]
-fn a_probe_that_sees_something_else_is_no_agreement() {
+fn different_observation_is_a_disagreement() {
     let case = Case {
         queue: Queue {
             durable: true,

@@ -1,8 +1,7 @@
-//! The rest of what argument and policy can both say, each seen where the broker shows it: in what it does, or in what it
-//! says of the queue.
+//! Further settings that arguments and policies share, observed in the queue's behavior or its reported state.
 //!
-//! Not seen: `stream-filter-size-bytes`, `target-group-size` and `consumer-disconnected-timeout`, which need readers with
-//! filters, or a cluster; [`topo::rabbitmq::precedence`] names the sources.
+//! Not tested: `stream-filter-size-bytes`, `target-group-size` and `consumer-disconnected-timeout`, which require
+//! filtering consumers or a cluster. [`topo::rabbitmq::precedence`] lists the sources.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,9 @@ use super::version;
 use crate::support::amqp::Held;
 use crate::support::{Amqp, Node, until};
 
-/// The argument says whether dead letters wait until they have arrived.
+/// The argument decides whether dead-lettering is at least once.
 #[test]
-fn dead_letters_wait_as_the_argument_says() {
+fn dead_letter_strategy_of_the_argument_takes_precedence() {
     let node = Node::shared();
     let key = "dead-letter-strategy";
     if !node.at_least(3, 10) {
@@ -44,15 +43,15 @@ fn dead_letters_wait_as_the_argument_says() {
     }
 }
 
-/// Whether a message that is held was taken away, or its consumer shut out.
+/// Whether an unacknowledged message was requeued, or its consumer cancelled.
 fn is_timed_out(amqp: &Amqp, queue: &str, held: &mut Held) -> bool {
     !held.is_subscribed() || held.bodies.len() > 1 || amqp.ready(queue) == 1
 }
 
-/// The smaller timeout holds. Since 4.3 quorum queues alone have one; before, channels look once a minute, which is too
-/// long for a short run.
+/// The smaller timeout is effective. Since 4.3 only quorum queues have one; before, channels check once a minute, too
+/// slow for a short run.
 #[test]
-fn the_smaller_consumer_timeout_holds() {
+fn smaller_consumer_timeout_is_effective() {
     let node = Node::shared();
     let (key, profile) = ("consumer-timeout", BrokerProfile::of(version(node)));
     let of = |kind: QueueType| precedence(key, kind, &profile);
@@ -81,7 +80,7 @@ fn the_smaller_consumer_timeout_holds() {
         }
     }
     if is_by_queue {
-        // A policy has no say over a classic queue any more.
+        // A policy has no effect on a classic queue since this version.
         let definition = json!({"pattern": "^classic$", "apply-to": "queues", "definition": {key: 1_000}});
         vhost.http().put(&vhost.path("policies", &["classic"]), &definition).expect_status(201);
         amqp.declare_queue("classic", &[]).unwrap();
@@ -93,15 +92,15 @@ fn the_smaller_consumer_timeout_holds() {
         until(&format!("the timeout of {name}"), || is_timed_out(&amqp, name, held).then_some(()));
     }
     if let Some(held) = &mut classic {
-        // Well after its time: the waiting is the subject.
+        // Well after the timeout: the wait is the subject of this test.
         std::thread::sleep(Duration::from_secs(5).saturating_sub(since.elapsed()));
         assert!(!is_timed_out(&amqp, "classic", held));
     }
 }
 
-/// What a quorum queue says of its delayed retries, from 4.3 on: the policy's type, and the smaller times.
+/// The delayed retries that a quorum queue reports, from 4.3 on: the policy's type and the smaller times.
 #[test]
-fn delayed_retries_are_the_policys_with_the_smaller_times() {
+fn delayed_retries_use_the_policy_type_and_the_smaller_times() {
     let node = Node::shared();
     if !node.at_least(4, 3) {
         let profile = BrokerProfile::of(version(node));
@@ -133,9 +132,9 @@ fn delayed_retries_are_the_policys_with_the_smaller_times() {
     }
 }
 
-/// What a classic queue says of itself: the argument's mode, where there are modes, and the argument's version.
+/// A classic queue reports the argument's mode, if modes exist, and the argument's version.
 #[test]
-fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
+fn mode_and_version_of_the_arguments_take_precedence() {
     let node = Node::shared();
     let vhost = node.vhost("classic");
     let shown = |name: &str, place: &str, expected: &Value| {
@@ -149,7 +148,7 @@ fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
             let (arguments, definition) = (json!({"x-queue-mode": argument}), json!({"queue-mode": policy}));
             let held = arrange(&vhost, argument, QueueType::Classic, arguments, definition, "queue-mode");
             assert_eq!(held, (json!(argument), false));
-            // Since 3.12 a queue takes the mode, and shows none.
+            // Since 3.12 a queue accepts the mode without an effect.
             if !node.at_least(3, 12) {
                 shown(argument, "/backing_queue_status/mode", &json!(argument));
             }
@@ -161,7 +160,7 @@ fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
             let (arguments, definition) = (json!({"x-queue-version": argument}), json!({"queue-version": policy}));
             let held = arrange(&vhost, &name, QueueType::Classic, arguments, definition, "queue-version");
             assert_eq!(held, (json!(argument), false));
-            // 4.0 knows the second version only, whatever is said.
+            // 4.0 supports only version 2, whatever is specified.
             if node.at_least(4, 0) {
                 shown(&name, "/storage_version", &json!(2));
             } else {
@@ -171,9 +170,9 @@ fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
     }
 }
 
-/// The smaller number of messages is kept in memory, up to 3.9; from 3.10 on none is, whatever is said.
+/// Up to 3.9, the smaller limit of messages in memory is effective; from 3.10 on, none is.
 #[test]
-fn the_smaller_part_is_kept_in_memory() {
+fn smaller_in_memory_limit_is_effective() {
     let node = Node::shared();
     let vhost = node.vhost("memory");
     let amqp = vhost.amqp();
@@ -189,7 +188,7 @@ fn the_smaller_part_is_kept_in_memory() {
             let arguments = json!({format!("x-{key}"): argument * unit});
             let (holds, _) = arrange(&vhost, &name, QueueType::Quorum, arguments, json!({key: policy * unit}), key);
             assert_eq!(holds, json!(3 * unit), "{name}");
-            // "message 0" is nine bytes.
+            // "message 0" has nine bytes.
             amqp.fill(&name, 8);
             let kept = if node.at_least(3, 10) { 0 } else { 3 };
             until(&format!("{kept} messages of {name} in memory"), || {

@@ -10,18 +10,18 @@ use crate::support::Random;
 
 const POLICIES: usize = 10;
 const OPERATOR_POLICIES: usize = 5;
-/// Above all others.
+/// Above all other priorities.
 const OWN: f64 = 100.5;
-/// How many keys a queue's own policy has.
+/// The number of keys in a queue's own policy.
 const KEYS_OF_OWN: usize = 7;
-/// How many policies of its own a queue has that its type does not take.
+/// The number of unsupported policies of a queue.
 const SKIPPED: usize = 7;
 const CLASSIC: usize = 16;
 const QUORUM: usize = 14;
 const STREAMS: usize = 10;
 const EXCHANGES: usize = 12;
 
-/// What one vhost gets.
+/// The contents of a vhost.
 pub(super) struct Case {
     pub(super) policies: BTreeMap<PolicyName, Policy>,
     pub(super) operator_policies: BTreeMap<PolicyName, Policy>,
@@ -29,23 +29,23 @@ pub(super) struct Case {
     pub(super) exchanges: BTreeSet<String>,
 }
 
-/// Pieces of names; most patterns of [`PATTERNS`] are about them.
+/// Parts of names; most of [`PATTERNS`] match them.
 const PIECES: [&str; 22] = [
     "orders", "Orders", "ORDERS", "work", ".", "_", "-", " ", "é", "É", "日本", "(", ")", "[", "a.b", "aab", "$", "^",
     "1", "42", "\\", "/%2F",
 ];
 
-/// A name out of pieces; often one that begins as the patterns of people expect.
+/// A name made of parts, often one that common patterns match.
 pub(super) fn draw_name(random: &mut Random) -> String {
     let mut name = if random.chance(40) { "orders.".to_owned() } else { String::new() };
     for _ in 0..=random.below(4) {
         name.push_str(random.pick::<&str>(&PIECES));
     }
-    // What a path cannot carry.
+    // Characters that a path cannot carry.
     if name == "." || name == ".." { "orders".to_owned() } else { name }
 }
 
-/// The keys that a policy can have.
+/// The keys of policies.
 pub(super) fn keys(version: BrokerVersion) -> Vec<&'static str> {
     let mut keys = vec![
         "message-ttl",
@@ -82,7 +82,7 @@ pub(super) fn keys(version: BrokerVersion) -> Vec<&'static str> {
     keys
 }
 
-/// The keys that an operator policy can have.
+/// The keys of operator policies.
 pub(super) fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
     let mut keys = vec![
         "message-ttl",
@@ -129,7 +129,7 @@ fn value(random: &mut Random, key: &str, version: BrokerVersion) -> ArgumentValu
         return (*random.pick(words)).into();
     }
     match key {
-        // Nothing shall expire while the test runs.
+        // No object expires during the test.
         "expires" => 3_600_000 + number,
         "delivery-limit" if version.is_at_least(4, 0) => number - 3,
         "queue-version" if version.is_at_least(4, 3) => 1 + number % 2,
@@ -164,11 +164,11 @@ fn pattern(random: &mut Random, names: &[String]) -> String {
     }
 }
 
-/// Policies for one queue each, a user's and an operator's, with every key in turn that the queue's type takes; the keys
-/// that both can have come twice as often. So no key is left to chance, however few the queues are.
+/// User and operator policies for one queue each, which use all supported keys in turn; shared keys occur twice as
+/// often. No key depends on chance.
 fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersion) {
     let bounded = operator_keys(version);
-    // By turns, the operator's value is higher and lower than the user's.
+    // The operator's value is alternately higher and lower than the user's.
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     for kind in QueueType::ALL {
         let taken = |key: &&str| is_taken(key, kind, version);
@@ -183,7 +183,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
                 make_valid(&mut definition);
                 Policy { pattern, apply_to: ApplyTo::Queues, priority: Priority(OWN), definition }
             };
-            // Every fourth queue has policies that must all be skipped, for one key each.
+            // Every fourth queue has policies that the broker skips, for one key each.
             if number % 4 == 0 && !refused.is_empty() {
                 let first = (index * queues.len() + number) / 4 * SKIPPED;
                 for card in first..first + SKIPPED {
@@ -219,7 +219,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
     }
 }
 
-/// Adds what the broker asks for beside other keys: `ha-mode`, and a delay that is not longer than the longest one.
+/// Adds the required companions of keys: `ha-mode`, and a minimum delay below the maximum.
 fn make_valid(definition: &mut Arguments) {
     if definition.contains_key("ha-sync-mode") {
         definition.insert("ha-mode".to_owned(), "all".into());
@@ -254,7 +254,7 @@ fn policy(random: &mut Random, keys: &[&str], names: &[String], version: BrokerV
     }
 }
 
-/// The same number and index, the same case.
+/// Deterministic for a number and an index.
 pub(super) fn draw(number: u64, index: usize, version: BrokerVersion) -> Case {
     let mut random = Random::new(number);
     let mut queues = BTreeMap::new();

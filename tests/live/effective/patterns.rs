@@ -1,4 +1,4 @@
-//! Patterns that people write, and patterns that only PCRE can read, on names that are not plain.
+//! Common patterns, and patterns that only PCRE can parse, on unusual names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use topo::rabbitmq::Pattern;
 use super::case::draw_name;
 use crate::support::{Node, Random, seed};
 
-/// Each of them alone, on each of the names.
+/// Each pattern on each name.
 pub(super) const PATTERNS: &[&str] = &[
     "",
     ".*",
@@ -154,9 +154,9 @@ fn names(random: &mut Random) -> BTreeSet<String> {
     names
 }
 
-/// On exchanges: they are quickly made, and the broker says at once which policy is theirs.
+/// On exchanges, which are created quickly and report their policy immediately.
 #[test]
-fn patterns_match_what_they_match_on_the_broker() {
+fn patterns_match_as_on_the_broker() {
     let node = Node::shared();
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
@@ -182,7 +182,7 @@ fn patterns_match_what_they_match_on_the_broker() {
         for name in &names {
             match read.matches(name) {
                 Some(matches) if matches == says[name.as_str()] => counts[usize::from(matches)] += 1,
-                Some(matches) => wrong.push(format!("{pattern:?} on {name:?}: topo says {matches}")),
+                Some(matches) => wrong.push(format!("{pattern:?} on {name:?}: topo: {matches}")),
                 None => {
                     counts[2] += 1;
                     *unclear.entry(pattern).or_default() += 1;

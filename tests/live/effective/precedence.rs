@@ -1,5 +1,5 @@
-//! What really holds for a queue whose argument and policy say different things: one story a rule and type, each compared
-//! with what topo says before it looks.
+//! Effective values of queues with conflicting arguments and policies: one case per rule and queue type, compared with
+//! topo's prediction.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, Source, WhenF
 use super::version;
 use crate::support::{Node, Outcome, Vhost, until};
 
-/// A queue `name` with these arguments, governed by a policy of its own; what topo says holds for `key`, and who said so.
+/// Declares queue `name` with these arguments and its own policy. Returns topo's effective value of `key` and its
+/// origin.
 pub(super) fn arrange(
     vhost: &Vhost<'_>,
     name: &str,
@@ -20,11 +21,11 @@ pub(super) fn arrange(
     key: &str,
 ) -> (Value, bool) {
     let holds = arrange_all(vhost, name, kind, arguments, definition);
-    let found = holds.get(key).unwrap_or_else(|| panic!("topo says nothing of {key}"));
+    let found = holds.get(key).unwrap_or_else(|| panic!("topo has no value for {key}"));
     (json_of(&found.value), matches!(found.source, Source::Policy(_)))
 }
 
-/// The same; all that topo says holds.
+/// The same with all effective values.
 pub(super) fn arrange_all(
     vhost: &Vhost<'_>,
     name: &str,
@@ -58,7 +59,7 @@ pub(super) fn json_of(value: &ArgumentValue) -> Value {
 }
 
 #[test]
-fn the_smaller_limit_holds() {
+fn smaller_limit_is_effective() {
     let node = Node::shared();
     let vhost = node.vhost("limits");
     let amqp = vhost.amqp();
@@ -76,7 +77,7 @@ fn the_smaller_limit_holds() {
 }
 
 #[test]
-fn the_smaller_ttl_holds_for_what_comes_later() {
+fn smaller_ttl_is_effective_for_later_messages() {
     let node = Node::shared();
     let vhost = node.vhost("ttl");
     let amqp = vhost.amqp();
@@ -90,7 +91,7 @@ fn the_smaller_ttl_holds_for_what_comes_later() {
             amqp.fill(&name, 1);
             until(&format!("nothing in {name}"), || (amqp.ready(&name) == 0).then_some(()));
         }
-        // What is in a queue keeps what it came with: the plan's hazard says so.
+        // Messages keep the TTL of their arrival, as the plan's hazard states.
         let (old, empty) = (format!("{kind}.old"), format!("{kind}.empty"));
         for name in [&old, &empty] {
             let arguments = json!({"x-queue-type": kind.as_str()});
@@ -109,7 +110,7 @@ fn the_smaller_ttl_holds_for_what_comes_later() {
 }
 
 #[test]
-fn dead_letters_go_where_the_argument_says() {
+fn dead_letter_exchange_of_the_argument_takes_precedence() {
     let node = Node::shared();
     let vhost = node.vhost("dlx");
     let amqp = vhost.amqp();
@@ -126,14 +127,14 @@ fn dead_letters_go_where_the_argument_says() {
         assert_eq!((holds, by_policy), (json!("by-argument"), false));
         amqp.fill(kind.as_str(), 2);
         let expected = u32::try_from(number).unwrap() + 1;
-        until("a dead letter", || (amqp.ready("by-argument") == expected).then_some(()));
+        until("a dead-lettered message", || (amqp.ready("by-argument") == expected).then_some(()));
         assert_eq!(amqp.ready("by-policy"), 0);
     }
 }
 
-/// On a classic queue the argument says what happens when it is full, on a quorum queue the policy.
+/// For overflow, classic queues use the argument and quorum queues the policy.
 #[test]
-fn overflow_is_settled_by_type() {
+fn effective_overflow_depends_on_the_type() {
     let node = Node::shared();
     let vhost = node.vhost("overflow");
     let amqp = vhost.amqp();
@@ -151,8 +152,8 @@ fn overflow_is_settled_by_type() {
                 (0..5).for_each(|_| assert_eq!(amqp.publish("", &name, "x"), Outcome::Routed, "{name}"));
                 until(&format!("2 messages in {name}"), || (amqp.ready(&name) == 2).then_some(()));
             } else {
-                // A quorum queue begins to refuse some messages after it is full.
-                until(&format!("a refusal by {name}"), || {
+                // A quorum queue rejects some messages after it is full.
+                until(&format!("a rejection by {name}"), || {
                     (amqp.publish("", &name, "x") == Outcome::Refused).then_some(())
                 });
                 assert!(amqp.ready(&name) >= 2);
@@ -161,7 +162,7 @@ fn overflow_is_settled_by_type() {
     }
 }
 
-/// What each value of `overflow` does to a full queue, by type, as an argument and as a policy.
+/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy.
 #[test]
 fn full_queue_behaves_as_predicted() {
     let node = Node::shared();
@@ -191,7 +192,7 @@ fn full_queue_behaves_as_predicted() {
                 }
                 let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
                 vhost.http().put(&vhost.path("queues", &[&name]), &body).expect_status(201);
-                // A quorum queue begins to refuse some messages after it is full.
+                // A quorum queue rejects some messages after it is full.
                 let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
                 let is_refused = outcomes.contains(&Outcome::Refused);
                 let predicted = WhenFull::of(Some(&overflow.into()), Some(kind));
@@ -208,9 +209,9 @@ fn full_queue_behaves_as_predicted() {
     assert_eq!(compared, if node.at_least(3, 9) { 12 } else { 3 });
 }
 
-/// The smaller one holds, but for quorum queues before 4.0: there the policy.
+/// The smaller value is effective; quorum queues before 4.0 use the policy.
 #[test]
-fn expiry_is_settled_by_type_and_version() {
+fn effective_expiry_depends_on_type_and_version() {
     let node = Node::shared();
     let vhost = node.vhost("expires");
     let mut kinds = vec![QueueType::Classic];
@@ -223,11 +224,11 @@ fn expiry_is_settled_by_type_and_version() {
         let arguments = json!({"x-expires": short});
         let (holds, by_policy) = arrange(&vhost, name, kind, arguments, json!({"expires": long}), "expires");
         assert_eq!(by_policy, kind == QueueType::Quorum && !node.at_least(4, 0));
-        // A queue of the same age and argument that no policy governs.
+        // A queue of the same age and argument without a policy, for comparison.
         let witness = format!("{name}.witness");
         let body = json!({"durable": true, "arguments": {"x-queue-type": name, "x-expires": short}});
         vhost.http().put(&vhost.path("queues", &[&witness]), &body).expect_status(201);
-        until("the end of the witness", || vhost.queue(&witness).is_null().then_some(()));
+        until("the end of the queue for comparison", || vhost.queue(&witness).is_null().then_some(()));
         if holds == json!(short) {
             until("the end of the queue", || vhost.queue(name).is_null().then_some(()));
         } else {
@@ -236,13 +237,13 @@ fn expiry_is_settled_by_type_and_version() {
     }
 }
 
-/// The smaller one; but a negative one is none, since 4.0, where the queue shows it.
+/// The smaller value is effective; a negative one means none since 4.0, where the queue reports it.
 #[test]
-fn a_delivery_limit_that_is_none_gives_way() {
+fn negative_delivery_limit_is_ignored() {
     let node = Node::shared();
     let vhost = node.vhost("delivery");
     if !node.at_least(4, 0) {
-        // No policy can say so, and no queue shows it.
+        // No policy can set it, and no queue reports it.
         let body = json!({"pattern": "", "definition": {"delivery-limit": -1}});
         vhost.http().put(&vhost.path("policies", &["p"]), &body).expect_status(400);
         return;
@@ -258,7 +259,7 @@ fn a_delivery_limit_that_is_none_gives_way() {
             let shown = vhost.queue(&name)["delivery_limit"].clone();
             (!shown.is_null()).then_some(shown)
         });
-        // 4.0 shows `unlimited` for a negative one.
+        // 4.0 reports `unlimited` for a negative value.
         let shown = if shown == "unlimited" { json!(-1) } else { shown };
         assert_eq!(shown, holds, "{name}");
     }

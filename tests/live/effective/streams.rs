@@ -1,4 +1,4 @@
-//! On a stream the policy wins over the argument: seen by which segments go.
+//! On a stream, the policy takes precedence over the argument, as the deleted segments show.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use topo::model::QueueType;
 use super::precedence::arrange;
 use crate::support::{Amqp, Node, Outcome, until};
 
-/// What is published at first; a few of these fill a small segment.
+/// The initial messages; a few of them fill a small segment.
 const MESSAGES: usize = 60;
 const MORE: usize = 20;
 
@@ -19,7 +19,7 @@ fn publish(amqp: &Amqp, stream: &str, count: usize) {
     }
 }
 
-/// One stream: what it says, what its policy says, of which key, and whether old segments go by it.
+/// A stream: its argument, its policy, the key, and whether old segments are deleted.
 struct Case {
     name: &'static str,
     arguments: Value,
@@ -79,7 +79,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn a_stream_keeps_what_its_policy_says() {
+fn policy_takes_precedence_on_a_stream() {
     let node = Node::shared();
     if !node.at_least(3, 9) {
         let vhost = node.vhost("no-streams");
@@ -96,16 +96,16 @@ fn a_stream_keeps_what_its_policy_says() {
         assert_eq!((holds, by_policy), (desired, true), "{}", case.name);
         publish(&amqp, case.name, MESSAGES);
     }
-    // What is there is older than the shortest age then: the waiting is the subject.
+    // The messages are older than the shortest age by then: the wait is the subject of this test.
     std::thread::sleep(Duration::from_secs(2));
     for case in cases() {
-        // A new segment has the old ones looked at.
+        // A new segment triggers the retention of the old ones.
         publish(&amqp, case.name, MORE);
     }
     for case in cases() {
         until(case.name, || {
             let ready = amqp.ready(case.name) as usize;
-            // Of offsets there are more than of messages.
+            // There are more offsets than messages.
             let is_so = if case.drops { (1..MESSAGES).contains(&ready) } else { ready >= MESSAGES + MORE };
             is_so.then_some(())
         });

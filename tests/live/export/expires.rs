@@ -1,16 +1,16 @@
-//! Queues that expire, and objects of a broker that no spec declares.
+//! Queues that expire, and objects that no spec declares.
 
 use serde_json::json;
 
-use super::round_trip::{exported, plans_to_nothing, round, said};
+use super::round_trip::{exported, plans_to_nothing, round_trip, without_comments};
 use crate::scenarios::make_live;
 use crate::support::{NONE, Node, Options, Output, Topo};
 
 #[test]
-fn queues_that_expire_come_back() {
+fn queues_that_expire_round_trip() {
     let vhost = Node::shared().vhost("expires");
     let queue = |name: String, kind: &str, expires: u64| json!({"name": name, "arguments": {"x-queue-type": kind, "x-expires": expires}});
-    // On 3.8.9 quorum queues refuse it.
+    // Quorum queues of 3.8.9 refuse it.
     let kinds = if Node::shared().at_least(3, 9) { &["classic", "quorum"][..] } else { &["classic"][..] };
     let values = [60_000, 1_800_000, 5_400_123, 4_294_967_296, 315_360_000_000];
     let mut queues: Vec<_> =
@@ -26,22 +26,22 @@ fn queues_that_expire_come_back() {
             "bindings": [{"source": "dead.dlx", "destination": "dead", "routing_key": "", "destination_type": "queue"}],
         }),
     );
-    let text = round(&vhost);
+    let text = round_trip(&vhost);
     assert!(text.contains("work: {expires: 2h, deadLetter: dead}") && text.contains("dead: {expires: 3h}"), "{text}");
 }
 
 #[test]
-fn retries_of_queues_that_expire_come_back() {
+fn retries_of_queues_that_expire_round_trip() {
     let vhost = Node::shared().vhost("expires-retries");
     let spec = "queues:\n  work: {type: classic, expires: 2h, deadLetter: dead, retry: {delays: [5s, 30s]}}\n\
                 deadLetterQueues:\n  dead: {type: classic, expires: 3h}\n";
     Topo::new(&vhost).spec(spec).run(["apply", "--yes"]).expect_code(0);
-    let text = round(&vhost);
+    let text = round_trip(&vhost);
     assert!(
         text.contains("work: {type: classic, expires: 2h, retry: {delays: [5s, 30s]}, deadLetter: dead}"),
         "{text}"
     );
-    // A tier that expires is none of topo's: the ladder is written out, with every argument.
+    // topo generates no tier that expires: the ladder is exported with every argument.
     let tier = "work.retry.2.30s";
     let path = vhost.path("queues", &[tier]);
     let mut arguments = vhost.queue(tier)["arguments"].clone();
@@ -51,7 +51,10 @@ fn retries_of_queues_that_expire_come_back() {
     vhost.amqp().bind_queue("work.retry", tier, "work.retry.1", NONE);
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    assert!(text.contains("expires: 1h") && said(&text).iter().all(|line| !line.contains("delays")), "{text}");
+    assert!(
+        text.contains("expires: 1h") && without_comments(&text).iter().all(|line| !line.contains("delays")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -73,13 +76,13 @@ fn users_and_permissions_are_counted_for_an_administrator() {
     let has = |output: &Output, lines: &[String]| lines.iter().all(|line| output.stderr.contains(line));
     let all = topo.run(["export", "--out", "all"]).expect_code(0);
     assert!(has(&all, &of_vhost) && has(&all, &of_cluster), "{all}");
-    // The broker sets others itself; on 3.8 there is a name of the cluster, too.
+    // The broker sets some itself; on 3.8 also a cluster name.
     let parameters = all.stderr.lines().find(|line| line.contains(" global parameter")).unwrap_or_default();
     assert!(parameters.ends_with("ours") && !parameters.contains("internal_cluster_id"), "{all}");
     let one = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("not in any spec");
     assert!(has(&one, &of_vhost), "{one}");
     topo.run(["export", "--vhost", "{vhost}", "--match", "q"]).expect_code(0).expect_no_text("permission");
-    // The spec is the same for all who may read the vhost.
+    // The spec is the same for all users with access to the vhost.
     let others = Topo::new(&vhost).user(&user).run(["export"]).expect_code(0);
     assert_eq!(others.stdout, one.stdout);
     others.expect_no_text("permission").expect_no_text("not in any spec");

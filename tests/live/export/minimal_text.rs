@@ -1,13 +1,13 @@
-//! The examples, and topologies as people write them: after an apply, the export says the same in as few words.
+//! The examples and realistic topologies: after an apply, the export has the same content and a similar length.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::round_trip::{round, said};
+use super::round_trip::{round_trip, without_comments};
 use crate::support::{Node, Topo, Vhost};
 
-/// So much longer than what a person wrote an export may be.
+/// The factor by which an export may be longer than the original.
 const MOST: f64 = 1.3;
 
 fn specs() -> Vec<(PathBuf, String)> {
@@ -21,7 +21,7 @@ fn specs() -> Vec<(PathBuf, String)> {
         .map(|path| if path.is_dir() { path.join("topology.yaml") } else { path })
         .collect();
     paths.sort();
-    // Of several vhosts in one file, each is one.
+    // A file with several vhosts yields one spec each.
     let documents = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).unwrap();
         text.split("\n---\n").map(|it| (path.clone(), it.to_owned())).collect::<Vec<_>>()
@@ -29,7 +29,7 @@ fn specs() -> Vec<(PathBuf, String)> {
     paths.into_iter().flat_map(documents).collect()
 }
 
-/// With another name of the vhost.
+/// Renames the vhost.
 fn renamed(text: &str, name: &str) -> String {
     let lines = text.lines().map(|line| match line.strip_prefix("vhost: ") {
         Some(rest) if rest.starts_with('{') => {
@@ -43,7 +43,7 @@ fn renamed(text: &str, name: &str) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Makes what is somebody else's.
+/// Creates the external objects.
 fn furnish(vhost: &Vhost<'_>, text: &str) {
     let spec: Value = serde_yaml::from_str(text).unwrap();
     for (section, kind) in [("exchanges", "exchanges"), ("queues", "queues"), ("deadLetterQueues", "queues")] {
@@ -59,7 +59,7 @@ fn furnish(vhost: &Vhost<'_>, text: &str) {
     }
 }
 
-/// The contract of every queue that retries on a ladder.
+/// The contract of every queue with a ladder.
 fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
     let flags = ["contract", file, "--format", "json", "--broker-version", version];
     let contracts = topo.run(flags).expect_code(0).json();
@@ -72,7 +72,7 @@ fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn what_people_wrote_comes_back_in_as_few_words() {
+fn handwritten_specs_round_trip_compactly() {
     let node = Node::shared();
     let (mut longer, mut refused, mut ladder_count, mut count) = (Vec::new(), Vec::new(), 0, 0);
     for (path, text) in specs() {
@@ -82,14 +82,14 @@ fn what_people_wrote_comes_back_in_as_few_words() {
         let topo = Topo::new(&vhost).file("topology.yaml", &renamed(&text, vhost.name()));
         let apply = topo.run(["apply", "--yes"]);
         if apply.code != Some(0) {
-            // Not every version has streams, long ladders, or this and that.
+            // Not every version supports streams, long ladders, or other features.
             let why = apply.stderr.lines().chain(apply.stdout.lines()).find(|line| !line.trim().is_empty());
             refused.push(format!("{name}: {}", why.unwrap_or_default()));
             continue;
         }
-        let export = round(&vhost);
+        let export = round_trip(&vhost);
         topo.write("export.yaml", &export);
-        let (before, after) = (said(&text).len(), said(&export).len());
+        let (before, after) = (without_comments(&text).len(), without_comments(&export).len());
         count += 1;
         println!("{name}: {before} lines, {after} exported\n{export}");
         if after as f64 > before as f64 * MOST {

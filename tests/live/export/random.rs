@@ -1,6 +1,6 @@
-//! Random topologies: what specs make, with retries and dead letters of every kind, and what others add to it.
+//! Random topologies from specs, with all kinds of retries and dead letters, and unmanaged additions.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one topology of it; `TOPO_PAIRS` plays that many.
+//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one topology of it. `TOPO_PAIRS` sets the number.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::round_trip::{plans_to_nothing, round, said};
+use super::round_trip::{plans_to_nothing, round_trip, without_comments};
 use crate::live::convergence::case::draw;
 use crate::live::convergence::possible;
 use crate::scenarios::make_live;
 use crate::support::{Argument, Node, Random, Topo, Vhost, number, seed};
 
 const TOPOLOGIES: usize = 40;
-/// At once; they wait for the broker, most of the time.
+/// In parallel; they mostly wait for the broker.
 const AT_ONCE: usize = 4;
 
-/// What occurred, and how often.
+/// Occurrences by event.
 type Counts = Mutex<BTreeMap<&'static str, usize>>;
 
-/// Plays every topology of a run, and says what occurred.
+/// Plays every topology of a run and returns the events.
 fn play(what: fn(&Node, u64, &Counts)) -> BTreeMap<&'static str, usize> {
     let node = Node::shared();
     let seed = seed();
@@ -61,7 +61,7 @@ fn applied(vhost: &Vhost<'_>, spec: &Value) -> bool {
 }
 
 #[test]
-fn what_others_made_plans_to_nothing_and_comes_back() {
+fn unmanaged_topologies_round_trip() {
     let counts = play(|node, seed, counts| {
         let case = draw(seed, possible(node));
         let vhost = node.vhost("random");
@@ -69,16 +69,16 @@ fn what_others_made_plans_to_nothing_and_comes_back() {
             count(counts, "refused", 1);
             return;
         }
-        make_live(&vhost, &case.others);
+        make_live(&vhost, &case.unmanaged);
         let amqp = vhost.amqp();
-        for binding in case.others["int32"].as_array().unwrap() {
+        for binding in case.unmanaged["int32"].as_array().unwrap() {
             let text = |key: &str| binding[key].as_str().unwrap();
             amqp.bind_queue(text("source"), text("destination"), "int32", &[("n", Argument::LongInt(1))]);
         }
         let text = round_without_types(&vhost);
         count(counts, "round trips", 1);
         count(counts, "left out", usize::from(text.starts_with("# Not exported")));
-        count(counts, "lines", said(&text).len());
+        count(counts, "lines", without_comments(&text).len());
     });
     println!("{counts:?}");
     if number("TOPO_PAIR").is_none() {
@@ -87,7 +87,7 @@ fn what_others_made_plans_to_nothing_and_comes_back() {
     assert!(counts.get("round trips") > counts.get("refused"), "{counts:?}");
 }
 
-/// A queue that somebody declared without a type has none in an old broker's definitions, and gets one by a spec.
+/// An unmanaged queue without a type has none in an old broker's definitions, and gets one from a spec.
 fn round_without_types(vhost: &Vhost<'_>) -> String {
     let is_untyped = |queue: &Value| queue["arguments"].get("x-queue-type").is_none() && queue["durable"] == true;
     if vhost.list("queues").iter().any(is_untyped) {
@@ -95,19 +95,19 @@ fn round_without_types(vhost: &Vhost<'_>) -> String {
         plans_to_nothing(vhost, &text);
         return text;
     }
-    round(vhost)
+    round_trip(vhost)
 }
 
 #[test]
-fn retries_and_dead_letters_come_back_as_they_were_said() {
+fn retries_and_dead_letters_round_trip() {
     let counts = play(|node, seed, counts| {
         let vhost = node.vhost("retries");
-        let spec = drawn(&mut Random::new(seed), node);
+        let spec = draw_spec(&mut Random::new(seed), node);
         if !applied(&vhost, &spec) {
             count(counts, "refused", 1);
             return;
         }
-        let text = round(&vhost);
+        let text = round_trip(&vhost);
         count(counts, "round trips", 1);
         let topo = Topo::new(&vhost).file("export.yaml", &text);
         topo.write("topology.yaml", &{
@@ -119,11 +119,11 @@ fn retries_and_dead_letters_come_back_as_they_were_said() {
             let flags = ["contract", file, "--format", "json", "--broker-version", node.version()];
             let contract = topo.run(flags).expect_code(0).json();
             let queues = contract["vhosts"][vhost.name()]["queues"].as_object().cloned().unwrap_or_default();
-            // Who publishes again, and without waits, needs nothing of the broker; so nothing of that is there.
+            // `republish` without waits requires no object on the broker, so none exists.
             let queues =
                 queues.into_iter().filter(|(_, it)| it["delays"] != json!([]) || it["strategy"] == "redeliver");
-            let said = |it: Value| json!([it["strategy"], it["maxRetries"], it["delays"]]);
-            queues.map(|(name, it)| (name, said(it))).collect::<BTreeMap<_, _>>()
+            let without_comments = |it: Value| json!([it["strategy"], it["maxRetries"], it["delays"]]);
+            queues.map(|(name, it)| (name, without_comments(it))).collect::<BTreeMap<_, _>>()
         };
         let (expected, found) = (retries("topology.yaml"), retries("export.yaml"));
         let is_tiered = |it: &Value| it[0] == "ladder" || it[0] == "republish";
@@ -146,7 +146,7 @@ fn retries_and_dead_letters_come_back_as_they_were_said() {
 }
 
 /// A spec with retries, and exchanges of dead-letter queues of every type.
-fn drawn(random: &mut Random, node: &Node) -> Value {
+fn draw_spec(random: &mut Random, node: &Node) -> Value {
     let stems = ["orders", "a/b", "a b", "é", "x.retry", "1e3", "yes", "a.dlx"];
     let (mut queues, mut dead) = (json!({}), json!({}));
     for number in 0..random.below(3) + 1 {

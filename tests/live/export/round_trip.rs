@@ -1,4 +1,4 @@
-//! Broker → export → fresh vhost → the same broker, and the same text.
+//! Round trip: broker → export → fresh vhost → the same broker state and the same text.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,31 @@ use serde_json::{Value, json};
 
 use crate::support::{Topo, Vhost};
 
-/// A vhost's spec, as `topo export` writes it.
+/// The output of `topo export` for a vhost.
 pub(crate) fn exported(vhost: &Vhost<'_>) -> String {
     let output = Topo::new(vhost).run(["export", "--vhost", "{vhost}", "--quiet"]).expect_code(0);
     assert_eq!(output.stderr, "", "{output}");
     output.stdout
 }
 
-/// Without the comments, for which somebody else's objects matter.
-pub(crate) fn said(text: &str) -> Vec<&str> {
+/// The spec without comments, which depend on unmanaged objects.
+pub(crate) fn without_comments(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect()
 }
 
-/// A plan of the text changes nothing.
+/// Expects an empty plan of the text.
 pub(crate) fn plans_to_nothing(vhost: &Vhost<'_>, text: &str) {
     let topo = Topo::new(vhost).file("topology.yaml", text);
     let plan = topo.run(["plan", "--detailed-exitcode"]);
     assert!(plan.code == Some(0) && plan.stdout.contains("No changes."), "{text}\n{plan}");
 }
 
-/// All of it: returns the text.
-pub(crate) fn round(vhost: &Vhost<'_>) -> String {
+/// Performs a complete round trip and returns the text.
+pub(crate) fn round_trip(vhost: &Vhost<'_>) -> String {
     let text = exported(vhost);
     plans_to_nothing(vhost, &text);
     let fresh = vhost.node().vhost("fresh");
-    // What is somebody else's has to be there first.
+    // External objects must exist first.
     let spec: Value = serde_yaml::from_str(&text).unwrap();
     for (name, _) in spec["exchanges"]
         .as_object()
@@ -51,15 +51,16 @@ pub(crate) fn round(vhost: &Vhost<'_>) -> String {
     assert_eq!(before, after, "{text}");
     let again = exported(&fresh).replacen(fresh.name(), vhost.name(), 1);
     if text.starts_with("# Not exported") {
-        // What is left out is not there any more, and comments are about all that is.
-        assert_eq!(said(&again), said(&text), "{text}");
+        // Omitted objects are missing, and comments depend on all objects.
+        assert_eq!(without_comments(&again), without_comments(&text), "{text}");
     } else {
         assert_eq!(again, text);
     }
     text
 }
 
-/// What the broker exports of a vhost, of what lasts, without its name; and internal exchanges, which newer brokers leave out.
+/// The broker's definitions of a vhost: durable objects without the vhost's name, and the internal exchanges that newer
+/// brokers omit.
 fn definitions(vhost: &Vhost<'_>) -> Value {
     let all = vhost.http().get(&vhost.path("definitions", &[])).expect_status(200);
     let list = |kind: &str| all[kind].as_array().cloned().unwrap_or_default();

@@ -1,15 +1,15 @@
-//! What nobody would write: odd names, what is not to last, what no spec can say, and retries made by hand.
+//! Unusual topologies: odd names, transient objects, objects that a spec cannot represent, and manual retries.
 
 use std::collections::BTreeSet;
 
 use lapin::options::QueueDeclareOptions;
 use serde_json::json;
 
-use super::round_trip::{exported, plans_to_nothing, round};
+use super::round_trip::{exported, plans_to_nothing, round_trip};
 use crate::scenarios::make_live;
 use crate::support::{NONE, Node, Topo, text as text_argument};
 
-/// Names that YAML, an older YAML or a shell would take for something else.
+/// Names that YAML 1.2, YAML 1.1 or a shell would interpret.
 const NAMES: [&str; 44] = [
     "a/b",
     "a b",
@@ -75,12 +75,12 @@ fn left_out(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn odd_names_come_back() {
+fn unusual_names_round_trip() {
     let vhost = Node::shared().vhost("odd");
     let key = |name: &str| if name == "null" { "null." } else { name }.to_owned();
     let bindings = NAMES.iter().flat_map(|name| {
         let arguments = json!({"x-match": "all", *name: *name, "n": [1, 1.0, "1", true, {"a": "1e3"}]});
-        // With arguments and a `~`, the list of bindings would fail.
+        // With arguments, a `~` breaks the list of bindings.
         let arguments = if name.contains('~') { json!({}) } else { arguments };
         [
             json!({"source": name, "destination": name, "routing_key": key(name), "destination_type": "queue", "arguments": arguments}),
@@ -98,23 +98,23 @@ fn odd_names_come_back() {
             "policies": NAMES.iter().map(policy).collect::<Vec<_>>(),
         }),
     );
-    // Keys with line breaks, which only bindings can have.
+    // Keys with line breaks, which only bindings permit.
     for key in ["a\nb", "\r", "\t", " ", "a\u{7f}", "\u{2028}"] {
         vhost.amqp().bind_queue("é", "é", key, NONE);
     }
-    let text = round(&vhost);
+    let text = round_trip(&vhost);
     assert_eq!(left_out(&text), [""; 0], "{text}");
 }
 
 #[test]
-fn a_vhost_may_have_any_name() {
+fn vhost_can_have_any_name() {
     let vhost = Node::shared().vhost("odd {a}: #'\" ${x} *é");
     vhost.amqp().declare_queue("q", NONE).unwrap();
     plans_to_nothing(&vhost, &exported(&vhost));
 }
 
 #[test]
-fn what_is_not_to_last_is_left_out_and_counted() {
+fn transient_objects_are_omitted_and_counted() {
     let vhost = Node::shared().vhost("passing");
     let amqp = vhost.amqp();
     let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
@@ -149,7 +149,7 @@ fn what_is_not_to_last_is_left_out_and_counted() {
     .into();
     let counted: BTreeSet<String> = left_out(text).into_iter().collect();
     assert_eq!(counted, expected, "{text}");
-    // The same is told to who sees no file.
+    // The same list is printed if no file is written.
     assert!(expected.iter().all(|line| output.says(&format!("not in the spec: {line}"))), "{output}");
     for name in ["mine", "goes", "short", &server_named] {
         assert!(text.lines().all(|line| line.starts_with('#') || !line.contains(name)), "{text}");
@@ -157,7 +157,7 @@ fn what_is_not_to_last_is_left_out_and_counted() {
 }
 
 #[test]
-fn retries_made_by_hand_stay_and_are_explained() {
+fn manual_retries_are_exported_with_a_comment() {
     let vhost = Node::shared().vhost("hand");
     make_live(
         &vhost,
@@ -181,19 +181,19 @@ fn retries_made_by_hand_stay_and_are_explained() {
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
     assert!(text.contains("# a manual retry: messages that `orders` rejects wait here 30s and go back"), "{text}");
-    // One exchange for all dead letters, which tells them apart.
+    // One dead-letter exchange distinguishes all dead letters.
     let shared = "deadLetterQueues:\n  fax.dead: {exchange: {name: dlx, type: direct}}\n  mail.dead: {exchange: {name: dlx, type: \
                   direct}}\n";
     assert!(text.ends_with(shared) && text.contains("mail: {deadLetter: mail.dead}"), "{text}");
 }
 
 #[test]
-fn a_ladder_that_lacks_something_is_written_out() {
+fn incomplete_ladder_is_exported_in_full() {
     let vhost = Node::shared().vhost("broken");
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [1s, 2s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
     Topo::new(&vhost).spec(spec).run(["apply", "--yes"]).expect_code(0);
-    assert!(round(&vhost).contains("retry: {delays: [1s, 2s]}"));
-    // A tap on what leads to a tier is nobody's of topo's, and the ladder is whole.
+    assert!(round_trip(&vhost).contains("retry: {delays: [1s, 2s]}"));
+    // An additional binding of a tier's exchange is unmanaged; the ladder is complete.
     vhost.amqp().declare_queue("tap", NONE).unwrap();
     vhost.amqp().bind_queue("work.retry", "tap", "work.retry.1", NONE);
     let text = exported(&vhost);
@@ -233,14 +233,14 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     plans_to_nothing(&vhost, &text);
     let topo = Topo::new(&vhost).file("topology.yaml", &text);
     topo.run(["plan"]).expect_text(&format!("exchange gone {DROPPED}"));
-    // The broker takes such a queue, and so does a fresh vhost.
+    // The broker accepts such a queue, also in a fresh vhost.
     let fresh = Node::shared().vhost("fresh");
     let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
     let topo = Topo::new(&fresh).file("topology.yaml", &elsewhere);
     topo.run(["apply", "--yes"]).expect_code(0).expect_text(&format!("exchange gone {DROPPED}"));
     assert_eq!(fresh.queue("work")["arguments"]["x-dead-letter-exchange"], "gone");
     assert_eq!(exported(&fresh), elsewhere);
-    // Without `optional`, the exchange must exist; nothing can be bound to a missing one.
+    // Without `optional`, the exchange must exist; a missing exchange cannot have bindings.
     let strict = elsewhere.replace(", optional: true", "");
     let other = Node::shared().vhost("strict");
     let topo = Topo::new(&other).file("topology.yaml", &strict.replacen(fresh.name(), other.name(), 1));
@@ -250,13 +250,13 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let bound = elsewhere.replacen(fresh.name(), other.name(), 1) + "bindings: [{source: gone, destination: work}]\n";
     topo.rewrite(&bound);
     topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec marks it as optional, but the spec binds it");
-    // As the comment says.
+    // As the comment states.
     topo.rewrite(&bound.replace("gone: {external: true, optional: true}", "gone: {type: fanout}"));
     topo.run(["apply", "--yes"]).expect_code(0);
 }
 
 #[test]
-fn every_vhost_that_one_may_see_is_exported() {
+fn all_visible_vhosts_are_exported() {
     let node = Node::shared();
     let (first, second, other) = (node.vhost("mine"), node.vhost("mine"), node.vhost("theirs"));
     for vhost in [&first, &second, &other] {
@@ -276,7 +276,7 @@ fn every_vhost_that_one_may_see_is_exported() {
 }
 
 #[test]
-fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
+fn user_without_vhosts_gets_a_hint() {
     let node = Node::shared();
     let vhost = node.vhost("unseen");
     vhost.amqp().declare_queue("q", NONE).unwrap();
@@ -286,7 +286,7 @@ fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
     let right = format!("rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'", user.name);
     blind.expect_error(&format!("user `{}` has no access to any vhost", user.name)).expect_text(&right);
     assert!(!topo.path("all.yaml").exists());
-    // The rights that the hint names are enough. No path leads to a vhost of that name, but a list does.
+    // The permissions of the hint suffice. No path can address this vhost, but a list contains it.
     let permission =
         |vhost: &str| json!({"user": user.name, "vhost": vhost, "configure": "^$", "write": "^$", "read": "^$"});
     let definitions = json!({"vhosts": [{"name": ".."}], "permissions": [permission(".."), permission(vhost.name())]});
@@ -297,7 +297,7 @@ fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
 }
 
 #[test]
-fn a_match_on_a_broker_changes_nothing_of_the_rest() {
+fn match_option_does_not_change_the_selected_objects() {
     let vhost = Node::shared().vhost("match");
     let spec = "exchanges: {e: {type: topic}}\nqueues: {mine: {type: classic, deadLetter: dead, retry: {delays: [1s]}, bindings: [{exchange: e}]},\
                 yours: {type: classic, deadLetter: dead, retry: {delays: [1s]}}}\ndeadLetterQueues: {dead: {type: classic}}";

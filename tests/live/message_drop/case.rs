@@ -1,20 +1,20 @@
-//! Draws one queue with its messages, and a change of the policy that governs it.
+//! Draws a queue with messages, and a change of its governing policy.
 
 use serde_json::{Map, Value, json};
 
 use crate::support::{Node, Random};
 
-/// One queue.
+/// A queue.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) arguments: Map<String, Value>,
-    /// How many are published, and how many of these are rejected then.
+    /// The number of published messages, and how many of them are rejected.
     pub(super) messages: usize,
     pub(super) rejected: usize,
-    /// Its own policy before and after the plan, as the definition.
+    /// Definitions of its own policy before and after the plan.
     pub(super) before: Option<Value>,
     pub(super) after: Option<Value>,
-    /// Another one, below, that stays as it is.
+    /// A policy of lower priority that does not change.
     below: Option<Value>,
 }
 
@@ -32,7 +32,7 @@ impl Case {
     }
 }
 
-/// A setting that a policy and an argument have: nothing goes by itself before the plan.
+/// A setting of policies and arguments under which no message is lost before the plan.
 fn setting(random: &mut Random, node: &Node, is_after: bool) -> (&'static str, Value) {
     let dead_letters: &[&str] = if node.at_least(3, 10) { &["dead-letter-strategy"] } else { &[] };
     let mut keys = vec!["max-length", "max-length", "max-length", "max-length-bytes", "max-length-bytes", "overflow"];
@@ -59,7 +59,7 @@ fn definition(random: &mut Random, node: &Node, is_after: bool) -> Value {
     Value::Object((0..count).map(|_| setting(random, node, is_after)).map(|(key, it)| (key.to_owned(), it)).collect())
 }
 
-/// Dead letters that wait: they are at-least-once, and their exchange has no bindings.
+/// Pending dead-lettered messages: at-least-once, with an exchange without bindings.
 fn waiting() -> Value {
     json!({"dead-letter-exchange": "nowhere", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"})
 }
@@ -75,7 +75,7 @@ pub(super) fn draw(random: &mut Random, node: &Node) -> Case {
         let (key, value) = match random.below(3) {
             0 => ("x-max-length", json!(*random.pick(&[3, 1000]))),
             1 => ("x-dead-letter-exchange", json!("amq.fanout")),
-            // A quorum queue of 3.8.9 takes no overflow.
+            // A quorum queue of 3.8.9 refuses overflow.
             _ if kind == "quorum" => ("x-max-length-bytes", json!(1_000_000)),
             _ => ("x-overflow", json!(*random.pick(&["drop-head", "reject-publish"]))),
         };
@@ -91,7 +91,7 @@ pub(super) fn draw(random: &mut Random, node: &Node) -> Case {
     }
 }
 
-/// A queue whose dead letters wait, and a policy that changes around them.
+/// A queue with pending dead-lettered messages, and a change of its policy.
 fn backlog(random: &mut Random, node: &Node, arguments: Map<String, Value>) -> Case {
     let mut after = waiting();
     let changed = after.as_object_mut().unwrap();

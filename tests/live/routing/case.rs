@@ -12,25 +12,25 @@ use topo::model::{
 
 use crate::support::{Random, Vhost};
 
-/// The names are such that a policy can be for some of them.
+/// The names allow policies to match some of them.
 const EXCHANGES: [&str; 8] = ["e1", "e2", "e3", "e4", "e5", "f1", "f2", "f3"];
 pub(super) const QUEUES: [&str; 6] = ["order", "a", "b.order", "q1", "q2", "q3"];
 const WORDS: [&str; 5] = ["order", "a", "b", "", "x"];
 
-/// One vhost.
+/// A vhost.
 pub(super) struct Case {
     pub(super) topology: Topology,
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug)]
 pub(super) struct Publication {
     pub(super) exchange: ExchangeName,
     pub(super) key: String,
     pub(super) headers: Arguments,
-    /// A pattern that the key was made of.
+    /// The pattern of the key.
     pub(super) like: Option<String>,
-    /// A word of the key is a wildcard.
+    /// Whether a word of the key is a wildcard.
     pub(super) is_odd: bool,
 }
 
@@ -39,7 +39,7 @@ fn one_of(random: &mut Random, words: &[&'static str]) -> &'static str {
     words[random.below(words.len())]
 }
 
-/// One to three words, wildcards among them.
+/// One to three words, possibly wildcards.
 fn pattern(random: &mut Random) -> String {
     let count = 1 + random.below(3);
     let mut hashes = 0;
@@ -57,7 +57,7 @@ fn pattern(random: &mut Random) -> String {
     words.join(".")
 }
 
-/// A key that a pattern takes.
+/// A key that a pattern matches.
 fn key_like(pattern: &str, random: &mut Random) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for word in pattern.split('.').filter(|_| !pattern.is_empty()) {
@@ -67,7 +67,7 @@ fn key_like(pattern: &str, random: &mut Random) -> Option<String> {
             word => words.push(word),
         }
     }
-    // One empty word is no key: the empty key has no word at all.
+    // The empty key has no word.
     (words != [""]).then(|| words.join("."))
 }
 
@@ -91,7 +91,7 @@ fn headers(random: &mut Random, most: usize) -> Arguments {
     (0..count).map(|_| ((*random.pick(&["region", "tier", "x-kind"])).to_owned(), value(random))).collect()
 }
 
-/// What a binding of a headers exchange says.
+/// The arguments of a headers binding.
 pub(super) fn match_headers(random: &mut Random, version: BrokerVersion) -> Arguments {
     let mut arguments = headers(random, 2);
     if random.chance(20) {
@@ -105,7 +105,7 @@ pub(super) fn match_headers(random: &mut Random, version: BrokerVersion) -> Argu
     arguments
 }
 
-/// An exchange of some type, with an alternate now and then.
+/// An exchange of some type, sometimes with an alternate.
 fn exchange(random: &mut Random, kinds: &[&str]) -> Exchange {
     let mut arguments = Arguments::new();
     if random.chance(30) {
@@ -121,7 +121,7 @@ fn exchange(random: &mut Random, kinds: &[&str]) -> Exchange {
     Exchange { kind, durable: true, auto_delete: false, internal: random.chance(10), arguments }
 }
 
-/// A policy of exchanges that names an alternate.
+/// An exchange policy that sets an alternate.
 fn alternate_policy(random: &mut Random) -> Policy {
     Policy {
         pattern: (*random.pick(&["^e", "[13]$", "^f2$"])).to_owned(),
@@ -134,7 +134,7 @@ fn alternate_policy(random: &mut Random) -> Policy {
 impl Case {
     pub(super) fn draw(random: &mut Random, version: BrokerVersion) -> Self {
         let mut topology = exchanges(random, &["direct", "direct", "fanout", "topic", "topic", "headers"]);
-        // Not everywhere, or too much could not be told.
+        // Rarely, because too much would be unpredictable.
         if random.chance(35) {
             topology.exchanges.insert("e1".into(), exchange(random, &["x-consistent-hash"]));
         }
@@ -163,7 +163,7 @@ impl Case {
         };
         let like = pattern(random);
         let (key, like) = match random.below(10) {
-            // As a person does who takes a key for a pattern.
+            // As if the key were a pattern.
             0 => (like, None),
             1 | 2 => (one_of(random, &QUEUES).to_owned(), None),
             _ => match key_like(&like, random) {
@@ -197,7 +197,7 @@ pub(super) fn queue(arguments: &[(&str, ArgumentValue)]) -> Queue {
     Queue { durable: true, auto_delete: false, exclusive: false, arguments }
 }
 
-/// So many bindings, to queues mostly.
+/// This number of bindings, mostly to queues.
 pub(super) fn bindings(topology: &mut Topology, random: &mut Random, version: BrokerVersion, count: usize) {
     for _ in 0..count {
         let source = if random.chance(6) { "amq.topic" } else { one_of(random, &EXCHANGES) };
@@ -241,7 +241,7 @@ pub(super) fn properties(headers: &Arguments) -> AMQPProperties {
     AMQPProperties::default().with_delivery_mode(2).with_headers(table)
 }
 
-/// Makes a topology. Bindings over AMQP: HTTP has no word for "any value".
+/// Declares a topology. Bindings over AMQP: HTTP cannot represent "any value".
 pub(super) fn declare(topology: &Topology, vhost: &Vhost<'_>) {
     let created = |kind: &str, name: &str, body: serde_json::Value| {
         let answer = vhost.http().put(&vhost.path(kind, &[name]), &body);
@@ -273,11 +273,11 @@ pub(super) fn declare(topology: &Topology, vhost: &Vhost<'_>) {
     }
 }
 
-/// Whatever is asked of dead letters: where a queue sends them, by argument or by a policy.
+/// The dead-letter destination of a queue, by argument or policy, for all questions about dead letters.
 pub(super) fn dead_lettering(random: &mut Random) -> BTreeMap<&'static str, ArgumentValue> {
     let mut said = BTreeMap::new();
     if random.chance(35) {
-        // Straight to a queue: this is how cycles come about.
+        // Directly to a queue, which creates cycles.
         said.insert("dead-letter-exchange", "".into());
         said.insert("dead-letter-routing-key", one_of(random, &QUEUES).into());
         return said;
@@ -296,7 +296,7 @@ pub(super) fn name(queue: &str) -> QueueName {
     queue.into()
 }
 
-/// A line for each object, for people.
+/// One line per object, for output.
 pub(super) fn shown(topology: &Topology) -> String {
     let exchanges =
         topology.exchanges.iter().map(|(name, it)| format!("exchange {name}: {} {:?}", it.kind, it.arguments));

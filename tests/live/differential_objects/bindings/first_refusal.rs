@@ -1,4 +1,4 @@
-//! Whether the broker names what topo names first.
+//! Compares the subject of the broker's refusal with topo's first one.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use topo::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use crate::live::differential_objects::reason;
 use crate::support::http::Answer;
 
-/// What a binding was refused for; else how the two differ.
+/// The subject of a refused binding, or the difference.
 pub(super) fn subject(
     types: &BTreeMap<&'static str, &'static str>,
     binding: &Binding,
@@ -22,25 +22,25 @@ pub(super) fn subject(
     };
     let ends = Ends { source: types.get(binding.source.as_str()).copied(), queue };
     let refused = binding_refusals(binding, ends, profile);
-    let said = reason(answer);
+    let text = reason(answer);
     match refused.first() {
-        Some(first) if is_named(first, &said, answer.status) => Ok(first.subject.clone()),
-        Some(_) | None => Err(format!("{binding}: the broker said {} {said}; topo {refused:?}", answer.status)),
+        Some(first) if is_named(first, &text, answer.status) => Ok(first.subject.clone()),
+        Some(_) | None => Err(format!("{binding}: the broker answered {} {text}; topo {refused:?}", answer.status)),
     }
 }
 
-/// What is in the broker's answer when it names this; it has no words for a `null`, and crashes.
-fn is_named(first: &Refusal, said: &str, status: u16) -> bool {
+/// The part of the broker's answer that names this subject. A `null` crashes the broker without a text.
+fn is_named(first: &Refusal, text: &str, status: u16) -> bool {
     match first.subject.as_str() {
         _ if first.text.contains("contains null") => status == 500,
-        "body" => said.contains("Payload size limit exceeded"),
-        // From 4.0 on, a sentence with a letter beyond ASCII in it cannot be written: 500 without a word
+        "body" => text.contains("Payload size limit exceeded"),
+        // From 4.0 on, an error with a non-ASCII character cannot be written: 500 without a text
         // (`rabbit_mgmt_util:direct_request`).
-        "x-match" if !first.text.is_ascii() => status == 500 || said.contains("Invalid x-match field"),
-        "x-match" => said.contains("Invalid x-match field"),
+        "x-match" if !first.text.is_ascii() => status == 500 || text.contains("Invalid x-match field"),
+        "x-match" => text.contains("Invalid x-match field"),
         "routing_key" => ["The binding key must", "Topic binding key", "Non empty binding '"]
             .into_iter()
-            .any(|words| said.contains(words)),
+            .any(|words| text.contains(words)),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The scenario of a case.
+//! Writes the scenario of a case.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::live::differential_objects::smallest_scenario;
 use crate::live::differential_report::{Scenario, Wrong, expect_scenario};
 
 impl Bindings {
-    pub(super) fn story(&self, case: &Case, wrong: Wrong) -> Scenario {
+    pub(super) fn scenario_text(&self, case: &Case, wrong: Wrong) -> Scenario {
         let said = |(source, key, arguments): &Drawn| json!({"source": source, "destination": "q", "routing_key": key, "arguments": arguments});
         let (over_http, over_amqp): (Vec<_>, Vec<_>) = case.live.iter().partition(|(_, amqp_type)| amqp_type.is_none());
         let by_a_client = |((source, key, _), amqp_type): &&(Drawn, Option<usize>)| {
@@ -23,7 +23,7 @@ impl Bindings {
             .iter()
             .map(|(source, key, arguments)| json!({"exchange": source, "routingKey": key, "arguments": arguments}))
             .collect();
-        // Only those that the case needs; the broker's own are there.
+        // Only the exchanges of the case; predeclared ones exist.
         let sources = case.live.iter().map(|(drawn, _)| drawn).chain(&case.desired).map(|(source, ..)| *source);
         let own: BTreeSet<&str> = sources.filter(|source| self.types.contains_key(source)).collect();
         let exchanges: Vec<Value> = own.iter().map(|name| json!({"name": name, "type": self.types[name]})).collect();
@@ -39,9 +39,9 @@ impl Bindings {
     }
 }
 
-/// What does not matter goes, and the rest is a scenario: of a disagreement that is made up.
+/// An artificial disagreement is reduced to a scenario.
 #[test]
-fn a_disagreement_on_a_binding_becomes_a_scenario() {
+fn disagreement_on_a_binding_becomes_a_scenario() {
     let arguments = |value: Value| value.as_object().unwrap().clone();
     let case = Case {
         live: vec![
@@ -57,14 +57,14 @@ fn a_disagreement_on_a_binding_becomes_a_scenario() {
     let made_up = |case: &Case| {
         let is_live = case.live.iter().any(|(_, amqp_type)| *amqp_type == Some(1));
         let is_wrong = is_live && case.desired.iter().any(|(.., arguments)| arguments.contains_key("n"));
-        if is_wrong { Err(Wrong::new("made up", "A number in 16 bits.")) } else { Ok(()) }
+        if is_wrong { Err(Wrong::new("artificial", "A number in 16 bits.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();
     let kind = Bindings { types: [("t", "topic"), ("h", "headers")].into() };
     let scenario = smallest_scenario(&kind, case, wrong, made_up);
     expect_scenario(
         &scenario,
-        r#"# made up
+        r#"# artificial
 
 A number in 16 bits.
 

@@ -7,13 +7,13 @@ use super::{Case, Exchange, Road, Wrong, model, reason};
 use crate::live::differential::queues::{Width, on_the_wire};
 use crate::support::Argument;
 
-/// Of so many cases one is asked over AMQP, too.
+/// Every n-th case is also asked over AMQP.
 pub(super) const ONE_OVER_AMQP: usize = 5;
 
-/// What an application hears that declares it: the answer that HTTP gives, word for word where there are words. Each
-/// has a connection of its own, because an unknown type ends that, and not only the channel.
+/// The result of an application's declare: HTTP's answer, and its text if there is one. Each declare has its own
+/// connection, which an unknown type closes.
 pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'static str, Wrong> {
-    // A new one is there already under its own name, if it was taken.
+    // An accepted new exchange exists under its own name already.
     let name = if case.live.is_some() { name.to_owned() } else { format!("{name}-amqp") };
     let exchange: Exchange = model(&case.desired);
     let action = Action::declare_exchange(&name.as_str().into(), &exchange);
@@ -33,7 +33,7 @@ pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'stat
     match (declared, answer.is_success()) {
         (Ok(()), true) => Ok("over AMQP: taken"),
         (Err(text), false) if answer.status != 400 || !text.starts_with("PRECONDITION_FAILED") => {
-            // The sentence of a crash, or of a connection that is closed, is in other words.
+            // A crash or a closed connection has another error text.
             Ok("over AMQP: refused")
         }
         (Err(text), false) if text == format!("PRECONDITION_FAILED - {said}") => Ok("over AMQP: refused"),
