@@ -188,7 +188,6 @@ fn offline(input: &Input) -> bool {
                 activity: &Activity::default(),
                 properties_keys: &empty.properties_keys,
                 untouchable: &empty.untouchable,
-                operator_policies: &empty.operator_policies,
                 profile: &profile,
             };
             parts.push(plan_vhost(&context, &options));

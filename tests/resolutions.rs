@@ -55,15 +55,13 @@ fn desired(spec: &str, profile: &BrokerProfile) -> Desired {
 }
 
 fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPlan {
-    let (activity, keys, untouchable, operator) =
-        (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    let (activity, keys, untouchable) = (Activity::default(), BTreeMap::new(), BTreeSet::new());
     let context = PlanContext {
         current: live,
         desired: &Arc::new(desired.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
-        operator_policies: &operator,
         profile,
     };
     plan_vhost(&context, &Options::default())

@@ -141,6 +141,7 @@ pub(crate) fn make_live(vhost: &Vhost<'_>, live: &Value) {
     }
     named("exchanges", json!({"durable": true, "arguments": {}}));
     named("policies", json!({}));
+    named("operator-policies", json!({}));
     named("queues", json!({"durable": true, "arguments": {}}));
     for binding in list("bindings") {
         let text = |key: &str| binding[key].as_str().unwrap_or_default();
@@ -176,7 +177,7 @@ fn normalised(output: &Output, vhost: &Vhost<'_>, proxy: &Proxy) -> String {
 /// Everything but the names of the vhost itself.
 pub(crate) fn everything(vhost: &Vhost<'_>) -> Value {
     let mut all = json!({});
-    for kind in ["exchanges", "queues", "bindings", "policies"] {
+    for kind in ["exchanges", "queues", "bindings", "policies", "operator-policies"] {
         let mut list = vhost.list(kind);
         for object in &mut list {
             // Statistics come and go.

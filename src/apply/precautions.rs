@@ -56,7 +56,9 @@ fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
         | Action::DeleteQueue { .. }
         | Action::DeleteExchange { .. }
         | Action::DeletePolicy { .. }
-        | Action::MoveMessages { .. } => None,
+        | Action::MoveMessages { .. }
+        | Action::PutRecord { .. }
+        | Action::DeleteRecord { .. } => None,
     })
 }
 
@@ -73,7 +75,10 @@ pub(super) async fn nothing_new_is_bound(
         .filter(|change| change.kind == ChangeKind::Delete)
         .filter_map(|change| match &change.before {
             Some(Object::Binding(binding)) => Some(binding),
-            Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
+            Some(
+                Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Record(_),
+            )
+            | None => None,
         })
         .collect();
     let live = broker.broker().bindings_at(broker.vhost(), id).await?;
@@ -95,7 +100,9 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
         | Action::Bind { .. }
         | Action::Unbind { .. }
         | Action::DeletePolicy { .. }
-        | Action::MoveMessages { .. } => return Ok(()),
+        | Action::MoveMessages { .. }
+        | Action::PutRecord { .. }
+        | Action::DeleteRecord { .. } => return Ok(()),
     };
     let object = id.to_string();
     match broker.broker().exists(broker.vhost(), &id).await {

@@ -55,7 +55,9 @@ impl Recreates {
             | Action::Unbind { .. }
             | Action::DeleteQueue { .. }
             | Action::DeletePolicy { .. }
-            | Action::MoveMessages { .. } => {}
+            | Action::MoveMessages { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. } => {}
         }
         false
     }

@@ -4,12 +4,14 @@
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
+use super::records::of_parameter;
 use super::rights::is_of_users;
 use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
 use crate::model::memory::bounded;
-use crate::model::{BrokerVersion, VhostName};
+use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::{Arguments, BrokerVersion, Records, VhostName};
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -176,7 +178,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         exchanges,
         bindings: file.of_vhost(&BINDINGS, vhost, version)?,
         policies: file.of_vhost(&POLICIES, vhost, version)?,
-        operator_policies: operator_policies(&file, vhost, version, &mut beside)?,
+        records: records(&file, vhost, version, &mut beside)?,
     };
     Ok(Snapshot { beside, has_passing: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
 }
@@ -201,21 +203,25 @@ fn only_first<T>(
 /// The longest limit of a vhost that is shown.
 const LONGEST_LIMIT: usize = 20;
 
-/// Those among the parameters; of the others only the names are kept.
-fn operator_policies(
+/// The records among the parameters; of the others only the names are kept.
+fn records(
     file: &File<'_>,
     vhost: &VhostName,
     version: BrokerVersion,
     beside: &mut BTreeMap<String, Vec<String>>,
-) -> Result<Vec<wire::Policy>, EntryError> {
-    let mut policies = Vec::new();
+) -> Result<Records, EntryError> {
+    let mut records = Records::new();
     for entry in file.entries_of_vhost(PARAMETERS.key, vhost) {
         let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
+        if let Some(row) = RECORD_KINDS.iter().find(|row| row.component == component) {
+            // Checks the types of an operator policy, with its line.
+            let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
+            let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
+            value.remove("name");
+            records.extend(of_parameter(row, &name, value).into_iter().map(|record| (record.id.clone(), record)));
+            continue;
+        }
         let (thing, names) = match component.as_str() {
-            "operator_policy" => {
-                policies.push(PARAMETERS.read_value(file.text, entry, &name)?);
-                continue;
-            }
             "vhost-limits" => {
                 let limits = entry.field("value").and_then(|value| entries::fields(value).ok()).unwrap_or_default();
                 let shown = |(limit, number): (String, Part<'_>)| {
@@ -230,7 +236,7 @@ fn operator_policies(
         let known: &mut Vec<String> = beside.entry(thing).or_default();
         known.extend(names);
     }
-    Ok(policies)
+    Ok(records)
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {

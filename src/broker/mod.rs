@@ -24,6 +24,7 @@ mod emptiness;
 mod guard;
 mod ini;
 mod read;
+mod records;
 mod redact;
 mod rights;
 mod shovels;

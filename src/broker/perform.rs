@@ -41,13 +41,14 @@ impl Broker {
             | Action::DeclareExchange { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
+            | Action::PutRecord { .. }
             | Action::MoveMessages { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::Bind { binding } if binding.breaks_the_list() => {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
-            Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
+            Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {
                 self.retrying_when(BrokerError::is_untouched, || self.delete_once(&sent)).await
             }
             Action::Unbind { binding, properties_key } => self.unbind(vhost, binding, properties_key, &sent).await,
@@ -107,7 +108,7 @@ impl Broker {
         let path = match id {
             ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),
             ObjectId::Exchange(name) => path("exchanges", &[vhost.as_str(), name.as_str()]),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => return Ok(true),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => return Ok(true),
         };
         match self.send(&Request::get(path).with_query("disable_stats=true")).await {
             Ok(_) => Ok(true),

@@ -5,15 +5,16 @@ use super::connection::Broker;
 use super::error::BrokerError;
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
 use super::survey::{Cluster, Survey, VhostLists};
-use super::wire;
+use super::{records, wire};
 use crate::model::naming::TRANSPORT_TAG;
 use crate::model::printable::clean;
-use crate::model::{Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, VhostName};
+use crate::model::{
+    Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, Record, RecordKind, Records, VhostName,
+};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
 use crate::rabbitmq::BrokerProfile;
 use futures_util::stream::{self, StreamExt};
-use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
@@ -171,7 +172,7 @@ impl Broker {
 
     /// The operator policies of a vhost; none where they cannot be read. One request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
-        Ok(policies(self.listed_operator_policies(vhost).await?))
+        Ok(self.listed_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
     /// The bindings that begin or end at a queue or an exchange, but for those of the default exchange. The broker finds
@@ -185,7 +186,7 @@ impl Broker {
                     try_join!(self.get(from("source")), self.get(from("destination")))?;
                 source.into_iter().chain(destination).collect()
             }
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => Vec::new(),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => Vec::new(),
         };
         Ok(bindings(listed).0)
     }
@@ -250,25 +251,28 @@ impl Broker {
     }
 
     async fn lists_of(&self, vhost: &VhostName) -> Result<Lists, BrokerError> {
-        let (queues, exchanges, bindings, policies, operator_policies) = try_join!(
+        let (queues, exchanges, bindings, policies, records) = try_join!(
             self.get(path("queues", &[vhost.as_str()]) + QUEUES),
             self.get(path("exchanges", &[vhost.as_str()])),
             self.get(path("bindings", &[vhost.as_str()])),
             self.get(path("policies", &[vhost.as_str()])),
             self.listed_operator_policies(vhost),
         )?;
-        Ok(Lists { settings: None, queues, exchanges, bindings, policies, operator_policies })
+        Ok(Lists { settings: None, queues, exchanges, bindings, policies, records })
+    }
+
+    /// The records of a kind in a vhost. One request.
+    pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
+        let path = path(kind.row().path, &[vhost.as_str()]);
+        Ok(records::listed(kind, self.get(path).await?))
     }
 
     /// Every user may read them on RabbitMQ; where that is not so, or where there is no such list, they count as none,
     /// because a plan without them is only less well informed.
-    async fn listed_operator_policies<T: DeserializeOwned + Default>(
-        &self,
-        vhost: &VhostName,
-    ) -> Result<T, BrokerError> {
-        match self.get(path("operator-policies", &[vhost.as_str()])).await {
+    async fn listed_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
+        match self.records(RecordKind::OperatorPolicy, vhost).await {
             Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
-                Ok(T::default())
+                Ok(Records::new())
             }
             other => other,
         }

@@ -3,8 +3,8 @@
 use super::survey::Cluster;
 use super::wire;
 use crate::model::{
-    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology, Vhost,
-    VhostName,
+    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Records, Topology,
+    Vhost, VhostName,
 };
 use crate::plan::{Activity, Desired, PlanContext};
 use crate::rabbitmq::BrokerProfile;
@@ -30,8 +30,6 @@ pub struct Snapshot {
     /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
     /// topo's own objects, and every binding that starts or ends at one of these.
     pub untouchable: BTreeSet<ObjectId>,
-    /// What an administrator set over the policies.
-    pub operator_policies: BTreeMap<PolicyName, Policy>,
     /// What a definitions file has beside all this, by what it is (`shovel`), with the names.
     pub beside: BTreeMap<String, Vec<String>>,
     /// Whether it holds all queues: no definitions file has exclusive and transient ones.
@@ -49,7 +47,7 @@ pub(super) struct Lists {
     pub(super) exchanges: Vec<wire::Exchange>,
     pub(super) bindings: Vec<wire::Binding>,
     pub(super) policies: Vec<wire::Policy>,
-    pub(super) operator_policies: Vec<wire::Policy>,
+    pub(super) records: Records,
 }
 
 impl Snapshot {
@@ -61,7 +59,6 @@ impl Snapshot {
             activity,
             properties_keys: &self.properties_keys,
             untouchable: &self.untouchable,
-            operator_policies: &self.operator_policies,
             profile: &self.profile,
         }
     }
@@ -75,7 +72,6 @@ impl Snapshot {
             profile: cluster.profile.clone(),
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
-            operator_policies: BTreeMap::new(),
             beside: BTreeMap::new(),
             has_passing: true,
         }
@@ -130,7 +126,7 @@ impl Snapshot {
         snapshot.topology.bindings = bindings;
         snapshot.properties_keys = keys;
         snapshot.topology.policies = policies(lists.policies);
-        snapshot.operator_policies = policies(lists.operator_policies);
+        snapshot.topology.records = lists.records;
         snapshot
     }
 }
@@ -199,7 +195,7 @@ mod tests {
             exchanges: serde_json::from_str(exchanges).unwrap(),
             bindings: serde_json::from_str(bindings).unwrap(),
             policies: Vec::new(),
-            operator_policies: Vec::new(),
+            records: Records::new(),
         }
     }
 

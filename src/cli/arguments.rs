@@ -236,8 +236,8 @@ pub(super) struct PlanningArguments {
     /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD")]
     pub(super) allow: Vec<Allowances>,
-    /// Delete unmanaged objects that match `owns`: all of them, or only these kinds (exchanges, queues, bindings,
-    /// policies)
+    /// Delete unmanaged objects that match `owns`: exchanges, queues, bindings and policies, or only these kinds; other
+    /// kinds, such as operatorPolicies, must be named
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
     /// Resolve one conflict by a recreate, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated

@@ -109,7 +109,6 @@ fn of<'a>(snapshot: &'a Snapshot, applying: Option<&'a str>) -> Live<'a> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
-        operator_policies: &snapshot.operator_policies,
         properties_keys: &snapshot.properties_keys,
         beside: &snapshot.beside,
         applying,

@@ -13,6 +13,7 @@ use super::sources::Sources;
 use super::value_parsers::Recreate;
 use crate::apply;
 use crate::broker::Access;
+use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict};
 use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,16 +52,18 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
         line.push_str(&format!(" --recreate {}", shell::quoted(&format!("{}={}", recreate.0, recreate.1))));
     }
     if !arguments.prune.is_empty() {
-        let kinds = [
+        let defaults = [
             (ObjectKind::Exchange, "exchanges"),
             (ObjectKind::Queue, "queues"),
             (ObjectKind::Binding, "bindings"),
             (ObjectKind::Policy, "policies"),
         ];
+        let records = RECORD_KINDS.iter().map(|row| (ObjectKind::Record(row.kind), row.section));
+        let kinds: Vec<_> = defaults.into_iter().chain(records).collect();
         let pruned = |kind: &ObjectKind| arguments.prune.iter().any(|kinds| kinds.0.contains(kind));
         let words: Vec<&str> = kinds.iter().filter(|(kind, _)| pruned(kind)).map(|(_, word)| *word).collect();
         line.push_str(" --prune");
-        if words.len() < kinds.len() {
+        if !defaults.iter().all(|(kind, _)| pruned(kind)) || words.len() > defaults.len() {
             line.push_str(&format!("={}", words.join(",")));
         }
     }
@@ -123,6 +126,7 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
         addresses.extend(topology.queues.keys().map(|name| address(ObjectId::Queue(name.clone()))));
         addresses.extend(topology.policies.keys().map(|name| address(ObjectId::Policy(name.clone()))));
         addresses.extend(topology.bindings.iter().map(|binding| address(ObjectId::Binding(binding.clone()))));
+        addresses.extend(topology.records.keys().map(|id| address(ObjectId::Record(id.clone()))));
         addresses.extend(part.desired.scope.removed.iter().map(|id| address(id.clone())));
         addresses.extend(part.changes.iter().map(|change| change.address.clone()));
         addresses.extend(part.unmanaged.iter().map(|unmanaged| unmanaged.address.clone()));

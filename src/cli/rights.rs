@@ -80,6 +80,11 @@ fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight
         let text = format!("user `{}` cannot write policies: this requires the tag policymaker", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "policymaker")] });
     }
+    for row in lacking.records.iter().map(|kind| kind.row()) {
+        let (plural, tag) = (row.plural, row.writer.as_str());
+        let text = format!("user `{}` cannot write {plural}: this requires the tag {tag}", user.name);
+        all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, tag)] });
+    }
     if !lacking.permissions.is_empty() {
         let text = format!("user `{}` has no permission to {}", user.name, listed(&lacking.permissions));
         all.push(MissingRight {

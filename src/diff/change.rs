@@ -76,6 +76,8 @@ pub enum Field {
     Description,
     /// A vhost's.
     DefaultQueueType,
+    /// A field of a record, by its name on the wire.
+    Record(&'static str),
 }
 
 impl Field {
@@ -92,7 +94,8 @@ impl Field {
             | Self::Priority
             | Self::Definition(_)
             | Self::Description
-            | Self::DefaultQueueType => None,
+            | Self::DefaultQueueType
+            | Self::Record(_) => None,
         }
     }
 }
@@ -111,6 +114,7 @@ impl fmt::Display for Field {
             Self::Priority => "priority",
             Self::Description => "description",
             Self::DefaultQueueType => "default_queue_type",
+            Self::Record(name) => name,
         })
     }
 }

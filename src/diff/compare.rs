@@ -1,8 +1,10 @@
 //! The comparison itself.
 
 use super::{Change, DeleteReason, Field, FieldChange};
+use crate::model::record_kinds::FieldShape;
 use crate::model::{
-    ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Scope, Topology, Vhost,
+    ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Record, Scope, Topology,
+    Vhost,
 };
 
 /// What differs between a live vhost and a desired one.
@@ -40,6 +42,9 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     }
     for binding in desired.bindings.difference(&current.bindings) {
         changes.push(Change::Create(Object::Binding(binding.clone())));
+    }
+    for (id, record) in &desired.records {
+        changes.extend(create_or_alter(current.records.get(id), record, |it| Object::Record(it.clone())));
     }
     deletions(&mut changes, current, desired, scope);
     changes
@@ -93,6 +98,14 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
             delete(Object::Binding(binding.clone()), reason);
         }
     }
+    for (id, record) in &current.records {
+        let is_compared = scope.sections.contains(&id.kind) || scope.removed.contains(&ObjectId::Record(id.clone()));
+        let name = id.name().unwrap_or_default();
+        let reason = reason(&ObjectId::Record(id.clone()), name, desired.records.contains_key(id));
+        if let Some(reason) = reason.filter(|_| is_compared) {
+            delete(Object::Record(record.clone()), reason);
+        }
+    }
 }
 
 /// Why a live binding that is not declared is not desired, if it is not: it is owned through its destination, which must
@@ -120,9 +133,15 @@ pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
         (Object::Exchange(_, before), Object::Exchange(_, after)) => exchange(&mut found, before, after),
         (Object::Policy(_, before), Object::Policy(_, after)) => policy(&mut found, before, after),
         (Object::Queue(_, before), Object::Queue(_, after)) => queue(&mut found, before, after),
+        (Object::Record(before), Object::Record(after)) => record(&mut found, before, after),
         (
-            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
-            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+            _,
         ) => {}
     }
     found.0
@@ -177,4 +196,15 @@ fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
     found.compare(Field::ApplyTo, Some(before.apply_to.as_str().into()), Some(after.apply_to.as_str().into()));
     found.compare(Field::Priority, Some(before.priority.into()), Some(after.priority.into()));
     found.tables(Field::Definition, &before.definition, &after.definition);
+}
+
+/// Compares the fields of a record in the order of its row; a definition is compared key by key.
+fn record(found: &mut Fields, before: &Record, after: &Record) {
+    for field in after.id.kind.row().fields_of(&after.id) {
+        let of = |record: &Record| record.fields.get(field.name).cloned();
+        match (field.shape, before.table(field.name), after.table(field.name)) {
+            (FieldShape::Definition, Some(before), Some(after)) => found.tables(Field::Definition, before, after),
+            (_, _, _) => found.compare(Field::Record(field.name), of(before), of(after)),
+        }
+    }
 }

@@ -28,6 +28,7 @@ fn insert(topology: &mut Topology, object: Object) {
         Object::Policy(name, policy) => drop(topology.policies.insert(name, policy)),
         Object::Queue(name, queue) => drop(topology.queues.insert(name, queue)),
         Object::Binding(binding) => drop(topology.bindings.insert(binding)),
+        Object::Record(record) => drop(topology.records.insert(record.id.clone(), record)),
     }
 }
 
@@ -37,13 +38,14 @@ fn remove(topology: &mut Topology, id: &ObjectId) {
         ObjectId::Exchange(name) => binding.touches_exchange(name),
         ObjectId::Queue(name) => binding.touches_queue(name),
         ObjectId::Binding(removed) => removed == binding,
-        ObjectId::Vhost | ObjectId::Policy(_) => false,
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Record(_) => false,
     };
     topology.bindings.retain(|binding| !ends_there(binding));
     match id {
         ObjectId::Exchange(name) => drop(topology.exchanges.remove(name)),
         ObjectId::Policy(name) => drop(topology.policies.remove(name)),
         ObjectId::Queue(name) => drop(topology.queues.remove(name)),
+        ObjectId::Record(id) => drop(topology.records.remove(id)),
         ObjectId::Vhost | ObjectId::Binding(_) => {}
     }
 }

@@ -79,6 +79,7 @@ pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnosti
     };
     expander.note(ObjectId::Vhost, spec.vhost.at, CreatedFor::Declared);
     expander.policies();
+    expander.records();
     expander.decide_retries();
     expander.exchanges();
     expander.queues();
@@ -100,6 +101,7 @@ fn scope(spec: &Spec) -> Scope {
         owns: globs(&spec.owns),
         protect: globs(&spec.protect),
         ignore: globs(&spec.ignore),
+        sections: spec.sections.clone(),
         removed: spec.removed.iter().map(|removed| removed.value.clone()).collect(),
         ..Scope::default()
     }
@@ -194,6 +196,13 @@ impl Expander<'_> {
             };
             self.note(ObjectId::Policy(name.clone()), written.at, CreatedFor::Declared);
             self.topology.policies.insert(name.clone(), policy);
+        }
+    }
+
+    fn records(&mut self) {
+        for (id, written) in &self.spec.records {
+            self.note(ObjectId::Record(id.clone()), written.at, CreatedFor::Declared);
+            self.topology.records.insert(id.clone(), written.record.clone());
         }
     }
 

@@ -46,7 +46,11 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
     let says = |id: &ObjectId| -> Vec<ObjectId> {
         let tier = || match id {
             ObjectId::Queue(name) => TierName::parse(name).map(|tier| tier.queue),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         };
         let maker = origins.get(id).and_then(|origin| match &origin.because {
             CreatedFor::Declared => None,
@@ -106,7 +110,6 @@ fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
         activity: &Activity { applying: live.applying.map(str::to_owned), ..Activity::default() },
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
-        operator_policies: live.operator_policies,
         profile: live.profile,
     };
     plan_vhost(&context, &Options::default())

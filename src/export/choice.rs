@@ -51,8 +51,9 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
             left_out.beside.insert("vhost tag".to_owned(), tags);
         }
     }
-    let operators = live.operator_policies.keys().filter(|name| is_chosen(globs, name.as_str()));
-    left_out.operator_policies = operators.cloned().collect();
+    let records =
+        live.topology.records.keys().filter(|id| id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name)));
+    left_out.records = records.cloned().collect();
     left_out.governing = governing(live, globs, &left_out);
     left_out
 }

@@ -89,7 +89,11 @@ impl Alike<'_> {
     fn bindings(&self) -> Vec<String> {
         let keys = self.findings.iter().flat_map(|finding| &finding.objects).filter_map(|id| match id {
             ObjectId::Binding(binding) => Some(format!("`{}`", binding.routing_key)),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Queue(_)
+            | ObjectId::Record(_) => None,
         });
         let is_said = |key: &String| self.findings.iter().any(|finding| finding.text.contains(key));
         keys.filter(|key| key.len() > 2 && !is_said(key)).collect()

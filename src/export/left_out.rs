@@ -1,7 +1,7 @@
 //! Objects that exist and are not exported, with the reasons.
 
 use crate::model::count::{count, number};
-use crate::model::{ObjectId, ObjectKind, PolicyName};
+use crate::model::{ObjectId, ObjectKind, PolicyName, RecordId, RecordKind};
 use std::collections::BTreeMap;
 
 /// So many names are told of each kind.
@@ -38,8 +38,8 @@ pub enum Why {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     objects: BTreeMap<ObjectId, Why>,
-    /// What an administrator sets over the policies; no spec knows them.
-    pub(super) operator_policies: Vec<PolicyName>,
+    /// Records of kinds that were not asked for.
+    pub(super) records: Vec<RecordId>,
     /// Policies that nobody asked for, by the names of what they govern of that which is in the spec.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
     /// What no spec knows at all, by what it is.
@@ -59,7 +59,7 @@ impl LeftOut {
         self.objects.len()
     }
 
-    /// How many exchanges, queues and policies; what is an operator's not among them.
+    /// How many exchanges, queues and policies; records are not among them.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
@@ -67,7 +67,7 @@ impl LeftOut {
 
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        let is_bare = self.objects.is_empty() && self.operator_policies.is_empty();
+        let is_bare = self.objects.is_empty() && self.records.is_empty();
         is_bare && self.governing.is_empty() && self.beside.is_empty()
     }
 
@@ -77,20 +77,26 @@ impl LeftOut {
         for (id, why) in &self.objects {
             let name = match id {
                 ObjectId::Binding(binding) => binding.to_string(),
-                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
-                    id.name().unwrap_or_default().to_owned()
-                }
+                ObjectId::Vhost
+                | ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Record(_) => id.name().unwrap_or_default().to_owned(),
             };
             groups.entry((why, id.kind())).or_default().push(name);
         }
-        let operators: Vec<String> = self.operator_policies.iter().map(ToString::to_string).collect();
-        let operators = (!operators.is_empty()).then(|| {
-            let things = if operators.len() == 1 { "policy" } else { "policies" };
-            format!("{} operator {things}: {}", number(operators.len() as u64), listed(&operators))
+        let mut kinds: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
+        for id in &self.records {
+            kinds.entry(id.kind).or_default().push(id.key.join(" "));
+        }
+        let records = kinds.iter().map(|(kind, names)| {
+            let row = kind.row();
+            let things = if names.len() == 1 { row.word } else { row.plural };
+            format!("{} {things}: {}", number(names.len() as u64), listed(names))
         });
         let beside = self.beside.iter().map(|(thing, names)| counted(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
-        let mut lines: Vec<String> = groups.chain(operators).chain(beside).collect();
+        let mut lines: Vec<String> = groups.chain(records).chain(beside).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
             format!("policy {policy}, which governs {}; use --match '{policy}' to include it", listed(names))
         };

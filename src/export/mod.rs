@@ -23,7 +23,7 @@ mod yaml;
 
 pub use left_out::{LeftOut, Why, counted};
 
-use crate::model::{Binding, Glob, ObjectId, Policy, PolicyName, Topology};
+use crate::model::{Binding, Glob, ObjectId, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};
 use crate::rabbitmq::BrokerProfile;
 use check::Wrong;
@@ -39,8 +39,6 @@ pub struct Live<'a> {
     pub topology: &'a Topology,
     /// What topo never touches.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// What an administrator set over the policies.
-    pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
     /// The broker's keys of the bindings.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// What else the vhost has, by what it is (`shovel`), with the names.
@@ -154,7 +152,11 @@ fn give_way(
             }
         }
         ObjectId::Vhost => {}
-        ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => {
+        ObjectId::Exchange(_)
+        | ObjectId::Queue(_)
+        | ObjectId::Policy(_)
+        | ObjectId::Binding(_)
+        | ObjectId::Record(_) => {
             if live.topology.object(id).is_some() {
                 left_out.add(id.clone(), why());
             }

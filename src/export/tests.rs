@@ -45,7 +45,6 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_p
     let live = Live {
         topology,
         untouchable: &untouchable,
-        operator_policies: &BTreeMap::new(),
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
         beside: &BTreeMap::new(),
         applying: None,

@@ -79,6 +79,6 @@ fn copy(id: &ObjectId, group: usize, beside: Option<&ObjectId>) -> ObjectId {
     match id {
         ObjectId::Exchange(_) => ObjectId::Exchange(ExchangeName::new(name)),
         ObjectId::Queue(_) => ObjectId::Queue(QueueName::new(name)),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => id.clone(),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => id.clone(),
     }
 }

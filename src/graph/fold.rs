@@ -82,7 +82,11 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
         let Some(node) = raw.nodes.get(id) else { continue };
         let tier = match id {
             ObjectId::Queue(name) => TierName::parse(name),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         };
         if let Some(tier) = tier {
             let delay = duration(tier.delay).unwrap_or_else(|| "0ms".to_owned());
@@ -110,7 +114,9 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
             Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => "rejected",
             None => "retired",
         },
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => "retired",
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
+            "retired"
+        }
     };
     let retries = |(queue, tiers): (ObjectId, BTreeMap<_, Tier>)| {
         let mark = Mark::joined(marks.remove(&queue).unwrap_or_default());

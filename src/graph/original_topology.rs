@@ -16,6 +16,7 @@ pub(super) fn topology(plan: &VhostPlan) -> Topology {
             Some(Object::Policy(name, policy)) => drop(topology.policies.insert(name, policy)),
             Some(Object::Queue(name, queue)) => drop(topology.queues.insert(name, queue)),
             Some(Object::Binding(binding)) => drop(topology.bindings.insert(binding)),
+            Some(Object::Record(record)) => drop(topology.records.insert(record.id.clone(), record)),
             Some(Object::Vhost(_)) | None => {}
         }
         topology.bindings.extend(change.unbound.iter().cloned());
@@ -30,5 +31,6 @@ fn remove(topology: &mut Topology, id: &ObjectId) {
         ObjectId::Policy(name) => drop(topology.policies.remove(name)),
         ObjectId::Queue(name) => drop(topology.queues.remove(name)),
         ObjectId::Binding(binding) => drop(topology.bindings.remove(binding)),
+        ObjectId::Record(id) => drop(topology.records.remove(id)),
     }
 }

@@ -166,7 +166,11 @@ impl<'a> Drawing<'a> {
         let (mark, retries, alike, is_copy) = (None, None, Vec::new(), false);
         let fate = match &id {
             ObjectId::Queue(queue) => self.fates.get(queue).cloned(),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         };
         let dead_letters = fate.map(DeadLetters::from);
         self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, dead_letters, alike, is_copy });
@@ -294,7 +298,7 @@ impl<'a> Drawing<'a> {
                     None => (Kind::ForeignExchange, format!("{whose} exchange")),
                 },
                 ObjectId::Queue(_) => (Kind::ForeignQueue, format!("{whose} queue")),
-                ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => continue,
+                ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => continue,
             };
             let is_default = id.name() == Some("");
             self.add(id.clone(), kind, words, Vec::new());

@@ -70,7 +70,7 @@ fn shown(object: &ObjectId) -> String {
     match object {
         ObjectId::Vhost => "the vhost".to_owned(),
         ObjectId::Binding(binding) => format!("binding `{}`", binding),
-        ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+        ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Record(_) => {
             format!("{} `{}`", object.kind(), object.name().unwrap_or_default())
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::expand::CreatedFor;
-use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName};
+use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, RecordId};
 use crate::spec::{
     BindingSpec, DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SetBy, Setting, Spec,
 };
@@ -42,6 +42,7 @@ pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> 
             }
             (None, _) => None,
         },
+        ObjectId::Record(id) => record(spec, id, setting),
     };
     found.unwrap_or_else(|| spec.vhost.at.into())
 }
@@ -107,6 +108,11 @@ fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&CreatedFor>, sett
         | None => None,
     };
     declared.or_else(generated).map(Place::from)
+}
+
+fn record(spec: &Spec, id: &RecordId, setting: &str) -> Option<Place> {
+    let record = spec.records.get(id)?;
+    Some(record.places.get(setting).copied().unwrap_or(record.at).into())
 }
 
 fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting: &str) -> Option<Place> {

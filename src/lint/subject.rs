@@ -75,7 +75,8 @@ impl<'a> Subject<'a> {
             | ObjectId::Exchange(_)
             | ObjectId::Queue(_)
             | ObjectId::Policy(_)
-            | ObjectId::Binding(_) => live.object(id).is_some(),
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => live.object(id).is_some(),
         };
         let others = &self.expansion.scope.external_dead_letter_queues;
         let (topology, external, others) = match self.live {
@@ -133,7 +134,7 @@ impl<'a> Subject<'a> {
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
         let exchanges = topology.exchanges.iter().map(|(name, it)| Object::Exchange(name.clone(), it.clone()));
         let policies = topology.policies.iter().map(|(name, it)| Object::Policy(name.clone(), it.clone()));
-        vhost.chain(exchanges).chain(policies)
+        vhost.chain(exchanges).chain(policies).chain(topology.records.values().cloned().map(Object::Record))
     }
 
     /// Returns the declarations of both ends of a binding; external ends have none.

@@ -4,6 +4,7 @@
 //! A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with its arguments (`n=1,region=eu`, one
 //! segment) behind it when it has any.
 
+use super::record_kinds::RECORD_KINDS;
 use super::units::unmistakable;
 use super::{Destination, ObjectId, VhostName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -35,6 +36,10 @@ impl Address {
             ObjectId::Exchange(name) => format!("exchanges/{vhost}/{}", encode(name.as_str())),
             ObjectId::Policy(name) => format!("policies/{vhost}/{}", encode(name.as_str())),
             ObjectId::Queue(name) => format!("queues/{vhost}/{}", encode(name.as_str())),
+            ObjectId::Record(id) => {
+                let key: Vec<String> = id.key.iter().map(|segment| encode(segment)).collect();
+                format!("{}/{vhost}/{}", id.kind.row().section, key.join("/"))
+            }
             ObjectId::Binding(binding) => {
                 let kind = match &binding.destination {
                     Destination::Queue(_) => "queues",
@@ -62,7 +67,8 @@ impl Address {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');
         let kind = segments.next().unwrap_or_default();
-        if kinds.contains(&kind) && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
+        let is_known = kinds.contains(&kind) || RECORD_KINDS.iter().any(|row| row.section == kind);
+        if is_known && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!("`{text}` is not an address; write queues/VHOST/NAME, percent-encoded, as plans print it"))

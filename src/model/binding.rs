@@ -64,7 +64,7 @@ impl Binding {
         match id {
             ObjectId::Queue(name) => self.touches_queue(name),
             ObjectId::Exchange(name) => self.touches_exchange(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
         }
     }
 

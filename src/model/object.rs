@@ -1,6 +1,8 @@
 //! One object of a vhost, and what identifies it.
 
-use super::{Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Vhost};
+use super::{
+    Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Record, RecordId, RecordKind, Vhost,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,6 +21,9 @@ pub enum ObjectKind {
     Queue,
     /// A binding.
     Binding,
+    /// A record.
+    #[serde(untagged)]
+    Record(RecordKind),
 }
 
 impl ObjectKind {
@@ -30,6 +35,7 @@ impl ObjectKind {
             Self::Policy => "policy",
             Self::Queue => "queue",
             Self::Binding => "binding",
+            Self::Record(kind) => kind.row().word,
         }
     }
 }
@@ -54,6 +60,8 @@ pub enum ObjectId {
     Queue(QueueName),
     /// A binding by all that it is.
     Binding(Binding),
+    /// A record by its kind and key.
+    Record(RecordId),
 }
 
 impl ObjectId {
@@ -65,6 +73,7 @@ impl ObjectId {
             Self::Policy(_) => ObjectKind::Policy,
             Self::Queue(_) => ObjectKind::Queue,
             Self::Binding(_) => ObjectKind::Binding,
+            Self::Record(id) => ObjectKind::Record(id.kind),
         }
     }
 }
@@ -76,6 +85,7 @@ impl ObjectId {
             Self::Exchange(name) => Some(name.as_str()),
             Self::Policy(name) => Some(name.as_str()),
             Self::Queue(name) => Some(name.as_str()),
+            Self::Record(id) => id.name(),
             Self::Vhost | Self::Binding(_) => None,
         }
     }
@@ -90,6 +100,7 @@ impl fmt::Display for ObjectId {
             Self::Policy(name) => write!(f, "policy {name}"),
             Self::Queue(name) => write!(f, "queue {name}"),
             Self::Binding(binding) => write!(f, "binding {binding}"),
+            Self::Record(id) => write!(f, "{id}"),
         }
     }
 }
@@ -109,9 +120,19 @@ pub enum Object {
     Queue(QueueName, Queue),
     /// A binding.
     Binding(Binding),
+    /// A record.
+    Record(Record),
 }
 
 impl Object {
+    /// An operator policy, as a policy.
+    pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
+        match self {
+            Self::Record(record) => record.operator_policy(),
+            Self::Vhost(_) | Self::Exchange(..) | Self::Policy(..) | Self::Queue(..) | Self::Binding(_) => None,
+        }
+    }
+
     /// What identifies it.
     pub fn id(&self) -> ObjectId {
         match self {
@@ -120,6 +141,7 @@ impl Object {
             Self::Policy(name, _) => ObjectId::Policy(name.clone()),
             Self::Queue(name, _) => ObjectId::Queue(name.clone()),
             Self::Binding(binding) => ObjectId::Binding(binding.clone()),
+            Self::Record(record) => ObjectId::Record(record.id.clone()),
         }
     }
 }
@@ -150,6 +172,8 @@ enum Document {
     },
     /// A binding.
     Binding(Binding),
+    /// A record.
+    Record(Record),
 }
 
 impl From<Object> for Document {
@@ -160,6 +184,7 @@ impl From<Object> for Document {
             Object::Policy(name, policy) => Self::Policy { name, policy },
             Object::Queue(name, queue) => Self::Queue { name, queue },
             Object::Binding(binding) => Self::Binding(binding),
+            Object::Record(record) => Self::Record(record),
         }
     }
 }
@@ -172,6 +197,7 @@ impl From<Document> for Object {
             Document::Policy { name, policy } => Self::Policy(name, policy),
             Document::Queue { name, queue } => Self::Queue(name, queue),
             Document::Binding(binding) => Self::Binding(binding),
+            Document::Record(record) => Self::Record(record),
         }
     }
 }

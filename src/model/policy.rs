@@ -39,6 +39,15 @@ pub enum ApplyTo {
 }
 
 impl ApplyTo {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::All, Self::Queues, Self::Exchanges, Self::ClassicQueues, Self::QuorumQueues, Self::Streams];
+
+    /// The one with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
+
     /// RabbitMQ's word for it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! What a spec answers for: the objects that topo may report, change and delete.
 
-use super::{ExchangeName, Family, ObjectId, QueueName};
+use super::{ExchangeName, Family, ObjectId, QueueName, RecordKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,9 @@ pub struct Scope {
     pub protect: Vec<Glob>,
     /// Names that are invisible.
     pub ignore: Vec<Glob>,
+    /// The kinds of records that the spec has a section for, even an empty one. Only their unmanaged records are reported.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub sections: BTreeSet<RecordKind>,
     /// Objects to delete, if they are there.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,

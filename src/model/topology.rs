@@ -1,8 +1,9 @@
 //! Everything in one vhost.
 
+use super::record::as_list;
 use super::{
-    Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost,
-    VhostName, has_cut,
+    Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Record,
+    Records, Vhost, VhostName, has_cut,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ pub struct Topology {
     pub bindings: BTreeSet<Binding>,
     /// All policies, operator policies not among them.
     pub policies: BTreeMap<PolicyName, Policy>,
+    /// Records: operator policies, and those of other kinds that were read.
+    #[serde(default, skip_serializing_if = "Records::is_empty", with = "as_list")]
+    #[schemars(with = "Vec<Record>")]
+    pub records: Records,
 }
 
 impl Topology {
@@ -35,6 +40,7 @@ impl Topology {
             queues: BTreeMap::new(),
             bindings: BTreeSet::new(),
             policies: BTreeMap::new(),
+            records: Records::new(),
         }
     }
 
@@ -60,6 +66,12 @@ impl Topology {
             ObjectId::Policy(name) => self.policies.get(name).map(|it| Object::Policy(name.clone(), it.clone())),
             ObjectId::Queue(name) => self.queues.get(name).map(|it| Object::Queue(name.clone(), it.clone())),
             ObjectId::Binding(binding) => self.bindings.get(binding).map(|it| Object::Binding(it.clone())),
+            ObjectId::Record(id) => self.records.get(id).cloned().map(Object::Record),
         }
+    }
+
+    /// The operator policies, as policies.
+    pub fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
+        self.records.values().filter_map(Record::operator_policy).collect()
     }
 }

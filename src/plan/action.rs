@@ -1,7 +1,8 @@
 //! The one operation of a step. The same value is shown, saved, and turned into the request that is sent.
 
 use crate::model::{
-    Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, TopicPermission, Vhost,
+    Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordId, TopicPermission,
+    Vhost,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,16 @@ pub enum Action {
         /// Its name.
         name: PolicyName,
     },
+    /// Creates or changes a record.
+    PutRecord {
+        /// The desired record.
+        record: Record,
+    },
+    /// Deletes a record.
+    DeleteRecord {
+        /// Its kind and key.
+        id: RecordId,
+    },
     /// Moves what a queue holds to a fanout exchange, in order: not one request, but a transport that runs for a while.
     MoveMessages {
         /// The queue.
@@ -126,6 +137,8 @@ impl Action {
             Self::PutPolicy { name, .. } | Self::DeletePolicy { name } => ObjectId::Policy(name.clone()),
             Self::DeclareQueue { name, .. } | Self::DeleteQueue { name, .. } => ObjectId::Queue(name.clone()),
             Self::MoveMessages { from, .. } => ObjectId::Queue(from.clone()),
+            Self::PutRecord { record } => ObjectId::Record(record.id.clone()),
+            Self::DeleteRecord { id } => ObjectId::Record(id.clone()),
             Self::Bind { binding } | Self::Unbind { binding, .. } => ObjectId::Binding(binding.clone()),
         }
     }

@@ -7,23 +7,25 @@ use crate::model::{Binding, Object, ObjectId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
-    /// Whether anything is deleted, unbound or recreated, or a policy is changed: what cannot be had back from the spec.
+    /// Whether anything is deleted, unbound or recreated, or a policy or record is changed: what cannot be had back from the spec.
     pub fn is_destructive(&self) -> bool {
         let changes_policy = |change: &super::PlannedChange| {
-            change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..)))
+            change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..) | Object::Record(_)))
         };
         let takes_away = |action: &Action| match action {
             Action::Unbind { .. }
             | Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
-            | Action::DeletePolicy { .. } => true,
+            | Action::DeletePolicy { .. }
+            | Action::DeleteRecord { .. } => true,
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
             | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }
-            | Action::MoveMessages { .. } => false,
+            | Action::MoveMessages { .. }
+            | Action::PutRecord { .. } => false,
         };
         let only_undoes =
             self.migrations.iter().all(|migration| migration.goal == Goal::PutBack) && self.changes.is_empty();
@@ -38,6 +40,7 @@ impl VhostPlan {
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }
+            | Action::DeleteRecord { .. }
             | Action::Unbind { .. } => Some(action.object()),
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
@@ -45,7 +48,8 @@ impl VhostPlan {
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }
-            | Action::MoveMessages { .. } => None,
+            | Action::MoveMessages { .. }
+            | Action::PutRecord { .. } => None,
         };
         let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| gone(&step.action)).collect();
         ids.extend(self.changes.iter().filter(|change| change.before.is_some()).filter_map(super::PlannedChange::id));
@@ -66,6 +70,8 @@ impl VhostPlan {
             .filter(|(name, _)| is_in(ObjectId::Policy((*name).clone())))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
+        let records = live.records.iter().filter(|(id, _)| is_in(ObjectId::Record((*id).clone())));
+        touched.records = records.map(|(id, record)| (id.clone(), record.clone())).collect();
         let touches = |binding: &&Binding| {
             ids.contains(&ObjectId::Binding((*binding).clone())) || ids.iter().any(|id| binding.touches(id))
         };

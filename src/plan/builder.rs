@@ -39,7 +39,14 @@ impl PlanBuilder {
             .filter(|change| change.kind == ChangeKind::Delete)
             .filter_map(|change| match &change.before {
                 Some(Object::Binding(binding)) => Some(binding.clone()),
-                Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
+                Some(
+                    Object::Vhost(_)
+                    | Object::Exchange(..)
+                    | Object::Policy(..)
+                    | Object::Queue(..)
+                    | Object::Record(_),
+                )
+                | None => None,
             })
             .collect()
     }

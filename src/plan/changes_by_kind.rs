@@ -43,9 +43,14 @@ impl ChangesByKind {
             Object::Vhost(desired) => {
                 let live = match before {
                     Some(Object::Vhost(live)) => live.clone(),
-                    Some(Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
-                        Vhost::default()
-                    }
+                    Some(
+                        Object::Exchange(..)
+                        | Object::Policy(..)
+                        | Object::Queue(..)
+                        | Object::Binding(_)
+                        | Object::Record(_),
+                    )
+                    | None => Vhost::default(),
                 };
                 // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
                 self.vhost = Some(Vhost {
@@ -66,6 +71,8 @@ impl ChangesByKind {
             Object::Binding(binding) => {
                 self.bindings.insert(binding.clone());
             }
+            // The order takes records from the changes themselves.
+            Object::Record(_) => {}
         }
     }
 }

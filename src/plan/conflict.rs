@@ -162,7 +162,8 @@ fn gentle_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<Str
             let how = if is_empty { "ifEmpty" } else { "migrate" };
             Some(format!("--recreate {}={how}", planned.address))
         }
-        Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => None,
+        Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) | Object::Record(_))
+        | None => None,
     }
 }
 

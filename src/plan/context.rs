@@ -20,8 +20,6 @@ pub struct PlanContext<'a> {
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// Live objects that topo never touches: exclusive, auto-delete, server-named, a plugin's, topo's own.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Policies of the operator: they bound what users' policies say.
-    pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
     /// How the broker behaves.
     pub profile: &'a BrokerProfile,
 }
@@ -31,10 +29,26 @@ impl PlanContext<'_> {
         Address::of(&self.current.vhost, id)
     }
 
+    /// The operator policies that the vhost has now.
+    pub(super) fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
+        self.current.operator_policies()
+    }
+
+    /// The operator policies once all that are created or changed are written; those that are deleted still exist.
+    pub(super) fn operator_policies_written(&self) -> BTreeMap<PolicyName, Policy> {
+        let mut policies = self.operator_policies();
+        policies.extend(self.desired.topology.operator_policies());
+        policies
+    }
+
     pub(super) fn live(&self, id: &ObjectId) -> Option<&QueueActivity> {
         match id {
             ObjectId::Queue(name) => self.activity.queues.get(name),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         }
     }
 
@@ -46,7 +60,11 @@ impl PlanContext<'_> {
                     self.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
                         || self.untouchable.contains(&binding.destination.id())
                 }
-                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+                ObjectId::Vhost
+                | ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Record(_) => false,
             }
     }
 
@@ -54,7 +72,11 @@ impl PlanContext<'_> {
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Queue(_)
+            | ObjectId::Record(_) => false,
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) fn sinks(desired: &Topology, families: &[Family]) -> BTreeSet<Exchang
         by_queue.chain(by_policy).filter_map(|name| name.as_text()).map(ExchangeName::from).collect();
     open.extend(families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
         ObjectId::Exchange(name) => Some(name.clone()),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => None,
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) | ObjectId::Record(_) => None,
     }));
     let mut onward: BTreeMap<&ExchangeName, Vec<&ExchangeName>> = BTreeMap::new();
     for binding in &desired.bindings {

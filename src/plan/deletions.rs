@@ -8,7 +8,7 @@ use super::hazard::HazardKind;
 use super::{recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
-use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName};
+use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Below so many owned objects, deleting a third of them is daily life.
@@ -112,7 +112,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
                 builder.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
-        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {}
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {}
     }
 }
 
@@ -202,10 +202,13 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         return;
     }
     let desired = &context.desired.topology;
-    let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len();
+    let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len() + desired.records.len();
+    let scope = &context.desired.scope;
+    let is_owned = |id: &&RecordId| scope.sections.contains(&id.kind) && id.name().is_some_and(|name| scope.owns(name));
     let owned = context.current.exchanges.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
         + context.current.queues.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
-        + context.current.policies.keys().filter(|name| context.desired.scope.owns(name.as_str())).count();
+        + context.current.policies.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
+        + context.current.records.keys().filter(is_owned).count();
     let all = owned.max(deleted);
     let address = context.address(&ObjectId::Vhost);
     if declared == 0 {

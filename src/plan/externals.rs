@@ -11,7 +11,7 @@ pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let exists = match id {
             ObjectId::Exchange(name) => name.is_predeclared() || context.current.exchanges.contains_key(name),
             ObjectId::Queue(name) => context.current.queues.contains_key(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => true,
         };
         if exists {
             continue;
@@ -71,6 +71,6 @@ fn names(object: &Object, exchange: &str) -> bool {
             says(&policy.definition, "dead-letter-exchange") || says(&policy.definition, "alternate-exchange")
         }
         Object::Binding(binding) => binding.touches_exchange(&exchange.into()),
-        Object::Vhost(_) => false,
+        Object::Vhost(_) | Object::Record(_) => false,
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn keep(
     let (kind, name) = match id {
         ObjectId::Queue(name) => ("queue", name.as_str()),
         ObjectId::Exchange(name) => ("exchange", name.as_str()),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => ("", ""),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => ("", ""),
     };
     let mut keep_name = format!("{name}.topo.keep");
     if keep_name.len() > LONGEST_NAME {
@@ -84,7 +84,7 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let declared = match &id {
             ObjectId::Queue(name) => topology.queues.contains_key(name),
             ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => true,
         };
         if !declared {
             let text = format!(
@@ -103,7 +103,7 @@ pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(
     let is_desired = |id: &ObjectId| match id {
         ObjectId::Queue(name) => desired.topology.queues.contains_key(name),
         ObjectId::Exchange(name) => desired.topology.exchanges.contains_key(name),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
     };
     // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
     let stays = |binding: &Binding| match binding_reason(binding, &desired.topology, &desired.scope) {

@@ -36,7 +36,7 @@ pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_declared = |id: &ObjectId| match id {
         ObjectId::Queue(name) => topology.queues.contains_key(name),
         ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
     };
     let mut old: BTreeMap<&Destination, Vec<&Binding>> = BTreeMap::new();
     for binding in context.current.bindings.difference(&topology.bindings) {

@@ -19,7 +19,7 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
     migrate::is_any_interrupted(current)
         || retries::is_any_left(current, desired)
         || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
-            Change::Create(object) => matches!(object, Object::Policy(..)),
+            Change::Create(object) => matches!(object, Object::Policy(..) | Object::Record(_)),
             Change::Alter { .. } => true,
             Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
         })
@@ -75,7 +75,11 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         interrupted,
         migrations,
         steps,
-        compared_objects: 1 + topology.exchanges.len() + topology.queues.len() + topology.policies.len(),
+        compared_objects: 1
+            + topology.exchanges.len()
+            + topology.queues.len()
+            + topology.policies.len()
+            + topology.records.len(),
         compared_bindings: topology.bindings.len(),
         desired,
     }

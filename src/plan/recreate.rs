@@ -55,7 +55,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     let is_read = |object: &Object| match object {
         Object::Exchange(_, exchange) => !has_cut(&exchange.arguments),
         Object::Queue(_, queue) => !has_cut(&queue.arguments),
-        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => true,
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_read) {
         let text = format!("an argument of {id} has {}: topo cannot recreate it", ArgumentValue::too_large());
@@ -89,7 +89,8 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,
-        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_)) | None => {
+        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_))
+        | None => {
             return exchange_refusal(planned, on_conflict);
         }
     };
@@ -237,8 +238,13 @@ pub(super) fn hazards(
             }
         }
         (
-            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
-            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+            _,
         ) => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::model::address::encode;
-use crate::model::{Arguments, Binding, Destination, Exchange, Queue, TopicPermission, VhostName};
+use crate::model::{Arguments, Binding, Destination, Exchange, Queue, RecordId, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -171,8 +171,16 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
         Action::DeleteQueue { name, guard: _ } => Request::delete(in_vhost("queues", name.as_str())),
         Action::DeleteExchange { name } => Request::delete(in_vhost("exchanges", name.as_str())),
         Action::DeletePolicy { name } => Request::delete(in_vhost("policies", name.as_str())),
+        Action::PutRecord { record } => Request::put(record_path(vhost, &record.id), json!(record.fields)),
+        Action::DeleteRecord { id } => Request::delete(record_path(vhost, id)),
         Action::MoveMessages { .. } => return None,
     })
+}
+
+/// The path of a record: `/api/operator-policies/shop/ceiling`.
+fn record_path(vhost: &VhostName, id: &RecordId) -> String {
+    let key = id.key.iter().map(String::as_str);
+    path(id.kind.row().path, &[vhost.as_str()].into_iter().chain(key).collect::<Vec<_>>())
 }
 
 /// The broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all versions).

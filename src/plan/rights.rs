@@ -5,7 +5,8 @@
 
 use super::{Action, VhostPlan};
 use crate::model::names::pattern_of;
-use crate::model::{Arguments, Binding, QueueName};
+use crate::model::record_kinds::Tag;
+use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,16 @@ pub struct User {
 }
 
 impl User {
+    /// Whether it has a tag, or one that includes it.
+    pub fn has(&self, tag: Tag) -> bool {
+        self.is_administrator()
+            || match tag {
+                Tag::Management => true,
+                Tag::Policymaker => self.tags.contains("policymaker"),
+                Tag::Administrator => false,
+            }
+    }
+
     /// Whether it has the tag `administrator`.
     pub fn is_administrator(&self) -> bool {
         self.tags.contains("administrator")
@@ -63,6 +74,8 @@ pub struct Lacking {
     pub administrator: bool,
     /// The tag `policymaker`, which writes policies.
     pub policymaker: bool,
+    /// The kinds of records that require a tag which the user lacks.
+    pub records: BTreeSet<RecordKind>,
     /// Permissions on objects.
     pub permissions: Needs,
     /// The least patterns that permit the plan, where they differ from those of the user: configure, write and read.
@@ -110,6 +123,8 @@ impl Needs {
             | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeletePolicy { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. }
             | Action::MoveMessages { .. } => {}
         }
     }
@@ -160,9 +175,16 @@ pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Opti
         return lacking;
     }
     let is_policy = |action: &Action| matches!(action, Action::PutPolicy { .. } | Action::DeletePolicy { .. });
-    if does(is_policy) && !user.is_administrator() && !user.tags.contains("policymaker") {
+    if does(is_policy) && !user.has(Tag::Policymaker) {
         lacking.policymaker = true;
     }
+    let kinds = part.steps.iter().filter_map(|step| match step.action.object() {
+        ObjectId::Record(id) => Some(id.kind),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
+            None
+        }
+    });
+    lacking.records = kinds.filter(|kind| !user.has(kind.row().writer)).collect();
     let needs = Needs::of(part, lock);
     if does(|action| matches!(action, Action::PutVhost { .. })) && !user.is_administrator() {
         lacking.administrator = true;

@@ -53,6 +53,8 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
             unbind(state, lost);
         }
         Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
+        Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
+        Action::DeleteRecord { id } => drop(state.records.remove(id).ok_or_else(|| format!("no {id}"))?),
         Action::DeletePolicy { name } => {
             state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
         }
@@ -103,7 +105,11 @@ fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &Objec
                         Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
                     })
             }
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Queue(_)
+            | ObjectId::Record(_) => false,
         }
 }
 

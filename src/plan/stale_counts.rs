@@ -21,7 +21,14 @@ fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<Q
     let goes = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
     let queues = goes.filter_map(|change| match &change.before {
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => Some(name),
-        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
+        Some(
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+        )
         | None => None,
     });
     let is_unlisted = |name: &&QueueName| {

@@ -23,7 +23,7 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
         let asked_for = match id {
             ObjectId::Binding(binding) => matches(&context.address(&binding.destination.id())),
             ObjectId::Policy(_) => all.only_queue(id).is_some_and(|queue| matches(&context.address(&queue))),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) => false,
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Record(_) => false,
         };
         if asked_for || matches(&change.address) {
             kept.insert(id.clone());
@@ -107,7 +107,14 @@ impl<'a> Related<'a> {
                         all.only_queue.insert(id.clone(), name);
                     }
                 }
-                Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => {}
+                Some(
+                    Object::Vhost(_)
+                    | Object::Exchange(..)
+                    | Object::Policy(..)
+                    | Object::Queue(..)
+                    | Object::Record(_),
+                )
+                | None => {}
             }
             all.changes.insert(id, change);
         }
@@ -148,7 +155,7 @@ impl<'a> Related<'a> {
                     Destination::Queue(_) => [None, None],
                 }
             }
-            Some(Object::Vhost(_)) | None => [None, None],
+            Some(Object::Vhost(_) | Object::Record(_)) | None => [None, None],
         };
         for exchange in self.ways_on(next.into_iter().flatten()) {
             needed.extend(self.bindings_from.get(&exchange).into_iter().flatten().cloned());

@@ -40,7 +40,9 @@ fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
             | Action::Unbind { .. }
             | Action::DeleteQueue { .. }
             | Action::DeletePolicy { .. }
-            | Action::MoveMessages { .. } => continue,
+            | Action::MoveMessages { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. } => continue,
         };
         if current.exchanges.get(name).is_some_and(|exchange| !exchange.is_topos_own()) {
             *deleted.entry(name.clone()).or_default() |= is_declared;

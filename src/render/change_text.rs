@@ -6,7 +6,7 @@ use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wr
 use crate::model::binding::KeyAndArguments;
 use crate::model::count::{count, number};
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, ObjectId, OnConflict, Queue};
+use crate::model::{Arguments, Binding, Destination, Object, ObjectId, OnConflict, Policy, Queue};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -48,9 +48,11 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::way));
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
-        ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
-            clean(&entry.id.to_string())
-        }
+        ObjectId::Exchange(_)
+        | ObjectId::Policy(_)
+        | ObjectId::Queue(_)
+        | ObjectId::Binding(_)
+        | ObjectId::Record(_) => clean(&entry.id.to_string()),
     };
     head(text, (symbol, style), &object, &details, entry.change, width);
     if let Some(change) = entry.change {
@@ -177,15 +179,21 @@ fn object_details(object: &Object) -> Vec<String> {
             details.extend(arguments(&exchange.arguments, ""));
             details
         }
-        Object::Policy(_, policy) => {
-            let mut details =
-                vec![format!("\"{}\" on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
-            details.extend(arguments(&policy.definition, ""));
-            details
-        }
+        Object::Policy(_, policy) => policy_details(policy),
+        Object::Record(record) => match record.operator_policy() {
+            Some((_, policy)) => policy_details(&policy),
+            None => record.fields.values().map(|value| clean(&value.to_string())).collect(),
+        },
         Object::Queue(_, queue) => queue_details(queue),
         Object::Binding(_) => Vec::new(),
     }
+}
+
+fn policy_details(policy: &Policy) -> Vec<String> {
+    let mut details =
+        vec![format!("\"{}\" on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
+    details.extend(arguments(&policy.definition, ""));
+    details
 }
 
 fn queue_details(queue: &Queue) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface take.
 
 use crate::model::printable::clean_json;
-use crate::model::{Destination, TopicPermission, Topology, VhostName};
+use crate::model::{Arguments, Destination, RecordKind, TopicPermission, Topology, VhostName};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The whole file. Each object names its vhost, so one file is for all.
 pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
@@ -15,6 +16,10 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
         "queues": all(queues),
         "bindings": all(bindings),
     });
+    let parameters = all(parameters);
+    if !parameters.is_empty() {
+        document["parameters"] = json!(parameters);
+    }
     if !restrictions.is_empty() {
         document["topic_permissions"] = json!(topic_permissions(restrictions));
     }
@@ -55,6 +60,20 @@ fn policies(topology: &Topology) -> Vec<Value> {
         })
     };
     topology.policies.iter().map(policy).collect()
+}
+
+/// Records are runtime parameters. A parameter holds all settings of its owner.
+fn parameters(topology: &Topology) -> Vec<Value> {
+    let mut values: BTreeMap<(RecordKind, &str), Arguments> = BTreeMap::new();
+    for (id, record) in &topology.records {
+        let settings = values.entry((id.kind, id.name().unwrap_or("limits"))).or_default();
+        match (id.setting(), record.fields.get("value")) {
+            (Some(setting), Some(value)) => drop(settings.insert(setting.to_owned(), value.clone())),
+            (_, _) => settings.extend(record.fields.clone()),
+        }
+    }
+    let parameter = |((kind, name), value): (&(RecordKind, &str), &Arguments)| json!({ "vhost": topology.vhost, "component": kind.row().component, "name": name, "value": value });
+    values.iter().map(parameter).collect()
 }
 
 fn exchanges(topology: &Topology) -> Vec<Value> {

@@ -82,7 +82,11 @@ impl<'a> Folded<'a> {
     pub(super) fn get(&self, id: &ObjectId) -> Option<&Shown<'a>> {
         match id {
             ObjectId::Queue(name) => self.families.get(name),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         }
     }
 }
@@ -169,7 +173,7 @@ impl Shown<'_> {
         let queue = self.queue;
         let (retry, first) = (naming::retry_exchange(queue), naming::first_exchange(queue));
         match id {
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => Station::Wiring,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => Station::Wiring,
             ObjectId::Queue(name) => {
                 let tier = TierName::parse(name);
                 tier.map_or(Station::Wiring, |tier| Station::Tier(tier.number, tier.generation))

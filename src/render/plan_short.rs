@@ -47,9 +47,11 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         if let Some(change) = entry.change {
             let object = match &entry.id {
                 ObjectId::Vhost => format!("vhost {}", clean(part.vhost.as_str())),
-                id @ (ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_)) => {
-                    clean(&id.to_string())
-                }
+                id @ (ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Binding(_)
+                | ObjectId::Record(_)) => clean(&id.to_string()),
             };
             line(text, change, &object, view.width);
         }
@@ -62,7 +64,11 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
                 for (id, change) in members.members {
                     match id {
                         ObjectId::Binding(_) => bound(text, change),
-                        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+                        ObjectId::Vhost
+                        | ObjectId::Exchange(_)
+                        | ObjectId::Policy(_)
+                        | ObjectId::Queue(_)
+                        | ObjectId::Record(_) => {
                             let _ =
                                 writeln!(text, "{} {}", Painted(style, format!("  {sign}")), clean(&id.to_string()));
                         }

@@ -7,7 +7,7 @@ use super::next_line::next_line;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
 use super::{report_text, resolutions_text};
 use crate::model::count::count;
-use crate::model::{Address, ObjectId};
+use crate::model::{Address, ObjectId, ObjectKind};
 use crate::plan::{Blockers, ChangeKind, Goal, Hazard, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -84,7 +84,15 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
         for unmanaged in &part.unmanaged {
-            let _ = writeln!(text, "    {}", clean(&unmanaged.object.to_string()));
+            let flag = match unmanaged.object.kind() {
+                ObjectKind::Record(kind) => format!("  (--prune={})", kind.row().section),
+                ObjectKind::Vhost
+                | ObjectKind::Exchange
+                | ObjectKind::Policy
+                | ObjectKind::Queue
+                | ObjectKind::Binding => String::new(),
+            };
+            let _ = writeln!(text, "    {}{flag}", clean(&unmanaged.object.to_string()));
         }
         text.push('\n');
     }

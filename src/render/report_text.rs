@@ -24,6 +24,8 @@ pub fn action(action: &Action) -> String {
         Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
             format!("delete {object}")
         }
+        Action::PutRecord { .. } => format!("put {object}"),
+        Action::DeleteRecord { .. } => format!("delete {object}"),
         Action::MoveMessages { from, to, .. } => format!("move messages {from} → {to}"),
     })
 }

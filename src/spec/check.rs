@@ -79,7 +79,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     if kind.name == "Document" && is_of_another_version(node, diagnostics) {
         return None;
     }
-    let keys = (kind.keys)();
+    let keys = kind.keys();
     let is_external = !kind.external.is_empty() && node.get("external").is_some_and(Node::is_true);
     let mut suggested = Vec::new();
     let mut is_listed = false;
@@ -148,7 +148,7 @@ fn either(
     at: Location,
     diagnostics: &mut Diagnostics,
 ) -> Option<Node> {
-    let first_key = |table: &Object| (table.keys)().first().map_or("", |key| key.name);
+    let first_key = |table: &Object| table.keys().first().map_or("", |key| key.name);
     let firsts: Vec<&str> = tables.iter().map(|table| first_key(table)).collect();
     let there: Vec<&&Object> = tables.iter().filter(|table| node.get(first_key(table)).is_some()).collect();
     match there.as_slice() {
@@ -215,7 +215,7 @@ fn list_of(subject: &str) -> String {
 /// queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
-    let is_key = |name: &str| (kind.keys)().iter().any(|key| key.name == name);
+    let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
     is_key(&entry.key)
         && match &entry.node.value {
             Value::Table(entries) => !entries.is_empty() && !entries.iter().any(|inner| is_key(&inner.key)),

@@ -79,7 +79,7 @@ fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut 
     if !seen.insert(object.name) || object.name == "Lint" {
         return;
     }
-    for key in (object.keys)() {
+    for key in object.keys() {
         add(*key, object.what, found);
         below(key.shape, seen, found);
     }

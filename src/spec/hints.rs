@@ -131,7 +131,7 @@ pub(super) fn number_as_text(text: &str, subject: &str) -> String {
 pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
-            let first = (kind.keys)().first().map_or("", |key| key.name);
+            let first = kind.keys().first().map_or("", |key| key.name);
             Some(format!("write [{{{first}: {text}}}]"))
         }
         (Value::Text(text), _) => Some(format!("write [{text}]")),

@@ -2,9 +2,11 @@
 
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
+use super::records;
 use super::retry_keys::RETRY_POLICY;
-use super::shape::{Key, Object, Shape, key};
+use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use crate::model::record_kinds::APPLY_TO;
 use std::sync::LazyLock;
 
 const GLOBS: Shape = Shape::List(&Shape::Text);
@@ -50,8 +52,9 @@ pub(super) const OPTIONAL: &str = "optional";
 pub(crate) static DOCUMENT: Object = Object {
     what: "a spec",
     name: "Document",
-    keys: || {
-        static KEYS: &[Key] = &[
+    keys: Keys::Fixed(|| {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            static FIXED: &[Key] = &[
             key("version", Shape::Version, "The version of this format.").required().like("1"),
             key("vhost", Shape::Either(&Shape::Name, &[&VHOST]), "The vhost that this document describes.")
                 .required()
@@ -95,16 +98,18 @@ pub(crate) static DOCUMENT: Object = Object {
                 "Bindings that are not listed under their queue or exchange.",
             ),
             key("policies", Shape::Map(&Shape::Object(&POLICY)), "The policies, by name."),
-            key(
+            ];
+            let lint = key(
                 "lint",
                 Shape::Object(&LINT),
                 "The levels of lint rules, by rule: `off`, `info`, `warning` or `error`. To allow a single finding, add a \
                  comment: `# topo: allow RULE reason`.",
             )
-            .like("{unbounded-queue: warning}"),
-        ];
-        KEYS
-    },
+            .like("{unbounded-queue: warning}");
+            FIXED.iter().copied().chain(records::sections()).chain([lint]).collect()
+        });
+        &KEYS
+    }),
     external: &[],
     is_queue: false,
 };
@@ -112,14 +117,14 @@ pub(crate) static DOCUMENT: Object = Object {
 static VHOST: Object = Object {
     what: "a vhost",
     name: "Vhost",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
             key("description", Shape::Text, "A description for readers."),
             key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -127,15 +132,18 @@ static VHOST: Object = Object {
 static REMOVED: Object = Object {
     what: "`removed`",
     name: "Removed",
-    keys: || {
-        static KEYS: &[Key] = &[
-            key("queues", NAMES, "Names of queues to delete.").like("[orders.old]"),
-            key("exchanges", NAMES, "Names of exchanges to delete."),
-            key("policies", NAMES, "Names of policies to delete."),
-            key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
-        ];
-        KEYS
-    },
+    keys: Keys::Fixed(|| {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            static FIXED: &[Key] = &[
+                key("queues", NAMES, "Names of queues to delete.").like("[orders.old]"),
+                key("exchanges", NAMES, "Names of exchanges to delete."),
+                key("policies", NAMES, "Names of policies to delete."),
+                key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
+            ];
+            FIXED.iter().copied().chain(records::removed_sections()).collect()
+        });
+        &KEYS
+    }),
     external: &[],
     is_queue: false,
 };
@@ -144,7 +152,7 @@ static REMOVED: Object = Object {
 pub(crate) static EXCHANGE: Object = Object {
     what: "an exchange",
     name: "Exchange",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key(
                 "type",
@@ -170,7 +178,7 @@ pub(crate) static EXCHANGE: Object = Object {
             .or("false"),
         ];
         KEYS
-    },
+    }),
     external: &["bindings", OPTIONAL],
     is_queue: false,
 };
@@ -178,14 +186,14 @@ pub(crate) static EXCHANGE: Object = Object {
 static INCOMING_BINDING: Object = Object {
     what: "a binding",
     name: "IncomingBinding",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("exchange", Shape::Name, "The exchange that messages come from.").required().like("orders"),
             ROUTING_KEY,
             BINDING_ARGUMENTS,
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -193,7 +201,7 @@ static INCOMING_BINDING: Object = Object {
 static BINDING: Object = Object {
     what: "a binding",
     name: "Binding",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("source", Shape::Name, "The exchange that messages come from.").required().like("orders"),
             key("destination", Shape::Name, "The queue or exchange that messages go to.")
@@ -204,7 +212,7 @@ static BINDING: Object = Object {
             BINDING_ARGUMENTS,
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -212,7 +220,7 @@ static BINDING: Object = Object {
 static POLICY: Object = Object {
     what: "a policy",
     name: "Policy",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key(
                 "pattern",
@@ -238,12 +246,10 @@ static POLICY: Object = Object {
                 .like("{maxLengthBytes: 1GiB}"),
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
-
-const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
 
 /// A key of a policy's definition: how a spec spells it, how RabbitMQ does, and what its value is.
 pub(crate) struct PolicyKey {

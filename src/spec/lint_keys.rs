@@ -3,19 +3,19 @@
 
 use super::level::Level;
 use super::rule_names::RULES;
-use super::shape::{Key, Object, Shape, key};
+use super::shape::{Key, Keys, Object, Shape, key};
 use std::sync::LazyLock;
 
 /// The levels of the rules.
 pub(super) static LINT: Object = Object {
     what: "`lint`",
     name: "Lint",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             RULES.iter().map(|(name, summary)| key(name, Shape::OneOf(Level::WORDS), summary)).collect()
         });
         &KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };

@@ -22,6 +22,7 @@ mod position;
 mod queue;
 mod queue_keys;
 mod read;
+mod records;
 mod references;
 mod retry;
 mod retry_keys;
@@ -58,7 +59,8 @@ pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
 pub(crate) use scalar::is_plain_text;
 pub use spec_types::{
-    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SetBy, Setting, Spec, Wiring,
+    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, SetBy, Setting,
+    Spec, Wiring,
 };
 pub(crate) use suggest::closest;
 pub use variables::Variables;
@@ -68,7 +70,7 @@ use crate::model::{QueueType, VhostName};
 use node::{Node, Value};
 use references::Declared;
 use shape::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A file of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +185,8 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         dead_letter_queues: BTreeMap::new(),
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
+        records: BTreeMap::new(),
+        sections: BTreeSet::new(),
         lint: BTreeMap::new(),
         allows: Vec::new(),
         notation: Notation::default(),

@@ -3,7 +3,7 @@
 
 use super::keys::{AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, QUEUE_TYPES};
 use super::retry_keys::{MAX_RETRIES, RETRY};
-use super::shape::{Key, Object, Shape, key};
+use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ const WIRING: Key = key(
 pub(super) static DEFAULTS: Object = Object {
     what: "`defaults`",
     name: "Defaults",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key(
                 "queue",
@@ -37,7 +37,7 @@ pub(super) static DEFAULTS: Object = Object {
             RETRY,
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -97,7 +97,7 @@ fn queue_keys() -> &'static [Key] {
 pub(crate) static QUEUE: Object = Object {
     what: "a queue",
     name: "Queue",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             let mut keys = queue_keys().to_vec();
             let behind = keys.iter().position(|key| key.name == "deadLetter").map_or(0, |index| index + 1);
@@ -105,7 +105,7 @@ pub(crate) static QUEUE: Object = Object {
             keys
         });
         &KEYS
-    },
+    }),
     external: &["bindings"],
     is_queue: true,
 };
@@ -114,7 +114,7 @@ pub(crate) static QUEUE: Object = Object {
 pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
     what: "a dead-letter queue",
     name: "DeadLetterQueue",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             let exchange = key(
                 "exchange",
@@ -124,7 +124,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
             queue_keys().iter().copied().chain([exchange]).collect()
         });
         &KEYS
-    },
+    }),
     external: &["bindings", "exchange"],
     is_queue: true,
 };
@@ -132,7 +132,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
 static QUEUE_DEFAULTS: Object = Object {
     what: "`defaults.queue`",
     name: "QueueDefaults",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             let mut keys = vec![queue_type()];
             keys.extend(argument_keys());
@@ -140,7 +140,7 @@ static QUEUE_DEFAULTS: Object = Object {
             keys
         });
         &KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -148,7 +148,7 @@ static QUEUE_DEFAULTS: Object = Object {
 static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
     what: "the exchange of a dead-letter queue",
     name: "DeadLetterQueueExchange",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("name", Shape::Name, "Its name. By default the queue's name with the suffix `.dlx`.")
                 .like("orders.dlx"),
@@ -167,7 +167,7 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
             ),
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -175,11 +175,11 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
 static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
     what: "`deadLetter`",
     name: "DeadLetterToQueue",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] =
             &[key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().like("orders.dead"), WIRING];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };
@@ -187,7 +187,7 @@ static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
 static DEAD_LETTER_EXCHANGE: Object = Object {
     what: "`deadLetter`",
     name: "DeadLetterToExchange",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key(
                 "exchange",
@@ -205,7 +205,7 @@ static DEAD_LETTER_EXCHANGE: Object = Object {
             WIRING,
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };

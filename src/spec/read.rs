@@ -6,6 +6,7 @@ use super::level::Level;
 use super::node::{Entry, Node, Value};
 use super::position::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
+use super::records;
 use super::retry::RetryKeys;
 use super::spec_types::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SetBy, Spec};
 use crate::model::{
@@ -66,6 +67,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     for entry in entries(node, "policies") {
         policy(entry, spec, diagnostics);
     }
+    records::read(node, spec, diagnostics);
     for entry in entries(node, "lint") {
         level(entry, spec, diagnostics);
     }
@@ -109,18 +111,6 @@ pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
     all.into_iter().find(|known| known.as_str() == word)
 }
 
-fn apply_to(word: &str) -> Option<ApplyTo> {
-    let all = [
-        ApplyTo::All,
-        ApplyTo::Queues,
-        ApplyTo::Exchanges,
-        ApplyTo::ClassicQueues,
-        ApplyTo::QuorumQueues,
-        ApplyTo::Streams,
-    ];
-    all.into_iter().find(|known| known.as_str() == word)
-}
-
 /// Converts a node to the value of an argument.
 pub(crate) fn value_of(node: &Node) -> ArgumentValue {
     match &node.value {
@@ -156,6 +146,7 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     removed.extend::<Vec<_>>(named("policies", |name| ObjectId::Policy(PolicyName::new(name))));
     let bindings = items(node, "bindings").filter_map(binding);
     removed.extend(bindings.map(|(binding, written)| Sourced::new(ObjectId::Binding(binding), written.source_at)));
+    removed.extend(records::removed(node));
     removed
 }
 
@@ -324,7 +315,7 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         )
         | None => 0.0,
     };
-    let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(apply_to(node.text()?)?, node.at)));
+    let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
     let policy = PolicySpec {
         at: entry.at,
         pattern: Sourced::new(pattern.value.to_owned(), pattern.at),

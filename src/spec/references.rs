@@ -8,7 +8,8 @@ use super::position::Location;
 use super::spec_types::{DeadLetter, Spec};
 use super::suggest::closest;
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
-use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, Strategy};
+use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, Strategy};
 use std::collections::BTreeMap;
 
 /// The maximum number of errors with a suggestion.
@@ -21,6 +22,7 @@ pub(crate) struct Declared {
     queues: BTreeMap<String, Location>,
     dead_letter_queues: BTreeMap<String, Location>,
     policies: BTreeMap<String, Location>,
+    records: BTreeMap<RecordId, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
     /// Their declarations cannot be read, so the names are unknown.
@@ -43,6 +45,10 @@ impl Declared {
         self.queues.extend(entries("queues").map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
+        for row in RECORD_KINDS {
+            let id = |entry: &Entry| (RecordId::named(row.kind, &*entry.key), entry.at);
+            self.records.extend(entries(row.section).map(id));
+        }
         self.retry_policies.extend(entries("retryPolicies").map(named));
         for entry in entries("deadLetterQueues") {
             let said = entry.node.get("exchange").and_then(|exchange| exchange.get("name")).and_then(Node::text);
@@ -80,6 +86,7 @@ impl Declared {
             }
             ObjectId::Exchange(name) => self.exchanges.get(name.as_str()).copied(),
             ObjectId::Policy(name) => self.policies.get(name.as_str()).copied(),
+            ObjectId::Record(id) => self.records.get(id).copied(),
             ObjectId::Vhost | ObjectId::Binding(_) => None,
         }
     }
@@ -224,9 +231,11 @@ impl Check<'_> {
         for removed in &spec.removed {
             let declared = match &removed.value {
                 ObjectId::Binding(binding) => spec.bindings.get(binding).map(|written| written.at),
-                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
-                    self.declared.place(&removed.value)
-                }
+                ObjectId::Vhost
+                | ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Record(_) => self.declared.place(&removed.value),
             };
             if let Some(declared) = declared {
                 let message = format!("{} is both declared and listed under `removed`", quoted(&removed.value));
@@ -250,15 +259,16 @@ impl Check<'_> {
             ("queue", &declared.dead_letter_queues),
             ("policy", &declared.policies),
         ];
-        for (kind, names) in named {
-            for (name, at) in names {
-                let glob = spec.ignore.iter().find(|glob| glob.value.matches(name));
-                if let Some(glob) = glob.filter(|_| !declared.external.contains(at)) {
-                    let message = format!("{kind} `{name}` is declared, but `ignore` matches it");
-                    let diagnostic = Diagnostic::error("ignored-and-declared", message, *at).label("declared here");
-                    let diagnostic = diagnostic.also(glob.at, "ignored here");
-                    self.diagnostics.push(diagnostic.hint("make the glob narrower, or remove the declaration"));
-                }
+        let named =
+            named.into_iter().flat_map(|(kind, names)| names.iter().map(move |(name, at)| (kind, name.as_str(), at)));
+        let records = declared.records.iter().filter_map(|(id, at)| Some((id.kind.row().word, id.name()?, at)));
+        for (kind, name, at) in named.chain(records) {
+            let glob = spec.ignore.iter().find(|glob| glob.value.matches(name));
+            if let Some(glob) = glob.filter(|_| !declared.external.contains(at)) {
+                let message = format!("{kind} `{name}` is declared, but `ignore` matches it");
+                let diagnostic = Diagnostic::error("ignored-and-declared", message, *at).label("declared here");
+                let diagnostic = diagnostic.also(glob.at, "ignored here");
+                self.diagnostics.push(diagnostic.hint("make the glob narrower, or remove the declaration"));
             }
         }
     }
@@ -271,5 +281,6 @@ fn quoted(id: &ObjectId) -> String {
         ObjectId::Policy(name) => format!("policy `{name}`"),
         ObjectId::Queue(name) => format!("queue `{name}`"),
         ObjectId::Binding(binding) => format!("binding `{binding}`"),
+        ObjectId::Record(id) => format!("{} `{}`", id.kind.row().word, id.key.join(" ")),
     }
 }

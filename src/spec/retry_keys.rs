@@ -1,6 +1,6 @@
 //! The grammar of retries: `maxRetries` and `retry` of a queue and of `defaults`, and the entries of `retryPolicies`.
 
-use super::shape::{Key, Object, Shape, key};
+use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::Strategy;
 
 /// The word that disables a default retry.
@@ -38,11 +38,16 @@ pub(super) const RETRY: Key = key(
 .not_of_streams();
 
 static RETRY_TABLE: Object =
-    Object { what: "`retry`", name: "Retry", keys: || &RETRY_KEYS, external: &[], is_queue: false };
+    Object { what: "`retry`", name: "Retry", keys: Keys::Fixed(|| &RETRY_KEYS), external: &[], is_queue: false };
 
 /// An entry of `retryPolicies`.
-pub(super) static RETRY_POLICY: Object =
-    Object { what: "a retry policy", name: "RetryPolicy", keys: || &RETRY_KEYS, external: &[], is_queue: false };
+pub(super) static RETRY_POLICY: Object = Object {
+    what: "a retry policy",
+    name: "RetryPolicy",
+    keys: Keys::Fixed(|| &RETRY_KEYS),
+    external: &[],
+    is_queue: false,
+};
 
 static RETRY_KEYS: [Key; 5] = [
     MAX_RETRIES,
@@ -74,14 +79,14 @@ static RETRY_KEYS: [Key; 5] = [
 static BACKOFF: Object = Object {
     what: "`backoff`",
     name: "Backoff",
-    keys: || {
+    keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
             key("initial", Shape::Delay, "The first delay.").required().like("2s"),
             key("factor", Shape::Factor, "The multiplier from each delay to the next.").or("2"),
             key("max", Shape::Delay, "The longest delay.").like("60s"),
         ];
         KEYS
-    },
+    }),
     external: &[],
     is_queue: false,
 };

@@ -71,7 +71,7 @@ impl Object {
                 takes(key).then_some(*key)
             }
         };
-        (self.keys)().iter().filter_map(of_type).collect()
+        self.keys().iter().filter_map(of_type).collect()
     }
 }
 

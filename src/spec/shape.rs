@@ -79,11 +79,30 @@ pub(crate) struct Object {
     /// Its name in the definitions of the schema.
     pub(crate) name: &'static str,
     /// Its keys.
-    pub(crate) keys: fn() -> &'static [Key],
+    pub(crate) keys: Keys,
     /// The keys that it can have with `external: true`; empty if it cannot be external.
     pub(crate) external: &'static [&'static str],
     /// Whether the queue type decides which keys it can have.
     pub(crate) is_queue: bool,
+}
+
+/// The keys of a mapping.
+#[derive(Debug)]
+pub(crate) enum Keys {
+    /// A table in the source.
+    Fixed(fn() -> &'static [Key]),
+    /// Built from another table.
+    Built(Vec<Key>),
+}
+
+impl Object {
+    /// Returns its keys.
+    pub(crate) fn keys(&self) -> &[Key] {
+        match &self.keys {
+            Keys::Fixed(keys) => keys(),
+            Keys::Built(keys) => keys,
+        }
+    }
 }
 
 /// A key of a mapping.

@@ -7,9 +7,9 @@ use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
-    QueueType, VhostName,
+    QueueType, Record, RecordId, RecordKind, VhostName,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The spec of one vhost.
 #[derive(Clone, Debug)]
@@ -44,6 +44,10 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
+    /// Records.
+    pub records: BTreeMap<RecordId, RecordSpec>,
+    /// The kinds of records with a section, even an empty one.
+    pub sections: BTreeSet<RecordKind>,
     /// The levels of lint rules.
     pub lint: BTreeMap<String, Sourced<Level>>,
     /// The findings that comments allow.
@@ -204,6 +208,17 @@ pub struct PolicySpec {
     pub priority: Priority,
     /// Its definition, by RabbitMQ's keys.
     pub definition: BTreeMap<String, Keyed<ArgumentValue>>,
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct RecordSpec {
+    /// The position of its name.
+    pub at: Location,
+    /// The record.
+    pub record: Record,
+    /// The positions of its fields, and of the keys of its definition, by RabbitMQ's names.
+    pub places: BTreeMap<String, Location>,
 }
 
 impl QueueSpec {

@@ -112,7 +112,6 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
-        operator_policies: &snapshot.operator_policies,
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, options);

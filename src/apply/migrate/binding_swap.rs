@@ -46,7 +46,9 @@ impl Run<'_> {
                 | Action::MoveMessages { .. }
                 | Action::DeleteQueue { .. }
                 | Action::DeleteExchange { .. }
-                | Action::DeletePolicy { .. } => todo.push(one),
+                | Action::DeletePolicy { .. }
+                | Action::PutRecord { .. }
+                | Action::DeleteRecord { .. } => todo.push(one),
             }
         }
         Ok(())

@@ -61,7 +61,9 @@ impl Run<'_> {
             | Action::Bind { .. }
             | Action::Unbind { .. }
             | Action::DeleteExchange { .. }
-            | Action::DeletePolicy { .. } => self.perform(step).await,
+            | Action::DeletePolicy { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. } => self.perform(step).await,
         }
     }
 

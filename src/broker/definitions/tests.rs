@@ -42,8 +42,10 @@ fn what_stands_among_the_parameters_is_read_or_counted() {
         r#""queues":[{"name":"q","vhost":"shop","durable":true,"auto_delete":false,"arguments":{"x-max-length":1}},"#;
     let file = FILE.replace("\"policies\"", parameters).replace("\"queues\":[", twice);
     let snapshot = read(&format!("\u{feff}{file}"), &"shop".into(), None).unwrap();
-    let cap = &snapshot.operator_policies[&"cap".into()];
-    assert_eq!((cap.pattern.as_str(), snapshot.operator_policies.len()), ("^q", 1));
+    let operator_policies = snapshot.topology.operator_policies();
+    let cap = &operator_policies[&"cap".into()];
+    assert_eq!((cap.pattern.as_str(), operator_policies.len()), ("^q", 1));
+    assert_eq!(cap.definition["max-length"], 5.into());
     assert_eq!(cap.definition["max-length"], 5.into());
     let beside: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
@@ -155,7 +157,7 @@ fn parameters_of_any_depth_are_named() {
     let parameters = parameters.map(|(component, value)| parameter(component, value)).join(",");
     let file = FILE.replace("\"policies\"", &format!("\"parameters\":[{parameters}],\"policies\""));
     let snapshot = read(&file, &"shop".into(), None).unwrap();
-    assert!(snapshot.operator_policies[&"p".into()].definition["max-length"].is_cut());
+    assert!(snapshot.topology.operator_policies()[&"p".into()].definition["max-length"].is_cut());
     assert_eq!(snapshot.beside["vhost limit"], ["max-queues …"]);
     assert_eq!(snapshot.beside["shovel"], ["p"]);
 }

@@ -7,8 +7,8 @@ use crate::export::Live;
 use crate::export::choice::why_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
 use crate::model::{
-    ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType,
-    Topology,
+    ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue,
+    QueueName, QueueType, Topology,
 };
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Routing, dead_lettering};
@@ -78,6 +78,7 @@ struct Work<'a> {
     sources: BTreeMap<&'a QueueName, BTreeSet<&'a ExchangeName>>,
     /// Built when the first queue is looked at that a policy may dead-letter.
     routing: OnceCell<Routing<'a>>,
+    operator_policies: BTreeMap<PolicyName, Policy>,
     none: BTreeSet<ObjectId>,
 }
 
@@ -89,7 +90,8 @@ impl<'a> Work<'a> {
                 sources.entry(name).or_default().insert(&binding.source);
             }
         }
-        Self { live, sources, routing: OnceCell::new(), none: BTreeSet::new() }
+        let operator_policies = live.topology.operator_policies();
+        Self { live, sources, routing: OnceCell::new(), operator_policies, none: BTreeSet::new() }
     }
 
     /// Whether an exchange that no dead letters are sent to is bound to the queue. Nothing but its name then tells that
@@ -104,8 +106,8 @@ impl<'a> Work<'a> {
         if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
             return false;
         }
-        let Live { topology, operator_policies, profile, .. } = self.live;
-        let routing = self.routing.get_or_init(|| Routing::new(topology, *operator_policies, &self.none, profile));
+        let Live { topology, profile, .. } = self.live;
+        let routing = self.routing.get_or_init(|| Routing::new(topology, &self.operator_policies, &self.none, profile));
         let leads_to = |on: &DeadLettering, to: &QueueName| match on.exchange.as_str() {
             "" => on.routing_key.as_deref().is_none_or(|key| key == to.as_str()),
             _ => routing.bindings_to(&Destination::Queue(to.clone())).iter().any(|it| it.source == on.exchange),

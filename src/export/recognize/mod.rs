@@ -105,7 +105,11 @@ impl GivenUp {
     pub(super) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {
             ObjectId::Queue(name) => Some(name),
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
         };
         let Some(name) = owner.filter(|name| !recognized.is_tier(name)).or_else(|| recognized.made.get(id)) else {
             return false;

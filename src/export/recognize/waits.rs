@@ -39,7 +39,8 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
         return Vec::new();
     }
     let nothing = BTreeSet::new();
-    let routing = Routing::new(live.topology, live.operator_policies, &nothing, live.profile);
+    let operator_policies = live.topology.operator_policies();
+    let routing = Routing::new(live.topology, &operator_policies, &nothing, live.profile);
     let arrivals = Arrivals::new(&routing, &[]);
     let ways = Ways { routing: &routing, arrivals: &arrivals };
     let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();

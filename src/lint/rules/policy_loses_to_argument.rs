@@ -69,7 +69,9 @@ fn finding(
     };
     let argument = |id: &ObjectId| match id {
         ObjectId::Queue(_) => format!("x-{key}"),
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => key.to_owned(),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
+            key.to_owned()
+        }
     };
     let names = first_of(held.iter().map(|(it, _)| it.name));
     let value = held.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));

@@ -90,7 +90,7 @@ fn finding(
 fn article(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Exchange => "an",
-        ObjectKind::Vhost | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding => "a",
+        ObjectKind::Vhost | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding | ObjectKind::Record(_) => "a",
     }
 }
 

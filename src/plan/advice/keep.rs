@@ -105,13 +105,14 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
         Object::Exchange(_, exchange) => {
             let desired = match &subject.planned.after {
                 Some(Object::Exchange(_, desired)) => &desired.arguments,
-                Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
-                    &exchange.arguments
-                }
+                Some(
+                    Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) | Object::Record(_),
+                )
+                | None => &exchange.arguments,
             };
             live_exchange(subject, exchange, desired, fields)
         }
-        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Said::default(),
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => Said::default(),
     }
 }
 
@@ -218,7 +219,8 @@ pub(super) fn by_policy(subject: &Subject<'_>, queue: &Queue) -> Option<ByPolicy
         Some((to, Some(_))) => Some(ByPolicy { to, is_own: true }),
         None => {
             let governed = Governed::from(queue);
-            let to = [&context.current.policies, context.operator_policies].into_iter().find_map(|policies| {
+            let operator_policies = context.operator_policies();
+            let to = [&context.current.policies, &operator_policies].into_iter().find_map(|policies| {
                 let policies = Policies::new(policies, context.profile.version);
                 dead_lettering(&policies.governing(name.as_str(), governed).likely()?.policy.definition, "")
             })?;

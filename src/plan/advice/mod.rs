@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
             (Object::Queue(name, _), Some(_)) => vec!["deadLetterQueues", name.as_str()],
             (Object::Exchange(_, _), Some(queue)) => vec!["deadLetterQueues", queue, "exchange"],
             (Object::Exchange(name, _), None) => vec!["exchanges", name.as_str()],
-            (Object::Vhost(_) | Object::Policy(..) | Object::Binding(_), _) => Vec::new(),
+            (Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_), _) => Vec::new(),
         }
     }
 

@@ -112,7 +112,9 @@ fn others(subject: &Subject<'_>, known: &KnownArgument, place: SetIn) -> Option<
             let shares = source.file == own.file && places(Some(source), known.name) == [place];
             (shares && *id != subject.before.id()).then_some((id, name, source))
         }
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
+            None
+        }
     });
     let sharing: Vec<_> = sharing.take(MOST_LOOKED_AT).collect();
     let is_refused = |id: &ObjectId| {

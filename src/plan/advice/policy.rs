@@ -111,7 +111,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         Object::Exchange(..) if field.field == "alternate-exchange" && subject.dead_letter_queue().is_none() => {
             ("alternate-exchange", Precedence::Argument)
         }
-        Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {
+        Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
             return no("no policy sets it");
         }
     };
@@ -156,7 +156,8 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
 fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
     let Object::Queue(name, queue) = subject.before else { return None };
     let profile = subject.context.profile;
-    let operators = Policies::new(subject.context.operator_policies, profile.version);
+    let operator_policies = subject.context.operator_policies_written();
+    let operators = Policies::new(&operator_policies, profile.version);
     let operator = operators.governing(name.as_str(), Governed::from(queue)).likely()?;
     let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
     let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), profile);

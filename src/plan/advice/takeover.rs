@@ -48,12 +48,15 @@ impl Takeover {
         let read = Policies::new(&policies, version);
         let governed = match object {
             Object::Queue(_, queue) => Governed::from(queue),
-            Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Governed::Exchange,
+            Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
+                Governed::Exchange
+            }
         };
         let found = read.governing(name, governed);
         let governing = found.likely();
         let pattern = pattern_of(name);
-        let operator = Policies::new(context.operator_policies, version).governing(name, governed).likely();
+        let operator_policies = context.operator_policies_written();
+        let operator = Policies::new(&operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
             name: PolicyName::from(""),
             pattern: pattern.clone(),

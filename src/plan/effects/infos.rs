@@ -3,22 +3,38 @@
 
 use super::Sides;
 use crate::model::units::with_unit;
-use crate::model::{Object, ObjectId, PolicyName, Queue, QueueName, QueueType};
+use crate::model::{Object, ObjectId, ObjectKind, PolicyName, Queue, QueueName, QueueType, RecordId};
 use crate::plan::builder::PlanBuilder;
+use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use crate::rabbitmq::effective::Source;
 use crate::rabbitmq::governing::chosen;
-use crate::rabbitmq::{Governed, Named};
+use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many names stand for all.
 const NAMED: usize = 3;
 
-/// Of policies that the plan creates, changes or deletes.
-pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BTreeSet<PolicyName>) {
-    let context = sides.context;
-    let address = |name: &PolicyName| context.address(&ObjectId::Policy(name.clone()));
-    for unreadable in sides.after.unreadable() {
+/// Of policies, or operator policies, that the plan creates, changes or deletes. `after` are all of that kind after the plan.
+pub(super) fn touched(
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
+    after: &Policies<'_>,
+    touched: &BTreeSet<PolicyName>,
+    kind: ObjectKind,
+) {
+    if touched.is_empty() {
+        return;
+    }
+    let address = |name: &PolicyName| {
+        context.address(&match kind {
+            ObjectKind::Record(kind) => ObjectId::Record(RecordId::named(kind, name.as_str())),
+            ObjectKind::Vhost | ObjectKind::Exchange | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding => {
+                ObjectId::Policy(name.clone())
+            }
+        })
+    };
+    for unreadable in after.unreadable() {
         let text = format!(
             "topo cannot evaluate pattern {:?}; the objects that it governs are not known",
             unreadable.policy.pattern
@@ -32,11 +48,13 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
     let queues: BTreeMap<&QueueName, &Queue> =
         context.current.queues.iter().chain(&context.desired.topology.queues).collect();
     for (name, queue) in queues {
-        let fitting = sides.after.fitting(name.as_str(), Governed::from(queue));
+        let fitting = after.fitting(name.as_str(), Governed::from(queue));
         let governing = chosen(&fitting);
         for fit in fitting.iter().filter(|fit| touched.contains(fit.named.name)) {
             match (fit.obstacle, queue.queue_type()) {
-                (Some(key), Some(kind)) => skipped.entry((fit.named.name, key, kind)).or_default().push(name),
+                (Some(key), Some(queue_type)) => {
+                    skipped.entry((fit.named.name, key, queue_type)).or_default().push(name);
+                }
                 (Some(_), None) => {}
                 (None, _) => {
                     let (governs, winner) = matching.entry(fit.named.name).or_default();
@@ -54,12 +72,13 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
     // Somebody else's goes before it wherever it matches.
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
-            let text = format!("it governs no queue: policy {winner} has precedence wherever it matches");
+            let text = format!("it governs no queue: {kind} {winner} has precedence wherever it matches");
             builder.info(&address(name), text);
         }
     }
-    for ((policy, key, kind), names) in skipped {
-        let text = format!("it does not apply to {}: {kind} queues do not support {key} in a policy", some(&names));
+    for ((policy, key, queue_type), names) in skipped {
+        let text =
+            format!("it does not apply to {}: {queue_type} queues do not support {key} in a policy", some(&names));
         builder.info(&address(policy), text);
     }
 }

@@ -15,7 +15,9 @@ use super::wiring::wired;
 use super::{Migration, PlannedChange};
 use crate::model::naming::MigrationNames;
 use crate::model::units::with_unit;
-use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, naming};
+use crate::model::{
+    Exchange, ExchangeName, Object, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, RecordKind, naming,
+};
 use crate::rabbitmq::effective::{Effective, Source, effective_alternate};
 use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{Governed, Governing, Named, Policies, effective};
@@ -43,13 +45,16 @@ const TOLD: [&str; 10] = [
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let version = context.profile.version;
     let (policies, touched) = policies_after(builder, context);
+    let operator_before = context.operator_policies();
+    let (operator_after, touched_by_operator) = operator_policies_after(builder, &operator_before);
     let wired: BTreeSet<&PolicyName> = wired(&context.desired.topology).map(|wired| wired.name).collect();
     let sides = Sides {
         context,
         before: Policies::new(&context.current.policies, version),
         after: Policies::new(&policies, version),
         beside: Policies::new(policies.iter().filter(|(name, _)| !wired.contains(name)), version),
-        operator: Policies::new(context.operator_policies, version),
+        operator_before: Policies::new(&operator_before, version),
+        operator: Policies::new(&operator_after, version),
     };
     let changes: BTreeMap<ObjectId, PlannedChange> = builder
         .changes
@@ -63,15 +68,15 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
     generated::hazards(builder, &sides, &changes);
     retried::hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
-    if !touched.is_empty() {
-        infos::touched(builder, &sides, &touched);
-    }
+    infos::touched(builder, context, &sides.after, &touched, ObjectKind::Policy);
+    infos::touched(builder, context, &sides.operator, &touched_by_operator, OPERATOR_POLICY);
+    let is_untouched = touched.is_empty() && touched_by_operator.is_empty();
     for (name, queue) in &context.current.queues {
         let id = ObjectId::Queue(name.clone());
         match changes.get(&id).map(|change| (change.kind, &change.after)) {
             Some((ChangeKind::Delete, _)) => {}
             Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(builder, name, queue, made),
-            Some(_) | None if touched.is_empty() || queue.is_topos_own() => {}
+            Some(_) | None if is_untouched || queue.is_topos_own() => {}
             Some(_) | None => sides.live_queue(builder, name, queue),
         }
     }
@@ -120,15 +125,39 @@ fn policies_after(
     (after, touched)
 }
 
-/// The policies before and after the plan; operator policies are not changed by any.
+/// The operator policies that the vhost has after the plan, and which of them the plan creates, changes or deletes.
+fn operator_policies_after(
+    builder: &PlanBuilder,
+    before: &BTreeMap<PolicyName, Policy>,
+) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
+    let mut after = before.clone();
+    let mut touched = BTreeSet::new();
+    for change in &builder.changes {
+        let policy = |object: &Option<Object>| object.as_ref().and_then(Object::operator_policy);
+        let Some((name, _)) = policy(&change.after).or_else(|| policy(&change.before)) else { continue };
+        match policy(&change.after) {
+            Some((_, policy)) => drop(after.insert(name.clone(), policy)),
+            None => drop(after.remove(&name)),
+        }
+        touched.insert(name);
+    }
+    (after, touched)
+}
+
+/// The policies before and after the plan.
 struct Sides<'a> {
     context: &'a PlanContext<'a>,
     before: Policies<'a>,
     after: Policies<'a>,
     /// Those after it, but for the ones that wire dead letters: what would govern a queue without its own.
     beside: Policies<'a>,
+    /// The operator policies before it.
+    operator_before: Policies<'a>,
+    /// The operator policies after it.
     operator: Policies<'a>,
 }
+
+const OPERATOR_POLICY: ObjectKind = ObjectKind::Record(RecordKind::OperatorPolicy);
 
 type Values = BTreeMap<String, Effective>;
 
@@ -155,26 +184,31 @@ impl Sides<'_> {
     fn live_queue(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
         let kind = Governed::from(queue);
         let (was, is) = (self.before.governing(name.as_str(), kind), self.after.governing(name.as_str(), kind));
-        if was == is {
+        let bounds =
+            (self.operator_before.governing(name.as_str(), kind), self.operator.governing(name.as_str(), kind));
+        if was == is && bounds.0 == bounds.1 {
             return;
         }
         let id = ObjectId::Queue(name.clone());
         let address = self.context.address(&id);
-        let operators = self.operator.governing(name.as_str(), kind);
-        if was.names() != is.names() {
-            let mut text = shift(&was, &is);
-            if let (Some(was), Some(is), Some(operator)) = (was.certain(), is.certain(), operators.certain()) {
-                text += &told(&self.values(queue, was, operator), &self.values(queue, is, operator));
+        if was.names() != is.names() || bounds.0.names() != bounds.1.names() {
+            let shifts = [("", shift(&was, &is)), ("operator policy: ", shift(&bounds.0, &bounds.1))];
+            let differ = [was.names() != is.names(), bounds.0.names() != bounds.1.names()];
+            let shifts = shifts.iter().zip(differ).filter(|(_, differs)| *differs);
+            let mut text = shifts.map(|((of, shift), _)| format!("{of}{shift}")).collect::<Vec<_>>().join("; ");
+            let before = was.certain().zip(bounds.0.certain());
+            if let Some(((was, old), (is, new))) = before.zip(is.certain().zip(bounds.1.certain())) {
+                text += &told(&self.values(queue, was, old), &self.values(queue, is, new));
             }
             builder.hazard(HazardKind::PolicyShift, &address, text, None);
         }
         let live = self.context.live(&id);
-        let pairs = pairs(&was, &is);
-        let cases = pairs.len() * operators.possible().len();
+        let (pairs, bounds) = (pairs(&was, &is), pairs(&bounds.0, &bounds.1));
+        let cases = pairs.len() * bounds.len();
         let mut threats: Vec<(ValueHazard, usize)> = Vec::new();
         for (was, is) in pairs {
-            for operator in operators.possible() {
-                let (old, new) = (self.values(queue, was, *operator), self.values(queue, is, *operator));
+            for (bound_before, bound) in &bounds {
+                let (old, new) = (self.values(queue, was, *bound_before), self.values(queue, is, *bound));
                 for threat in value_hazard::threats(queue, live, self.context.activity.intervals, &old, &new) {
                     match threats.iter_mut().find(|(known, _)| *known == threat) {
                         Some((_, count)) => *count += 1,
@@ -212,13 +246,14 @@ impl Sides<'_> {
             .filter(|queue| self.context.current.queues.contains_key(queue))
             .map(|queue| self.context.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
-        let values = |queue: &Queue, policies: &Policies<'_>| {
+        let values = |queue: &Queue, policies: &Policies<'_>, operators: &Policies<'_>| {
             let policy = policies.governing(name.as_str(), queue.into());
-            let operator = self.operator.governing(name.as_str(), queue.into());
+            let operator = operators.governing(name.as_str(), queue.into());
             self.values(queue, policy.likely(), operator.likely())
         };
-        let new = values(desired, &self.after);
-        let mut threats = value_hazard::threats_of_return(desired, messages, &values(old, &self.before), &new);
+        let new = values(desired, &self.after, &self.operator);
+        let old_values = values(old, &self.before, &self.operator_before);
+        let mut threats = value_hazard::threats_of_return(desired, messages, &old_values, &new);
         if begun.is_some() {
             // Policies may have changed since it began, and what is held beside a queue follows none.
             for more in value_hazard::threats_of_overflow(desired, messages, &self.values(old, None, None), &new) {

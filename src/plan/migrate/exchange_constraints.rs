@@ -48,7 +48,8 @@ pub(super) fn dividing<'a>(context: &'a PlanContext<'_>, name: &'a QueueName) ->
 /// Whether dead letters of a queue can come back to it: retries, as a rule.
 pub(super) fn comes_back(context: &PlanContext<'_>, name: &QueueName) -> bool {
     let external = BTreeSet::new();
-    let routing = Routing::new(context.current, context.operator_policies, &external, context.profile);
+    let operator = context.operator_policies();
+    let routing = Routing::new(context.current, &operator, &external, context.profile);
     let (mut seen, mut todo) = (BTreeSet::new(), vec![name.clone()]);
     while let Some(queue) = todo.pop() {
         let ways = routing.route_dead_letter(&Message::with(Keys::any()), &queue, Reason::Rejected);

@@ -112,7 +112,8 @@ pub(super) fn limit_of_deliveries(context: &PlanContext<'_>, name: &QueueName, q
     }
     let version = context.profile.version;
     let users = Policies::new(&context.current.policies, version);
-    let operators = Policies::new(context.operator_policies, version);
+    let operator_policies = context.operator_policies();
+    let operators = Policies::new(&operator_policies, version);
     let policy = users.governing(name.as_str(), Governed::from(queue)).likely();
     let bound = operators.governing(name.as_str(), Governed::from(queue)).likely();
     let holds = effective(queue, policy, bound, context.profile);

@@ -97,7 +97,8 @@ pub(in crate::plan) fn migration(
     let mut policies: BTreeMap<PolicyName, Policy> = context.current.policies.clone();
     policies.extend(context.desired.topology.policies.clone());
     let after = Policies::new(&policies, version);
-    let operator = Policies::new(context.operator_policies, version);
+    let operator_policies = context.operator_policies_written();
+    let operator = Policies::new(&operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
     let bound = operator.governing(name.as_str(), Governed::from(old)).likely();
     let holds = effective(old, policy, bound, context.profile);

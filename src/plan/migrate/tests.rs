@@ -217,7 +217,6 @@ mod exchange_constraints {
             activity: &Activity::default(),
             properties_keys: &BTreeMap::new(),
             untouchable: &BTreeSet::new(),
-            operator_policies: &BTreeMap::new(),
             profile: &profile,
         })
     }

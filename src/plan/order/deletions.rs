@@ -33,7 +33,8 @@ impl Layout<'_> {
             Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: guard(&object.id()) }),
             Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
             Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
-            Object::Vhost(_) | Object::Binding(_) => None,
+            // Records have their own moments.
+            Object::Vhost(_) | Object::Binding(_) | Object::Record(_) => None,
         };
         let is_retired = |id: &ObjectId| retired.contains_key(id);
         let families: BTreeSet<ObjectId> = retired.values().cloned().map(ObjectId::Queue).collect();
@@ -46,7 +47,7 @@ impl Layout<'_> {
             Object::Exchange(..) if is_retired(&object.id()) => 3,
             Object::Queue(..) => 4,
             Object::Exchange(..) => 5,
-            Object::Policy(..) => 6,
+            Object::Policy(..) | Object::Record(_) => 6,
             Object::Vhost(_) => 7,
         };
         let mut ordered: Vec<&Object> = deletions.iter().collect();
@@ -60,7 +61,11 @@ impl Layout<'_> {
             let Some(action) = deletion(object) else { continue };
             let family = retired.get(&object.id()).or(match object {
                 Object::Queue(name, _) => Some(name),
-                Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => None,
+                Object::Vhost(_)
+                | Object::Exchange(..)
+                | Object::Policy(..)
+                | Object::Binding(_)
+                | Object::Record(_) => None,
             });
             self.wave(|layout| layout.push(action, None));
             let Some(step) = self.steps.last_mut() else { continue };
@@ -81,7 +86,9 @@ impl Layout<'_> {
                 | Action::Unbind { .. }
                 | Action::PutTopicPermission { .. }
                 | Action::PutPolicy { .. }
-                | Action::PutVhost { .. } => step.after.extend(before.iter()),
+                | Action::PutVhost { .. }
+                | Action::PutRecord { .. }
+                | Action::DeleteRecord { .. } => step.after.extend(before.iter()),
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod deletions;
 mod migrations;
+mod records;
 mod recreates;
 
 use super::builder::PlanBuilder;
@@ -19,6 +20,7 @@ use super::{Action, auto_delete, topic_permissions};
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, QueueName, naming,
 };
+use records::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps of all changes that are not conflicts.
@@ -44,6 +46,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
+    layout.records(&builder.changes, Moment::WithVhost);
     layout.exchanges(&work.exchanges);
     let recreated: BTreeSet<ObjectId> = work.recreates.iter().map(Object::id).collect();
     let wires_live = |name: &PolicyName| {
@@ -53,6 +56,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
         std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
+    layout.records(&builder.changes, Moment::WithPolicies);
     // Where there is none any more, its migration makes it.
     work.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
     layout.wave(|layout| {
@@ -95,6 +99,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     layout.wave(|layout| ends.instead_of_tiers.iter().for_each(|binding| layout.bind(binding, None)));
     layout.wave(Layout::unbind);
     layout.deletions(&work.deletions, &deletions::retiring(builder));
+    layout.records(&builder.changes, Moment::Last);
     layout.fallen();
     layout.steps
 }
@@ -159,10 +164,13 @@ impl Layout<'_> {
                 self.bound_to.entry(binding.destination.clone()).or_default().push(object.clone());
             }
             Action::Unbind { binding, .. } => self.lose(vec![binding.clone()]),
-            Action::PutVhost { .. } | Action::PutPolicy { .. } => {
+            Action::PutVhost { .. } | Action::PutPolicy { .. } | Action::PutRecord { .. } => {
                 self.made.insert(object.clone(), id);
             }
-            Action::PutTopicPermission { .. } | Action::DeletePolicy { .. } | Action::MoveMessages { .. } => {}
+            Action::PutTopicPermission { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. }
+            | Action::DeleteRecord { .. } => {}
         }
         self.steps.push(Step {
             id,
@@ -247,7 +255,7 @@ impl Layout<'_> {
                 [ObjectId::Vhost].into_iter().chain(dead_letters.map(exchange)).collect()
             }
             Action::PutTopicPermission { .. } => vec![action.object()],
-            Action::PutPolicy { .. } => vec![ObjectId::Vhost],
+            Action::PutPolicy { .. } | Action::PutRecord { .. } => vec![ObjectId::Vhost],
             Action::Bind { binding } => {
                 vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
@@ -256,7 +264,8 @@ impl Layout<'_> {
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }
-            | Action::MoveMessages { .. } => Vec::new(),
+            | Action::MoveMessages { .. }
+            | Action::DeleteRecord { .. } => Vec::new(),
         }
     }
 
@@ -275,7 +284,7 @@ impl Layout<'_> {
         match id {
             ObjectId::Exchange(name) => name.is_predeclared() || self.exchanges.contains_key(name),
             ObjectId::Queue(name) => self.queues.contains(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
         }
     }
 

@@ -70,7 +70,7 @@ impl Layout<'_> {
                 Action::declare_exchange(name, exchange),
                 topic_permissions::on(self.context, name),
             ),
-            Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
+            Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => return,
         };
         let touches = |binding: &&Binding| binding.touches(&id);
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();

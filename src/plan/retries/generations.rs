@@ -20,7 +20,9 @@ pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Desire
     let members = desired.scope.families.iter().flat_map(|family| &family.members);
     let tiers = members.filter_map(|id| match id {
         ObjectId::Queue(name) => Some(name),
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
+            None
+        }
     });
     let mut live = Generations::new();
     for tier in context.current.queues.keys().filter_map(TierName::parse) {
@@ -75,7 +77,7 @@ fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> De
     let id = |id: &ObjectId| match id {
         ObjectId::Queue(name) => ObjectId::Queue(queue(name)),
         ObjectId::Binding(it) => ObjectId::Binding(binding(it)),
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) => id.clone(),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Record(_) => id.clone(),
     };
     let mut desired = desired.clone();
     let topology = &mut desired.topology;

@@ -86,7 +86,7 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
                     && !is_foreign(&source)
                     && !scope.ignores(binding.destination.name())
             }
-            ObjectId::Vhost | ObjectId::Policy(_) => false,
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Record(_) => false,
         }
 }
 
@@ -177,7 +177,11 @@ impl Sides<'_> {
                     self.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
                         || self.untouchable.contains(&binding.destination.id())
                 }
-                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+                ObjectId::Vhost
+                | ObjectId::Exchange(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Queue(_)
+                | ObjectId::Record(_) => false,
             }
     }
 }

@@ -13,7 +13,7 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
         Object::Queue(name, _) => ("queue", name.as_str()),
         Object::Exchange(name, _) => ("exchange", name.as_str()),
         Object::Policy(name, _) => ("policy", name.as_str()),
-        Object::Vhost(_) | Object::Binding(_) => ("vhost", vhost.as_str()),
+        Object::Vhost(_) | Object::Binding(_) | Object::Record(_) => ("vhost", vhost.as_str()),
     };
     let compared = |value: &Option<ArgumentValue>| {
         value.as_ref().map(|value| match change.field.argument() {

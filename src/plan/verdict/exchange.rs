@@ -39,7 +39,8 @@ pub(super) fn verdict(
         | Field::Priority
         | Field::Definition(_)
         | Field::Description
-        | Field::DefaultQueueType => Verdict::Conflict,
+        | Field::DefaultQueueType
+        | Field::Record(_) => Verdict::Conflict,
     }
 }
 

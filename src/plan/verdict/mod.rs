@@ -62,9 +62,15 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
         (Object::Exchange(_, live), Object::Exchange(_, desired)) => {
             exchange::verdict(change, live, (desired, after), profile)
         }
-        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
-            Verdict::InPlace
-        }
+        (
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+            _,
+        ) => Verdict::InPlace,
     }
 }
 
@@ -74,9 +80,15 @@ pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, p
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, desired)) => queue::is_refused_again(change, live, desired, profile),
         (Object::Exchange(_, live), Object::Exchange(..)) => exchange::is_refused_again(change, live),
-        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
-            verdict(change, before, after, profile) == Verdict::Conflict
-        }
+        (
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+            _,
+        ) => verdict(change, before, after, profile) == Verdict::Conflict,
     }
 }
 
@@ -89,7 +101,9 @@ pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, 
         Field::Internal => (3, 0),
         Field::Argument(name) => match before {
             Object::Queue(_, live) => (4, queue::position(name, live, profile)),
-            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => (4, 0),
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
+                (4, 0)
+            }
         },
         Field::Pattern => (5, 0),
         Field::ApplyTo => (6, 0),
@@ -97,6 +111,7 @@ pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, 
         Field::Definition(_) => (8, 0),
         Field::Description => (9, 0),
         Field::DefaultQueueType => (10, 0),
+        Field::Record(_) => (7, 1),
     }
 }
 

@@ -9,12 +9,14 @@ mod name;
 mod policy;
 mod policy_keys;
 mod queue;
+mod record;
 mod vhost;
 
 pub use binding::{Ends, binding_refusals};
 pub(crate) use exchange::is_known_type;
 pub use policy_keys::{plugin_keys, policy_keys};
 pub use queue::as_stored;
+pub use record::operator_keys;
 pub use vhost::vhost_change_refusals;
 
 use super::BrokerProfile;
@@ -56,6 +58,7 @@ pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
         Object::Policy(name, policy) => policy::refusals(name, policy, profile),
         Object::Vhost(vhost) => vhost::refusals(vhost, profile),
         Object::Binding(binding) => binding_refusals(binding, Ends::default(), profile),
+        Object::Record(record) => record::refusals(record, profile),
     }
 }
 

@@ -23,7 +23,9 @@ impl Arrivals {
             topology.exchanges.iter().filter(|(_, exchange)| exchange.internal).map(|(name, _)| name.clone());
         let of_retries = families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
             ObjectId::Exchange(name) => Some(name.clone()),
-            ObjectId::Vhost | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+            ObjectId::Vhost | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
+                None
+            }
         });
         let closed = of_retries.chain(internal).map(|name| (name, BTreeSet::new())).collect();
         let mut found = Found { routing, closed, queues: BTreeMap::new(), todo: Vec::new() };

@@ -180,7 +180,6 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
-        operator_policies: &snapshot.operator_policies,
         profile: &snapshot.profile,
     };
     let target = Target {
@@ -406,6 +405,8 @@ fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
             | Action::Unbind { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }
+            | Action::PutRecord { .. }
+            | Action::DeleteRecord { .. }
             | Action::MoveMessages { .. } => None,
         })
         .collect();

@@ -20,6 +20,7 @@ fn exists(state: &Topology, id: &ObjectId) -> bool {
         ObjectId::Queue(name) => state.queues.contains_key(name),
         ObjectId::Policy(name) => state.policies.contains_key(name),
         ObjectId::Binding(binding) => state.bindings.contains(binding),
+        ObjectId::Record(id) => state.records.contains_key(id),
     }
 }
 
@@ -41,6 +42,7 @@ fn delete(state: &mut Topology, id: &ObjectId) {
         ObjectId::Exchange(name) => drop(state.exchanges.remove(name)),
         ObjectId::Queue(name) => drop(state.queues.remove(name)),
         ObjectId::Policy(name) => drop(state.policies.remove(name)),
+        ObjectId::Record(id) => drop(state.records.remove(id)),
         ObjectId::Vhost | ObjectId::Binding(_) => {}
     }
     unbind(state, |binding| ends(binding).contains(id));
@@ -54,13 +56,14 @@ fn needs(action: &Action) -> Vec<ObjectId> {
             let unmanaged = bindings.iter().flat_map(ends).filter(|end| *end != action.object());
             unmanaged.chain([ObjectId::Vhost]).collect()
         }
-        Action::PutPolicy { .. } | Action::DeclareQueue { .. } => vec![ObjectId::Vhost],
+        Action::PutPolicy { .. } | Action::PutRecord { .. } | Action::DeclareQueue { .. } => vec![ObjectId::Vhost],
         Action::PutTopicPermission { .. } => vec![action.object()],
         Action::Bind { binding } => ends(binding).to_vec(),
         Action::Unbind { .. }
         | Action::DeleteQueue { .. }
         | Action::DeleteExchange { .. }
         | Action::DeletePolicy { .. }
+        | Action::DeleteRecord { .. }
         | Action::MoveMessages { .. } => vec![action.object()],
     }
 }
@@ -99,6 +102,7 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                 Action::PutPolicy { name, policy } => {
                     state.policies.insert(name.clone(), policy.clone());
                 }
+                Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
                 Action::DeclareQueue { name, queue } => {
                     state.queues.insert(name.clone(), queue.clone());
                 }
@@ -107,7 +111,10 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                 }
                 Action::Unbind { binding, .. } => unbind(&mut state, |other| other == binding),
                 Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
-                Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
+                Action::DeleteQueue { .. }
+                | Action::DeleteExchange { .. }
+                | Action::DeletePolicy { .. }
+                | Action::DeleteRecord { .. } => {
                     delete(&mut state, &object);
                 }
             }

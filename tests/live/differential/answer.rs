@@ -106,7 +106,6 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
-        operator_policies: &snapshot.operator_policies,
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, &Options::default());

@@ -18,8 +18,9 @@ impl Limit {
     /// Determined by the arguments and the effective policies.
     pub(in super::super) fn of(name: &QueueName, queue: &Queue, seen: &Snapshot) -> Self {
         let version = seen.profile.version;
+        let operator_policies = seen.topology.operator_policies();
         let (policies, operator) =
-            (Policies::new(&seen.topology.policies, version), Policies::new(&seen.operator_policies, version));
+            (Policies::new(&seen.topology.policies, version), Policies::new(&operator_policies, version));
         let governed = Governed::from(queue);
         let policy = policies.governing(name.as_str(), governed).likely();
         let holds = effective(queue, policy, operator.governing(name.as_str(), governed).likely(), &seen.profile);

@@ -45,8 +45,7 @@ fn planned(live: &Topology, desired: &Desired, targets: &[&str]) -> VhostPlan {
 }
 
 fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPlan {
-    let (activity, keys, untouchable, operator) =
-        (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    let (activity, keys, untouchable) = (Activity::default(), BTreeMap::new(), BTreeSet::new());
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
     let context = PlanContext {
         current: &live,
@@ -54,7 +53,6 @@ fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPl
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
-        operator_policies: &operator,
         profile: &profile(),
     };
     plan_vhost(&context, &options)
@@ -83,6 +81,8 @@ fn steps(live: &Topology, desired: &Desired) -> String {
         Action::PutTopicPermission { permission } => format!("+ {permission}\n"),
         Action::PutPolicy { name, .. } => format!("+ {name}\n"),
         Action::DeletePolicy { name } => format!("- {name}\n"),
+        Action::PutRecord { record } => format!("+ {}\n", record.id),
+        Action::DeleteRecord { id } => format!("- {id}\n"),
         Action::PutVhost { .. } => "vhost\n".to_owned(),
         Action::MoveMessages { from, to, .. } => format!("move {from} → {to}\n"),
     };

@@ -1,0 +1,51 @@
+//! Converts lists of records, of the broker and of definitions files, by the rows of their kinds. Pure.
+
+use crate::model::record_kinds::{Layout, RecordRow};
+use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};
+
+/// Converts the list that the broker returns. Entries that are not a record of the kind are left out.
+pub(super) fn listed(kind: RecordKind, entries: Vec<Arguments>) -> Records {
+    let row = kind.row();
+    let records = entries.into_iter().flat_map(|mut entry| {
+        let owner = row.owner.and_then(|owner| entry.get(owner)).and_then(ArgumentValue::as_text).map(str::to_owned);
+        match row.layout {
+            Layout::Fields(_) => of(row, owner, entry),
+            Layout::Settings(_) => match entry.remove("value") {
+                Some(ArgumentValue::Table(settings)) => of(row, owner, settings),
+                // Without settings, the broker lists an empty list up to 3.10.
+                Some(
+                    ArgumentValue::Null
+                    | ArgumentValue::Boolean(_)
+                    | ArgumentValue::Integer(_)
+                    | ArgumentValue::Float(_)
+                    | ArgumentValue::Text(_)
+                    | ArgumentValue::List(_),
+                )
+                | None => Vec::new(),
+            },
+        }
+    });
+    records.map(|record| (record.id.clone(), record)).collect()
+}
+
+/// Converts the value of a runtime parameter of a definitions file.
+pub(super) fn of_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec<Record> {
+    of(row, row.owner.map(|_| name.to_owned()), value)
+}
+
+/// The records of one owner.
+fn of(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
+    let id = |key: Vec<String>| RecordId { kind: row.kind, key };
+    match row.layout {
+        Layout::Fields(_) => Record::new(id(owner.into_iter().collect()), settings).into_iter().collect(),
+        Layout::Settings(known) => {
+            let known = |name: &String| known.iter().any(|setting| setting.name == name);
+            let own = settings.into_iter().filter(|(name, _)| known(name));
+            let record = |(name, value): (String, ArgumentValue)| {
+                let key = owner.iter().cloned().chain([name]).collect();
+                Record::new(id(key), Arguments::from([("value".to_owned(), value)]))
+            };
+            own.filter_map(record).collect()
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Records: objects that are a key with fields, such as operator policies and limits. A record is written by one PUT,
+//! deleted by one DELETE, and changed in place. The table of kinds is in [`record_kinds`](super::record_kinds).
+
+use super::record_kinds::{FieldShape, Layout, RecordKind};
+use super::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The key of a record within its vhost or cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct RecordId {
+    /// Its kind.
+    pub kind: RecordKind,
+    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a record.
+    pub key: Vec<String>,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Its kind and key.
+    #[serde(flatten)]
+    pub id: RecordId,
+    /// Its fields, by RabbitMQ's names.
+    pub fields: Arguments,
+}
+
+/// The records of a vhost or a cluster.
+pub type Records = BTreeMap<RecordId, Record>;
+
+impl RecordId {
+    /// Creates the key of a record with a name alone.
+    pub fn named(kind: RecordKind, name: impl Into<String>) -> Self {
+        Self { kind, key: vec![name.into()] }
+    }
+
+    /// Returns the name that globs such as those of `owns` match; limits of a vhost have none.
+    pub fn name(&self) -> Option<&str> {
+        self.key.first().filter(|_| self.kind.row().owner.is_some()).map(String::as_str)
+    }
+
+    /// Returns the setting, if each setting of the kind is a record.
+    pub fn setting(&self) -> Option<&str> {
+        match self.kind.row().layout {
+            Layout::Fields(_) => None,
+            Layout::Settings(_) => self.key.last().map(String::as_str),
+        }
+    }
+}
+
+/// `operator policy ceiling`, `vhost limit max-queues`.
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.row().word, self.key.join(" "))
+    }
+}
+
+impl Record {
+    /// Creates a record from JSON fields with its defaults. A record that equals its absence, such as a negative limit, is
+    /// `None`.
+    pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
+        let mut own = Arguments::new();
+        for field in id.kind.row().fields_of(&id) {
+            let value = fields.remove(field.name).or_else(|| field.default_value())?;
+            own.insert(field.name.to_owned(), field.shape.normalized(value)?);
+        }
+        Some(Self { id, fields: own })
+    }
+
+    /// Returns an operator policy as a policy, for all code that evaluates policies.
+    pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
+        let name = self.id.key.first().filter(|_| self.id.kind == RecordKind::OperatorPolicy)?;
+        let text = |field: &str| self.fields.get(field).and_then(ArgumentValue::as_text);
+        let priority = match self.fields.get("priority") {
+            Some(ArgumentValue::Integer(number)) => *number as f64,
+            Some(ArgumentValue::Float(number)) => number.0,
+            Some(
+                ArgumentValue::Null
+                | ArgumentValue::Boolean(_)
+                | ArgumentValue::Text(_)
+                | ArgumentValue::List(_)
+                | ArgumentValue::Table(_),
+            )
+            | None => 0.0,
+        };
+        let policy = Policy {
+            pattern: text("pattern").unwrap_or_default().to_owned(),
+            apply_to: text("apply-to").and_then(ApplyTo::named).unwrap_or(ApplyTo::All),
+            priority: Priority(priority),
+            definition: self.table("definition").cloned().unwrap_or_default(),
+        };
+        Some((PolicyName::new(name.as_str()), policy))
+    }
+
+    /// Returns the number of a limit.
+    pub fn limit(&self) -> Option<u64> {
+        self.fields.get("value").and_then(ArgumentValue::as_integer).and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// Returns a field that is a mapping.
+    pub fn table(&self, field: &str) -> Option<&Arguments> {
+        match self.fields.get(field)? {
+            ArgumentValue::Table(table) => Some(table),
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::List(_) => None,
+        }
+    }
+}
+
+impl FieldShape {
+    /// Converts a value to the form in which values are compared; `None` for a value that equals an absent record.
+    fn normalized(self, value: ArgumentValue) -> Option<ArgumentValue> {
+        match (self, value) {
+            // 1 and 1.0 are the same priority.
+            (Self::Number, ArgumentValue::Float(number)) => Some(Priority(number.0).into()),
+            (Self::Limit, ArgumentValue::Integer(number)) if number < 0 => None,
+            // Up to 3.10, the broker lists an empty table as an empty list.
+            (Self::Definition, ArgumentValue::List(items)) if items.is_empty() => {
+                Some(ArgumentValue::Table(Arguments::new()))
+            }
+            (_, value) => Some(value),
+        }
+    }
+}
+
+/// In documents, records are a list: the keys of JSON objects are strings.
+pub(super) mod as_list {
+    use super::{Record, Records};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in crate::model) fn serialize<S: Serializer>(records: &Records, serializer: S) -> Result<S::Ok, S::Error> {
+        records.values().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Records, D::Error> {
+        let list = Vec::<Record>::deserialize(deserializer)?;
+        Ok(list.into_iter().map(|record| (record.id.clone(), record)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(json: &str) -> Arguments {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn operator_policies_become_policies() {
+        let id = RecordId::named(RecordKind::OperatorPolicy, "cap");
+        let record = Record::new(id, fields(r#"{"pattern":"^q","definition":{"max-length":5},"name":"cap"}"#)).unwrap();
+        let (name, policy) = record.operator_policy().unwrap();
+        assert_eq!((name.as_str(), policy.pattern.as_str(), policy.apply_to), ("cap", "^q", ApplyTo::All));
+        assert_eq!(policy.priority, Priority(0.0));
+        assert_eq!(policy.definition["max-length"], 5.into());
+        assert_eq!(record.fields.keys().collect::<Vec<_>>(), ["apply-to", "definition", "pattern", "priority"]);
+    }
+
+    #[test]
+    fn equal_priorities_are_equal_records() {
+        let of = |priority: &str| {
+            let id = RecordId::named(RecordKind::OperatorPolicy, "cap");
+            let json = format!(r#"{{"pattern":"q","definition":[],"apply-to":"all","priority":{priority}}}"#);
+            Record::new(id, fields(&json))
+        };
+        assert_eq!(of("1"), of("1.0"));
+        assert_ne!(of("1"), of("1.5"));
+    }
+}

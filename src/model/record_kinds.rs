@@ -1,0 +1,230 @@
+//! The table of the kinds of records, one row each. The spec, the diff, the plan, requests, the reader, exports and the
+//! documentation follow these rows.
+//!
+//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+
+use super::{ArgumentValue, RecordId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The kinds of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RecordKind {
+    /// A policy of the operator, which bounds the policies of users.
+    OperatorPolicy,
+}
+
+/// A kind of records.
+#[derive(Debug)]
+pub struct RecordRow {
+    /// The kind.
+    pub kind: RecordKind,
+    /// The word for one record.
+    pub word: &'static str,
+    /// The word with its article.
+    pub what: &'static str,
+    /// The name of its mapping in the JSON Schema.
+    pub schema: &'static str,
+    /// The word for several.
+    pub plural: &'static str,
+    /// The key of its section in a spec, the first segment of its addresses, and its word in `--prune` and `--with`.
+    pub section: &'static str,
+    /// The documentation of the section.
+    pub doc: &'static str,
+    /// The documentation of its key in `removed`.
+    pub removed_doc: &'static str,
+    /// The field of an entry of the broker's list that holds the name; `None` if records have no name of their own.
+    pub owner: Option<&'static str>,
+    /// The path of the list, without `/api/` and the vhost.
+    pub path: &'static str,
+    /// How settings become records.
+    pub layout: Layout,
+    /// The component of the runtime parameter that holds the records in a definitions file.
+    pub component: &'static str,
+    /// The tag that reads the list.
+    pub reader: Tag,
+    /// The tag that writes records.
+    pub writer: Tag,
+}
+
+/// How the settings of a name become records.
+#[derive(Clone, Copy, Debug)]
+pub enum Layout {
+    /// One record that has all settings as its fields.
+    Fields(&'static [RecordField]),
+    /// One record for each setting, whose only field is `value`.
+    Settings(&'static [RecordField]),
+}
+
+/// A field of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordField {
+    /// Its key in a spec.
+    pub key: &'static str,
+    /// Its name in requests.
+    pub name: &'static str,
+    /// Its values.
+    pub shape: FieldShape,
+    /// Its default, as in a spec; empty if it is required.
+    pub default: &'static str,
+    /// An example value, as in a spec.
+    pub example: &'static str,
+    /// Its documentation.
+    pub doc: &'static str,
+}
+
+/// The values of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldShape {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Any number.
+    Number,
+    /// Policy keys with their values.
+    Definition,
+    /// A number of objects. A negative one means no limit.
+    Limit,
+}
+
+/// A tag of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tag {
+    /// Every user of the management API has it.
+    Management,
+    /// Writes policies and parameters.
+    Policymaker,
+    /// Writes all.
+    Administrator,
+}
+
+/// The kinds of objects that a policy can apply to.
+pub const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
+
+const POLICY_FIELDS: &[RecordField] = &[
+    RecordField {
+        key: "pattern",
+        name: "pattern",
+        shape: FieldShape::Text,
+        default: "",
+        example: "'^orders\\.'",
+        doc: "A regular expression (PCRE) over names. It is not anchored unless it contains `^` or `$`.",
+    },
+    RecordField {
+        key: "applyTo",
+        name: "apply-to",
+        shape: FieldShape::Words(APPLY_TO),
+        default: "all",
+        example: "",
+        doc: "The kinds of objects that it applies to; the last three since RabbitMQ 3.12.",
+    },
+    RecordField {
+        key: "priority",
+        name: "priority",
+        shape: FieldShape::Number,
+        default: "0",
+        example: "",
+        doc: "Of all operator policies that match an object, only the one with the highest priority applies.",
+    },
+    RecordField {
+        key: "definition",
+        name: "definition",
+        shape: FieldShape::Definition,
+        default: "",
+        example: "{maxLengthBytes: 1GiB}",
+        doc: "The settings, in camelCase or in RabbitMQ's own spelling. Only the keys that limit an object are allowed: \
+              `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
+              `deliveryLimit`; `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, `target-group-size` \
+              since 3.13.",
+    },
+];
+
+/// The kinds, in the order in which they are created.
+pub static RECORD_KINDS: &[RecordRow] = &[RecordRow {
+    kind: RecordKind::OperatorPolicy,
+    word: "operator policy",
+    what: "an operator policy",
+    schema: "OperatorPolicy",
+    plural: "operator policies",
+    section: "operatorPolicies",
+    doc: "The operator policies, by name: they bound what arguments and policies set. Writing them requires the tag \
+          `administrator`.",
+    removed_doc: "Names of operator policies to delete.",
+    owner: Some("name"),
+    path: "operator-policies",
+    layout: Layout::Fields(POLICY_FIELDS),
+    component: "operator_policy",
+    reader: Tag::Management,
+    writer: Tag::Administrator,
+}];
+
+impl Tag {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Management => "management",
+            Self::Policymaker => "policymaker",
+            Self::Administrator => "administrator",
+        }
+    }
+}
+
+impl RecordKind {
+    /// Returns its row.
+    pub fn row(self) -> &'static RecordRow {
+        match self {
+            Self::OperatorPolicy => &RECORD_KINDS[0],
+        }
+    }
+
+    /// Returns the kind with this section.
+    pub fn of_section(section: &str) -> Option<Self> {
+        RECORD_KINDS.iter().find(|row| row.section == section).map(|row| row.kind)
+    }
+}
+
+impl RecordRow {
+    /// Returns the settings of a name.
+    pub fn settings(&self) -> &'static [RecordField] {
+        match self.layout {
+            Layout::Fields(fields) | Layout::Settings(fields) => fields,
+        }
+    }
+
+    /// Returns the fields of one record.
+    pub fn fields_of(&self, id: &RecordId) -> Vec<RecordField> {
+        match self.layout {
+            Layout::Fields(fields) => fields.to_vec(),
+            Layout::Settings(settings) => {
+                let own = settings.iter().filter(|setting| id.key.last().is_some_and(|name| name == setting.name));
+                own.map(|setting| RecordField { name: "value", ..*setting }).collect()
+            }
+        }
+    }
+}
+
+impl RecordField {
+    /// Returns the value of an absent field; `None` if the field is required.
+    pub fn default_value(&self) -> Option<ArgumentValue> {
+        match self.shape {
+            _ if self.default.is_empty() => None,
+            FieldShape::Number | FieldShape::Limit => self.default.parse().ok().map(ArgumentValue::Integer),
+            FieldShape::Text | FieldShape::Words(_) | FieldShape::Definition => Some(self.default.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_row() {
+        for row in RECORD_KINDS {
+            assert_eq!(row.kind.row().section, row.section);
+            assert_eq!(RecordKind::of_section(row.section), Some(row.kind));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Orders the steps of records: each is written or deleted at one of three moments of a plan.
+
+use super::super::Action;
+use super::super::document::{ChangeKind, PlannedChange};
+use super::Layout;
+use crate::model::record_kinds::Layout as RecordLayout;
+use crate::model::{Object, Record};
+
+/// A moment of a plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// After the vhost, before all else: limits that rise, because what follows needs the room.
+    WithVhost,
+    /// With the policies, before queues: a new queue is governed from the start.
+    WithPolicies,
+    /// After all deletions: limits that fall, and records that go.
+    Last,
+}
+
+impl Layout<'_> {
+    /// Adds the steps of the records that belong to a moment.
+    pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
+        let actions: Vec<Action> = changes.iter().filter_map(|change| of(change, moment)).collect();
+        self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
+    }
+}
+
+/// The action of a change, if it belongs to that moment.
+fn of(change: &PlannedChange, moment: Moment) -> Option<Action> {
+    let record = |object: &Option<Object>| match object {
+        Some(Object::Record(record)) => Some(record.clone()),
+        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
+        | None => None,
+    };
+    let (before, after) = (record(&change.before), record(&change.after));
+    let record = after.as_ref().or(before.as_ref())?;
+    let is_done = matches!(change.kind, ChangeKind::Create | ChangeKind::Change | ChangeKind::Delete);
+    if !is_done || moment != moment_of(record, before.as_ref(), after.as_ref()) {
+        return None;
+    }
+    Some(match after {
+        Some(record) => Action::PutRecord { record },
+        None => Action::DeleteRecord { id: record.id.clone() },
+    })
+}
+
+fn moment_of(record: &Record, before: Option<&Record>, after: Option<&Record>) -> Moment {
+    let limit = |record: Option<&Record>| record.and_then(Record::limit).unwrap_or(u64::MAX);
+    match record.id.kind.row().layout {
+        RecordLayout::Fields(_) if after.is_some() => Moment::WithPolicies,
+        RecordLayout::Fields(_) => Moment::Last,
+        RecordLayout::Settings(_) if limit(after) > limit(before) => Moment::WithVhost,
+        RecordLayout::Settings(_) => Moment::Last,
+    }
+}
