@@ -51,6 +51,7 @@ impl Topology {
         self.queues.retain(|name, it| !note(&it.arguments, ObjectId::Queue(name.clone())));
         self.exchanges.retain(|name, it| !note(&it.arguments, ObjectId::Exchange(name.clone())));
         self.policies.retain(|name, it| !note(&it.definition, ObjectId::Policy(name.clone())));
+        self.records.retain(|id, it| !note(&it.fields, ObjectId::Record(id.clone())));
         let touches = |it: &&Binding| has_cut(&it.arguments) || cut.iter().any(|id| it.touches(id));
         let bindings: Vec<Binding> = self.bindings.iter().filter(touches).cloned().collect();
         self.bindings.retain(|it| !bindings.contains(it));
