@@ -11,7 +11,8 @@ use super::{connection, definitions_file, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
-use crate::model::{Glob, Intervals, VhostName};
+use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::{Glob, Intervals, RecordKind, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
@@ -40,11 +41,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         None => live(arguments, global).await?,
     };
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
+    let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|kinds| kinds.0.iter().copied()).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
         let applying = connection::process().other_holder(&snapshot.topology);
-        let one = export(&of(snapshot, applying.as_deref()), &globs).map_err(|error| {
+        let one = export(&of(snapshot, &with, applying.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a bug in topo: please report it, with the definitions of the vhost")
@@ -86,6 +88,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
         known.extend(topology.queues.keys().map(ToString::to_string));
         known.extend(topology.exchanges.keys().map(ToString::to_string));
         known.extend(topology.policies.keys().map(ToString::to_string));
+        known.extend(topology.records.keys().filter_map(|id| id.name()).map(str::to_owned));
     }
     let parts = patterns.iter().map(|pattern| pattern.replace(['*', '?'], "")).filter(|part| !part.is_empty());
     let hints: BTreeSet<String> = parts.filter_map(|part| suggest::hint(&part, &known)).collect();
@@ -105,12 +108,13 @@ fn stray_failure(stray: &str) -> Failure {
     }
 }
 
-fn of<'a>(snapshot: &'a Snapshot, applying: Option<&'a str>) -> Live<'a> {
+fn of<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applying: Option<&'a str>) -> Live<'a> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         properties_keys: &snapshot.properties_keys,
         beside: &snapshot.beside,
+        with,
         applying,
         has_passing: snapshot.has_passing,
         profile: &snapshot.profile,
@@ -120,7 +124,7 @@ fn of<'a>(snapshot: &'a Snapshot, applying: Option<&'a str>) -> Live<'a> {
 fn is_nothing(export: &Export) -> bool {
     let topology = &export.topology;
     let is_bare = topology.exchanges.is_empty() && topology.queues.is_empty() && topology.policies.is_empty();
-    is_bare && topology.bindings.is_empty()
+    is_bare && topology.bindings.is_empty() && topology.records.is_empty()
 }
 
 async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Failure> {
@@ -214,8 +218,13 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         1 => "1 policy".to_owned(),
         many => format!("{} policies", number(many as u64)),
     };
+    let records = RECORD_KINDS.iter().filter_map(|row| {
+        let many = topology.records.keys().filter(|id| id.kind == row.kind).count();
+        (many > 0).then(|| format!(", {}", row.counted(many)))
+    });
+    let records: String = records.collect();
     let mut text = format!(
-        "vhost {}: {}, {}, {}, {policies}\n",
+        "vhost {}: {}, {}, {}, {policies}{records}\n",
         clean(vhost.as_str()),
         count(topology.exchanges.len() as u64, "exchange"),
         count(topology.queues.len() as u64, "queue"),

@@ -2,6 +2,7 @@
 
 use super::arguments::ConnectionArguments;
 use super::typed_version::broker_version;
+use super::value_parsers::WithKinds;
 use crate::model::BrokerVersion;
 use clap::Args;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -19,6 +20,9 @@ pub(super) struct ExportArguments {
     /// them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
+    /// Also export these kinds, separated by commas: operatorPolicies, or all; without it, topo only lists them
+    #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
+    pub(super) with: Vec<WithKinds>,
     /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]
     #[arg(long, value_name = "FILE|DIR", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,

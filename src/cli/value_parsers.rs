@@ -35,6 +35,27 @@ impl FromStr for PruneKinds {
     }
 }
 
+/// `operatorPolicies`, `all`.
+#[derive(Clone, Debug)]
+pub(super) struct WithKinds(pub(super) Vec<RecordKind>);
+
+impl FromStr for WithKinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "all" {
+            return Ok(Self(RECORD_KINDS.iter().map(|row| row.kind).collect()));
+        }
+        let kind = |word: &str| {
+            RecordKind::of_section(word.trim()).ok_or_else(|| {
+                let known: String = RECORD_KINDS.iter().map(|row| format!("{}, ", row.section)).collect();
+                format!("`{word}` is not an optional kind; use {known}or all")
+            })
+        };
+        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 /// The arguments with `--prune bindings` as `--prune=bindings`. clap would read the kind as a path, and prune every kind.
 pub(super) fn with_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();

@@ -119,7 +119,9 @@ fn ids(topology: &Topology) -> Vec<ObjectId> {
     let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
     let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
     let policies = topology.policies.keys().cloned().map(ObjectId::Policy);
-    exchanges.chain(queues).chain(policies).chain(topology.bindings.iter().cloned().map(ObjectId::Binding)).collect()
+    let bindings = topology.bindings.iter().cloned().map(ObjectId::Binding);
+    let records = topology.records.keys().cloned().map(ObjectId::Record);
+    exchanges.chain(queues).chain(policies).chain(bindings).chain(records).collect()
 }
 
 fn changed(change: &PlannedChange, set_by: Vec<ObjectId>) -> Wrong {

@@ -5,7 +5,7 @@ use super::left_out::{LeftOut, Why};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
-    QueueName, Topology, has_cut,
+    QueueName, RecordId, Topology, has_cut,
 };
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
@@ -51,11 +51,20 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
             left_out.beside.insert("vhost tag".to_owned(), tags);
         }
     }
-    let records =
-        live.topology.records.keys().filter(|id| id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name)));
-    left_out.records = records.cloned().collect();
+    for (id, record) in live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
+        if !live.with.contains(&id.kind) {
+            left_out.records.push(id.clone());
+        } else if let Some(why) = too_large(&record.fields) {
+            left_out.add(ObjectId::Record(id.clone()), why);
+        }
+    }
     left_out.governing = governing(live, globs, &left_out);
     left_out
+}
+
+/// Whether a record is within the filter. Those without a name of their own are left out with every filter.
+fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
+    id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name))
 }
 
 /// Of an object with an argument that topo did not read to its end.
@@ -130,6 +139,11 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
     let policies = live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name));
     kept.policies = policies
         .filter(|(name, _)| is_in(&ObjectId::Policy((*name).clone())))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    let records = live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id));
+    kept.records = records
+        .filter(|(id, _)| live.with.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     let mut from_left_out = Vec::new();

@@ -3,13 +3,14 @@
 use super::Live;
 use super::defaults::factored;
 use super::recognize::{DeadLetterQueue, Recognized};
+use super::records;
 use super::said::{Said, said};
 use super::shared::Shared;
 use super::value::{arguments, but, with_unit};
 use super::yaml::{Entry, Text, Tree, entry};
 use crate::model::{
-    ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
-    Topology, Vhost,
+    ApplyTo, ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority,
+    QueueName, Topology, Vhost,
 };
 use crate::rabbitmq::dead_lettering;
 use crate::rabbitmq::routing::DeadLettering;
@@ -74,6 +75,7 @@ impl Document<'_> {
         if !policies.is_empty() {
             sections.push(entry("policies", Tree::table(policies)));
         }
+        sections.extend(records::sections(self));
         Text::of(&sections)
     }
 
@@ -81,7 +83,7 @@ impl Document<'_> {
         self.recognized.made.contains_key(id)
     }
 
-    fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
+    pub(super) fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
         let comments = self.comments.and_then(|all| all.get(&id)).cloned().unwrap_or_default();
         entry(name, tree.about(id)).comments(comments)
     }
@@ -232,18 +234,24 @@ fn binding(binding: &Binding) -> Tree {
 
 fn policy(policy: &Policy) -> Tree {
     let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
-    let Priority(number) = policy.priority;
-    // An integer where it is one, as people write it.
-    let shown =
-        if number.fract() == 0.0 && number.abs() < 9e15 { format!("{number:.0}") } else { format!("{number:?}") };
-    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", Tree::plain(shown)));
-    let definition = policy.definition.iter().map(|(name, value)| {
-        let key = policy_key(name).unwrap_or(name);
-        entry(key, with_unit(name, value))
-    });
+    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number(policy.priority)));
     let pattern = entry("pattern", Tree::text(&policy.pattern));
     let keys = [pattern].into_iter().chain(apply_to).chain(priority);
-    Tree::table(keys.chain([entry("definition", Tree::table(definition))]))
+    Tree::table(keys.chain([entry("definition", definition(&policy.definition))]))
+}
+
+/// A priority: an integer if it is one, as people write it.
+pub(super) fn number(Priority(number): Priority) -> Tree {
+    let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
+    Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
+}
+
+/// The definition of a policy, with the keys and units of a spec.
+pub(super) fn definition(definition: &Arguments) -> Tree {
+    Tree::table(definition.iter().map(|(name, value)| {
+        let key = policy_key(name).unwrap_or(name);
+        entry(key, with_unit(name, value))
+    }))
 }
 
 /// What names an exchange.

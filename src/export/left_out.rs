@@ -89,11 +89,8 @@ impl LeftOut {
         for id in &self.records {
             kinds.entry(id.kind).or_default().push(id.key.join(" "));
         }
-        let records = kinds.iter().map(|(kind, names)| {
-            let row = kind.row();
-            let things = if names.len() == 1 { row.word } else { row.plural };
-            format!("{} {things}: {}", number(names.len() as u64), listed(names))
-        });
+        let records =
+            kinds.iter().map(|(kind, names)| format!("{}: {}", kind.row().counted(names.len()), listed(names)));
         let beside = self.beside.iter().map(|(thing, names)| counted(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
         let mut lines: Vec<String> = groups.chain(records).chain(beside).collect();

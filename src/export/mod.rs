@@ -12,6 +12,7 @@ mod defaults;
 mod document;
 mod left_out;
 mod recognize;
+mod records;
 mod said;
 mod scalar;
 mod schedule;
@@ -23,7 +24,7 @@ mod yaml;
 
 pub use left_out::{LeftOut, Why, counted};
 
-use crate::model::{Binding, Glob, ObjectId, Topology};
+use crate::model::{Binding, Glob, ObjectId, RecordKind, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};
 use crate::rabbitmq::BrokerProfile;
 use check::Wrong;
@@ -43,6 +44,8 @@ pub struct Live<'a> {
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// What else the vhost has, by what it is (`shovel`), with the names.
     pub beside: &'a BTreeMap<String, Vec<String>>,
+    /// The kinds of records to export.
+    pub with: &'a BTreeSet<RecordKind>,
     /// The holder of its lock: another apply that runs now.
     pub applying: Option<&'a str>,
     /// Whether queues that come and go are in it: no definitions file has them.

@@ -47,6 +47,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_p
         untouchable: &untouchable,
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
         beside: &BTreeMap::new(),
+        with: &BTreeSet::new(),
         applying: None,
         has_passing,
         profile,

@@ -3,6 +3,7 @@
 //!
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use super::count::number;
 use super::{ArgumentValue, RecordId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,11 @@ impl RecordKind {
 }
 
 impl RecordRow {
+    /// `1 operator policy`, `2 operator policies`.
+    pub fn counted(&self, many: usize) -> String {
+        format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
+    }
+
     /// Returns the settings of a name.
     pub fn settings(&self) -> &'static [RecordField] {
         match self.layout {

@@ -20,6 +20,7 @@
 //! | [`basic_get`] | asking a queue for a message to see whether there is one |
 //! | [`reads`] | what lists show, and what they leave out |
 //! | [`policies`] | which policies are taken |
+//! | [`records`] | which operator policies are taken, and who writes them |
 //! | [`governing`] | which policy governs a queue |
 //! | [`effective`] | what a policy does to a live queue, beside the queue's own arguments |
 //! | [`dead_letters`] | where dead letters go |
@@ -43,6 +44,7 @@ mod names;
 mod policies;
 mod queue_type;
 mod reads;
+mod records;
 mod redeclare;
 mod redeclare_order;
 mod rights;

@@ -35,6 +35,7 @@ mod message_drop;
 mod message_loss;
 mod migrate;
 mod names;
+mod operator_policies;
 mod ownership;
 mod plugin_exchanges;
 mod quickstart;
