@@ -28,6 +28,8 @@ struct Source {
     cluster_wide: NamesByKind,
     /// Permissions in each vhost, in the order of the snapshots. Those of a definitions file are in its snapshots.
     permissions: Vec<NamesByKind>,
+    /// Whether the user may not read users and permissions.
+    is_uncounted: bool,
 }
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
@@ -36,7 +38,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         return Err(stray_failure(stray));
     }
     let place = Place::of(arguments.out.as_deref())?;
-    let Source { snapshots, cluster_wide, permissions } = match &arguments.definitions {
+    let Source { snapshots, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
         None => live(arguments, global).await?,
     };
@@ -67,6 +69,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         }
         for (thing, names) in &cluster_wide {
             output::tell(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
+        }
+        if is_uncounted {
+            output::tell(&format!(
+                "{} users and permissions are not counted: this requires the tag administrator\n",
+                Painted(YELLOW, "info:")
+            ));
         }
     }
     Ok(Exit::Done)
@@ -153,10 +161,13 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
     if snapshots.iter().any(is_missing) {
         are_there(&snapshots, &broker.vhosts().await?)?;
     }
-    let mut source = Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new() };
+    let mut source =
+        Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
     // An export of some names or vhosts does not count other objects.
-    if is_administrator && arguments.patterns.is_empty() && !global.quiet {
+    let is_counted = arguments.patterns.is_empty() && !global.quiet;
+    source.is_uncounted = is_counted && !is_administrator;
+    if is_counted && is_administrator {
         if arguments.vhost.is_empty() {
             source.cluster_wide = broker.cluster_wide().await?;
         }
@@ -208,7 +219,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
     are_there(&snapshots, &known)?;
     let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
-    Ok(Source { snapshots, cluster_wide, permissions: Vec::new() })
+    Ok(Source { snapshots, cluster_wide, permissions: Vec::new(), is_uncounted: false })
 }
 
 /// Summarizes an export: counts of objects, and of those that are left out.

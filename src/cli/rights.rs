@@ -35,6 +35,9 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
         };
         let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
+        if permission.is_none() && !part.creates_vhost() {
+            part.infos.push(Info { address: address.clone(), text: unread(&user) });
+        }
         part.infos.extend(missing.iter().map(|missing| Info { address: address.clone(), text: missing.sentence() }));
         all.extend(missing);
     }
@@ -50,6 +53,18 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
         missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it with: {command}")))
     });
     Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user: --ignore-missing-rights"))
+}
+
+/// The info for a user whose permissions only an apply can show.
+fn unread(user: &User) -> String {
+    let name = &user.name;
+    match user.is_administrator() {
+        true => format!("topo cannot read the permissions of user `{name}`: an apply can still lack some"),
+        false => format!(
+            "topo cannot read the permissions of user `{name}`, which requires the tag administrator: an apply can still \
+             lack some"
+        ),
+    }
 }
 
 impl MissingRight {
@@ -161,9 +176,11 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
             "a user with any permission in the vhost can read it, even one that matches no object: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
+        // Tags permit everything else; on the vhost, any permission will do.
         _ => vec![format!(
-            "a user who may configure, write and read all objects of the vhost can do that: {}",
-            set_permissions(vhost, username, &[".*", ".*", ".*"].map(str::to_owned))
+            "a user with the right tag and any permission in the vhost can do that, even one that matches no object; if \
+             the user has none: {}",
+            set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
     }
 }

@@ -71,9 +71,14 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
     let mut wrongs: Vec<Wrong> = changes.collect();
     let by_address: BTreeMap<Address, &ObjectId> =
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
-    wrongs.extend(plan.blocks.iter().map(|block| Wrong {
-        set_by: by_address.get(&block.address).map_or_else(Vec::new, |id| says(id)),
-        why: block.text.clone(),
+    wrongs.extend(plan.blocks.iter().map(|block| {
+        let id = by_address.get(&block.address).copied();
+        // The export itself marks objects as external.
+        let why = match id.filter(|id| scope.external.contains(id)) {
+            Some(missing) => format!("{missing} does not exist"),
+            None => block.text.clone(),
+        };
+        Wrong { set_by: id.map_or_else(Vec::new, says), why }
     }));
     let unsaid = ids(kept).into_iter().filter(|id| plan.desired.topology.object(id).is_none());
     wrongs.extend(unsaid.map(|id| Wrong { set_by: says(&id), why: format!("{id} would be missing") }));

@@ -131,40 +131,54 @@ pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
 
-/// The allowances that allow nothing in a plan, each with the reason and the right value.
+/// Returns a line for each allowance that allows nothing in a plan and for each limit that is too small, with the reason
+/// and the right value. Another allowance may cover the same hazard, so they are judged together.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
-    allowed.iter().filter_map(|one| without_effect(plan, one)).collect()
+    let open = obstacles(plan, allowed).hazards;
+    allowed.iter().flat_map(|one| without_effect(plan, &open, one, allowed)).collect()
 }
 
-fn without_effect(plan: &Plan, allowance: &Allowance) -> Option<String> {
-    let is_of_kind = |hazard: &&Hazard| hazard.kind == allowance.hazard;
-    let covered: Vec<&Hazard> =
-        plan.hazards().filter(|hazard| allowance.covers(hazard.kind, &hazard.address)).collect();
-    if let Some(hazard) = covered.iter().find(|hazard| !allowance.allows(hazard)) {
-        let flag = hazard.flag();
-        return Some(match hazard.messages {
-            Some(messages) => {
-                format!("`--allow {allowance}` is too small: {messages} messages are at risk; use {flag}:{messages}")
-            }
-            None => {
-                format!("`--allow {allowance}` has a limit, and the number of messages at risk is unknown; use {flag}")
-            }
-        });
+fn without_effect(plan: &Plan, open: &[Hazard], allowance: &Allowance, allowed: &[Allowance]) -> Vec<String> {
+    // Several allowances may be too small for one hazard: the one with the highest limit is reported.
+    let is_nearest = |hazard: &Hazard| {
+        let covering = allowed.iter().filter(|one| one.covers(hazard.kind, &hazard.address));
+        covering.max_by_key(|one| one.messages) == Some(allowance)
+    };
+    let too_small = open.iter().filter(|hazard| allowance.covers(hazard.kind, &hazard.address) && is_nearest(hazard));
+    let mut lines: Vec<String> = too_small.map(|hazard| too_small_for(allowance, hazard)).collect();
+    lines.dedup();
+    let is_covering = plan.hazards().any(|hazard| allowance.covers(hazard.kind, &hazard.address));
+    // An allowance without an address is for whatever a plan holds, as pipelines use it.
+    if !is_covering && allowance.addresses.is_some() {
+        lines.push(covers_nothing(plan, allowance));
     }
-    // Without an address it is for whatever a plan holds, as pipelines have it.
-    if !covered.is_empty() || allowance.addresses.is_none() {
-        return None;
+    lines
+}
+
+fn too_small_for(allowance: &Allowance, hazard: &Hazard) -> String {
+    let flag = hazard.flag();
+    match hazard.messages {
+        Some(messages) => {
+            format!("`--allow {allowance}` is too small: {messages} messages are at risk; use {flag}:{messages}")
+        }
+        None => {
+            format!("`--allow {allowance}` has a limit, and the number of messages at risk is unknown; use {flag}")
+        }
     }
-    let mut flags: Vec<String> = plan.hazards().filter(is_of_kind).map(Hazard::flag).collect();
+}
+
+fn covers_nothing(plan: &Plan, allowance: &Allowance) -> String {
+    let mut flags: Vec<String> =
+        plan.hazards().filter(|hazard| hazard.kind == allowance.hazard).map(Hazard::flag).collect();
     flags.dedup();
-    Some(match flags.as_slice() {
+    match flags.as_slice() {
         [] => format!("`--allow {allowance}` has no effect: the plan has no hazard `{}`", allowance.hazard),
         [only] => format!("`--allow {allowance}` has no effect: no such hazard at that address; use {only}"),
         [first, rest @ ..] => format!(
             "`--allow {allowance}` has no effect: no such hazard at that address; use {first} (or one of {} others)",
             rest.len()
         ),
-    })
+    }
 }
 
 /// A plan that nothing stands against, with the guards of its deletions set by what was allowed.

@@ -73,6 +73,15 @@ fn allowance_without_a_hazard_names_the_right_address() {
     for effective in ["message-loss@queues/shop/more", "message-loss", "reorder"] {
         assert_eq!(plan(effective), "", "{effective}");
     }
+    // Allowances are judged together: the plan is allowed by one, or the nearest is reported.
+    let both = |first: &str, second: &str| {
+        let line = ["plan", "--against", "live.json", "--allow", first, "--allow", second];
+        topo.run(line).expect_code(0).stderr
+    };
+    assert_eq!(both("message-loss@queues/shop/more:5", "message-loss@queues/shop/more"), "");
+    let told = both("message-loss@queues/shop/more:7", "message-loss@queues/shop/*:5");
+    assert!(told.contains("`--allow message-loss@queues/shop/more:7` has a limit"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
 }
 
 #[test]

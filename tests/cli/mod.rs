@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::support::Output;
 
+mod cases;
 mod contract;
 mod explain;
 mod export;

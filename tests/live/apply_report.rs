@@ -61,7 +61,9 @@ fn exceeded_allowance_is_reported() {
         "is too small: 3 messages are at risk; use --allow message-loss@queues/{}/old:3\n",
         vhost.name()
     ));
-    let applied = topo.run(["apply", "-y", &flag(3)]).expect_code(0);
+    let refused = topo.run(["apply", "-y", &flag(1), &flag(2)]).expect_code(3);
+    assert_eq!(refused.stderr.matches("is too small").count(), 1, "{refused}");
+    let applied = topo.run(["apply", "-y", &flag(2), &flag(3)]).expect_code(0);
     assert!(!applied.stderr.contains("too small"), "{applied}");
 }
 

@@ -85,3 +85,30 @@ fn removed_bindings_do_not_count() {
     let output = plan(&topo, &[]);
     assert!(found(&output).contains(&"unbound-exchange"), "{output}");
 }
+
+/// From 4.3 on the broker refuses a queue that is transient and not exclusive.
+#[test]
+fn bindings_to_a_transient_queue_count() {
+    if Node::shared().at_least(4, 3) {
+        return;
+    }
+    let vhost = Node::shared().vhost("lint-transient");
+    let all = RULES.map(|(rule, _)| rule);
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["apply", "--yes"]).expect_code(0);
+    assert_eq!(found(&plan(&topo, &[])), all);
+    let amqp = vhost.amqp();
+    amqp.declare_queue_as("transient", QueueDeclareOptions::default(), NONE).unwrap();
+    RULES.iter().for_each(|(_, exchange)| amqp.bind_queue(exchange, "transient", "", NONE));
+    let output = plan(&topo, &[]);
+    assert_eq!(found(&output), [""; 0], "{output}");
+    let export = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0);
+    assert!(all.iter().all(|rule| !export.stdout.contains(rule)), "{export}");
+    assert!(export.stdout.contains("transient"), "{export}");
+
+    let definitions = definitions(&vhost);
+    let is_sure = definitions.contains("\"destination\":\"transient\"");
+    let output = plan(&topo.file("definitions.json", &definitions), &["--against", "definitions.json"]);
+    let expected = if is_sure { &[][..] } else { &all[..] };
+    assert_eq!((found(&output), output.says(UNSURE)), (expected.to_vec(), !is_sure), "{output}");
+}

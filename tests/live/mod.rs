@@ -27,6 +27,7 @@ mod hostile_text;
 mod imported_definitions;
 mod interrupted_recreates;
 mod library;
+mod lint_hints;
 mod live_findings;
 mod lock;
 mod lock_command;

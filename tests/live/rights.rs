@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Node, Output, Topo, User, Vhost};
+use crate::support::{Fault, Node, Output, Proxy, Topo, User, Vhost, puts};
 
 const SPEC: &str = "\
 exchanges: {dead: {type: fanout}, orders: {type: topic, alternateExchange: dead}}
@@ -88,11 +88,39 @@ fn plan_lists_missing_tags() {
         topo.rewrite("version: 1\nvhost: {name: \"{vhost}\", description: shop}\n");
         topo.run(["plan"]).expect_code(0).expect_text("cannot change the vhost").expect_text(&tags("administrator"));
     }
-    // Only administrators see the permissions of other users, so topo predicts nothing.
+    // Permissions are shown to administrators only.
     let user = Node::shared().user("policymaker");
     let user = user.may(&vhost, "", "", "");
     let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);
-    output.expect_no_text("permission").expect_no_text("rabbitmqctl");
+    let unread = format!(
+        "topo cannot read the permissions of user `{}`, which requires the tag administrator: an apply can still lack \
+         some",
+        user.name
+    );
+    output.expect_text(&unread).expect_no_text("rabbitmqctl");
+    let output = Topo::new(&vhost).user(&user).spec("queues: {}").run(["plan"]).expect_code(0);
+    output.expect_text("No changes").expect_no_text("permissions");
+}
+
+#[test]
+fn a_refused_policy_names_the_least_permissions() {
+    let vhost = Node::shared().vhost("rights-policy");
+    let everything = Node::shared().user("policymaker").may_everything(&vhost);
+    let spec = "policies: {short: {pattern: '^q', applyTo: queues, definition: {max-length: 10}}}\n";
+    let proxy = Proxy::to(Node::shared()).on(puts().path("/api/policies/"), Fault::Status(403));
+    let output = Topo::new(&vhost).user(&everything).through(&proxy).spec(spec).run(["apply", "--yes"]).expect_code(1);
+    let user = Node::shared().user("policymaker");
+    let put = || {
+        let body = json!({"pattern": "^q", "apply-to": "queues", "definition": {"max-length": 10}});
+        user.http().put(&vhost.path("policies", &["short"]), &body)
+    };
+    assert!(!put().is_success());
+    let command = format!("rabbitmqctl set_permissions -p {} {} '^$' '^$' '^$'", vhost.name(), everything.name);
+    assert!(output.stderr.contains(&command), "{output}");
+    let body = json!({"configure": "^$", "write": "^$", "read": "^$"});
+    assert!(vhost.http().put(&vhost.path("permissions", &[&user.name]), &body).is_success());
+    let answer = put();
+    assert!(answer.is_success(), "{answer:?}");
 }
 
 #[test]

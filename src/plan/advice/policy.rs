@@ -9,7 +9,9 @@ use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
-use crate::rabbitmq::{BrokerProfile, Governed, Named, Policies, Precedence, effective, precedence, refusals};
+use crate::rabbitmq::{
+    BrokerProfile, Governed, Named, Policies, Precedence, WhenFull, effective, precedence, refusals,
+};
 use std::collections::BTreeMap;
 use takeover::Takeover;
 use yaml::Fragment;
@@ -300,7 +302,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can be removed")),
         "expires" => Some(format!("{said}: the queue itself is deleted when it is unused for that long")),
         "dead-letter-strategy" => Some(format!("{said}: messages that wait to be dead-lettered can be dropped")),
-        "overflow" if value.as_text() != Some("drop-head") => {
+        "overflow" if WhenFull::of(Some(value), queue.queue_type()).refuses() => {
             Some(format!("{said}: publishes are rejected when it is full"))
         }
         _ => None,
