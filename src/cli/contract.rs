@@ -8,10 +8,11 @@ use super::shell::quoted;
 use super::{arguments::FindingsFormat, output};
 use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
 use crate::model::printable::clean_json;
+use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::style::for_version;
-use crate::render::{contract_env, contract_table, yaml};
+use crate::render::{contract_env, contract_table};
 use crate::spec::closest;
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
             contract_table::contracts(&found, &loaded.specs, &version, output::width())
         }
         ContractFormat::Json => clean_json(format!("{:#}\n", document(&found))),
-        ContractFormat::Yaml => yaml::yaml(&document(&found)),
+        ContractFormat::Yaml => Tree::from_json(&document(&found)).document(),
         ContractFormat::Env => {
             let groups = variables(&found).map_err(|clash| {
                 let apart = match clash.first == clash.second {

@@ -3,9 +3,9 @@
 
 use super::Live;
 use super::recognize::Recognized;
-use super::yaml::Text;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
+use crate::model::yaml::Text;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
 use crate::plan::{
     Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost,

@@ -4,17 +4,17 @@ use super::Live;
 use super::defaults::factored;
 use super::recognize::{DeadLetterQueue, Recognized};
 use super::records;
-use super::said::{Said, said};
 use super::shared::Shared;
-use super::value::{arguments, but, with_unit};
-use super::yaml::{Entry, Text, Tree, entry};
+use crate::model::yaml::value::{arguments, with_unit, without_key};
+use crate::model::yaml::{Entry, Text, Tree, entry};
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority,
     QueueName, Topology, Vhost,
 };
+use crate::plan::spec_keys::{self, Parts, QueueKeys, key_and_arguments, queue_keys};
 use crate::rabbitmq::dead_lettering;
 use crate::rabbitmq::routing::DeadLettering;
-use crate::spec::policy_key;
+use crate::spec::{Wiring, policy_key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of comment, by the object above which they stand.
@@ -34,11 +34,10 @@ impl Document<'_> {
     pub(super) fn text(&self) -> Text {
         let mut bindings = self.bindings();
         let names = self.kept.queues.keys().filter(|name| !self.is_made(&ObjectId::Queue((*name).clone())));
-        let mut queues: BTreeMap<QueueName, Said> = names
-            .filter_map(|name| {
-                Some((name.clone(), said(self.kept, self.recognized, name, self.kept.queues.get(name)?)))
-            })
-            .collect();
+        let dead_letter_queues = self.recognized.dead_letter_queues.iter();
+        let leading = dead_letter_queues.map(|(name, it)| (name.clone(), it.leading_to(name))).collect();
+        let mut queues: BTreeMap<QueueName, QueueKeys> =
+            names.filter_map(|name| Some((name.clone(), self.keys(name, &leading)?))).collect();
         let defaults = factored(&mut queues);
         let shared = Shared::of(&queues);
         let (mut working, mut dead) = (Vec::new(), Vec::new());
@@ -77,6 +76,19 @@ impl Document<'_> {
         }
         sections.extend(records::sections(self));
         Text::of(&sections)
+    }
+
+    fn keys(&self, name: &QueueName, dead_letter_queues: &BTreeMap<QueueName, DeadLettering>) -> Option<QueueKeys> {
+        let as_dead_letter_queue = self.recognized.dead_letter_queues.get(name);
+        let parts = Parts {
+            tiered: self.recognized.tiered.get(name),
+            is_counted: self.recognized.counted.contains(name),
+            dead_letter_queues,
+            is_dead_letter_queue: as_dead_letter_queue.is_some(),
+            has_own_limit: as_dead_letter_queue.is_some_and(|it| it.has_own_limit),
+        };
+        let wiring = self.recognized.dead_lettering(self.kept, name).map(|(to, by)| (to, by == Wiring::Policy));
+        Some(queue_keys(self.kept.queues.get(name)?, wiring, &parts))
     }
 
     fn is_made(&self, id: &ObjectId) -> bool {
@@ -120,14 +132,9 @@ impl Document<'_> {
         for (name, why) in &referred {
             let id = ObjectId::Exchange(name.clone());
             let is_missing = !self.live.topology.exchanges.contains_key(name);
-            let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
-            let keys = [entry("external", Tree::plain(true))].into_iter().chain(optional);
-            let mut entry = self.object(id, name.as_str(), Tree::table(keys));
+            let mut entry = self.object(id, name.as_str(), spec_keys::external_exchange(is_missing));
             if self.comments.is_some() && is_missing {
-                entry = entry.comments(vec![format!(
-                    "this exchange does not exist, and the broker drops {why}; to create it, declare it here without \
-                     `external`"
-                )]);
+                entry = entry.comments(vec![spec_keys::missing_exchange(why)]);
             }
             entries.insert(name, entry);
         }
@@ -192,7 +199,7 @@ impl Document<'_> {
 fn exchange(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
     let alternate = exchange.alternate_exchange().map(|it| entry("alternateExchange", Tree::text(it)));
     let has_key = |name: &str| name == "alternate-exchange" && alternate.is_some();
-    let others = arguments(but(&exchange.arguments, has_key));
+    let others = arguments(without_key(&exchange.arguments, has_key));
     let kind = entry("type", Tree::text(&exchange.kind));
     let internal = exchange.internal.then(|| entry("internal", Tree::plain(true)));
     Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
@@ -209,11 +216,6 @@ fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry>
     (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
 }
 
-fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
-    let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
-    key.into_iter().chain(arguments(&binding.arguments))
-}
-
 /// A binding in the list of what it leads to.
 fn incoming(binding: &Binding) -> Tree {
     let source = entry("exchange", Tree::text(binding.source.as_str()));
@@ -222,14 +224,7 @@ fn incoming(binding: &Binding) -> Tree {
 
 /// A binding in a list of its own.
 fn binding(binding: &Binding) -> Tree {
-    let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
-    let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
-    let kind = match binding.destination {
-        Destination::Queue(_) => None,
-        Destination::Exchange(_) => Some(entry("destinationType", Tree::plain("exchange"))),
-    };
-    let keys = ends.into_iter().chain(kind).chain(key_and_arguments(binding));
-    Tree::table(keys).about(ObjectId::Binding(binding.clone()))
+    spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
 }
 
 fn policy(policy: &Policy) -> Tree {

@@ -13,17 +13,13 @@ mod document;
 mod left_out;
 mod recognize;
 mod records;
-mod said;
-mod scalar;
-mod schedule;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod value;
-mod yaml;
 
 pub use left_out::{LeftOut, Why, counted};
 
+use crate::model::yaml::{self, Text, scalar};
 use crate::model::{Binding, Glob, ObjectId, RecordKind, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};
 use crate::rabbitmq::BrokerProfile;
@@ -31,7 +27,6 @@ use check::Wrong;
 use document::{Comments, Document};
 use recognize::{GivenUp, Recognized, recognize};
 use std::collections::{BTreeMap, BTreeSet};
-use yaml::Text;
 
 /// A vhost as it was read.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Writes the sections of records, by the rows of their kinds.
 
 use super::document::{Document, definition, number};
-use super::yaml::{Entry, Tree, entry};
 use crate::model::record_kinds::{FieldShape, Layout, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{ArgumentValue, ObjectId, Priority, Record};
 
 /// Returns the sections that are not empty.

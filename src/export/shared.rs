@@ -1,8 +1,8 @@
 //! Moves settings that only some queues have in common into a shared mapping that they refer to.
 
-use super::said::Said;
-use super::yaml::{Entry, Tree, entry, merged};
+use crate::model::yaml::{Entry, Tree, entry, merged};
 use crate::model::{ObjectId, QueueName};
+use crate::plan::spec_keys::QueueKeys;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many queues must say so many keys alike.
@@ -20,7 +20,7 @@ struct Table {
 
 impl Shared {
     /// What is worth it: all that queues say, or all but where their dead letters go, which each may say by itself.
-    pub(super) fn of(queues: &BTreeMap<QueueName, Said>) -> Self {
+    pub(super) fn of(queues: &BTreeMap<QueueName, QueueKeys>) -> Self {
         let own = queues.iter().filter(|(_, said)| !said.is_dead_letter_queue);
         let said: Vec<(&QueueName, Vec<Entry>)> = own.map(|(name, said)| (name, said.entries())).collect();
         let (mut groups, others) = alike(said);

@@ -30,6 +30,7 @@ pub mod topology;
 pub mod units;
 pub mod version;
 pub mod vhost;
+pub(crate) mod yaml;
 
 pub use address::Address;
 pub use age::age;

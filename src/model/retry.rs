@@ -9,6 +9,18 @@ use std::fmt;
 /// Ten years in milliseconds: the most that a broker takes as a TTL, from 3.10 (`rabbit_amqqueue:check_expires_arg`).
 pub const LONGEST_DELAY: i64 = 315_360_000_000;
 
+/// Returns the delays of a backoff, in milliseconds, without end.
+pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Iterator<Item = i64> {
+    let most = max.unwrap_or(LONGEST_DELAY);
+    let mut next = initial as f64;
+    std::iter::repeat_with(move || {
+        // Exact far beyond ten years.
+        let delay = next.min(most as f64).round() as i64;
+        next *= factor;
+        delay
+    })
+}
+
 /// The ways to try a failed message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

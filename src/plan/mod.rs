@@ -33,6 +33,7 @@ pub mod rights;
 pub mod schema;
 mod shovels;
 mod simulate;
+pub(crate) mod spec_keys;
 mod stale_counts;
 mod target;
 mod topic_permissions;

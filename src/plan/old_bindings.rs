@@ -5,11 +5,12 @@
 //! where a plan makes it likely that one was replaced: it binds into the same destination, from the same exchange or
 //! beside one from an exchange of this spec. An apply later there is silence again.
 
-use super::advice::yaml;
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::ChangeKind;
+use super::spec_keys;
 use crate::diff::binding_reason;
+use crate::model::yaml::scalar;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,30 +82,14 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         ),
     };
     let owned = match may_own {
-        true => format!(", or by `owns: [{}]` and --prune", yaml::scalar(destination.name())),
+        true => format!(", or by `owns: [{}]` and --prune", scalar::text(destination.name())),
         false => String::new(),
     };
-    let written: Vec<String> = bindings.iter().take(NAMED).map(|binding| written(binding)).collect();
+    let written: Vec<String> =
+        bindings.iter().take(NAMED).map(|binding| spec_keys::binding(binding).to_string()).collect();
     format!(
         "{bindings_stay} next to the new ones: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
         named.join(", "),
         written.join(", ")
     )
-}
-
-/// As a spec says it under `removed`.
-fn written(binding: &Binding) -> String {
-    let Binding { source, destination, routing_key, arguments } = binding;
-    let mut keys = vec![("source", yaml::scalar(source.as_str())), ("destination", yaml::scalar(destination.name()))];
-    if let Destination::Exchange(_) = destination {
-        keys.push(("destinationType", "exchange".to_owned()));
-    }
-    if !routing_key.is_empty() {
-        keys.push(("routingKey", yaml::scalar(routing_key)));
-    }
-    if !arguments.is_empty() {
-        let arguments = arguments.iter().map(|(name, value)| (name.as_str(), yaml::value(value)));
-        keys.push(("arguments", yaml::flow(arguments)));
-    }
-    yaml::flow(keys.into_iter())
 }

@@ -22,6 +22,5 @@ mod resolutions_markdown;
 mod resolutions_text;
 pub mod shell;
 pub mod style;
-pub mod yaml;
 
 pub use plan_text::View;

@@ -57,7 +57,6 @@ pub use notation::Notation;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
-pub(crate) use scalar::is_plain_text;
 pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, SetBy, Setting,
     Spec, Wiring,

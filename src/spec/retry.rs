@@ -8,7 +8,7 @@ use super::read::declared_twice;
 use super::retry_keys::NO_RETRY;
 use super::spec_types::{SetBy, Setting, Spec};
 use crate::model::Strategy;
-use crate::model::retry::LONGEST_DELAY;
+use crate::model::retry::backoff_delays;
 use crate::model::units::duration;
 
 /// The retries of a queue.
@@ -87,17 +87,7 @@ impl Schedule {
                 let last = delays.last().copied();
                 delays.iter().copied().chain(std::iter::repeat_with(|| last).map_while(|it| it)).take(count).collect()
             }
-            Self::Backoff { initial, factor, max } => {
-                let most = max.unwrap_or(LONGEST_DELAY);
-                let mut next = *initial as f64;
-                let waits = std::iter::repeat_with(|| {
-                    // Exact far beyond ten years.
-                    let wait = next.min(most as f64).round() as i64;
-                    next *= factor;
-                    wait
-                });
-                waits.take(count).collect()
-            }
+            Self::Backoff { initial, factor, max } => backoff_delays(*initial, *factor, *max).take(count).collect(),
         }
     }
 }

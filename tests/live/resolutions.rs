@@ -2,6 +2,7 @@
 
 mod argument_origins;
 mod dead_letters;
+mod equals_export;
 mod retries;
 
 use lapin::options::QueueDeclareOptions;

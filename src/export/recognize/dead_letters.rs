@@ -31,10 +31,10 @@ pub(in crate::export) struct DeadLetterQueue {
 }
 
 impl DeadLetterQueue {
-    /// The key that dead letters get which are sent to this queue; their own without it.
-    pub(in crate::export) fn key_of_letters(&self, name: &QueueName) -> Option<String> {
+    /// The exchange and the key that lead to this queue; without a key, messages keep their own.
+    pub(in crate::export) fn leading_to(&self, name: &QueueName) -> DeadLettering {
         let by_type = || (self.kind == "direct").then(|| usual_key(&self.kind, name));
-        self.routing_key.clone().or_else(by_type)
+        DeadLettering { exchange: self.exchange.clone(), routing_key: self.routing_key.clone().or_else(by_type) }
     }
 }
 

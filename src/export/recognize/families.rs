@@ -1,10 +1,11 @@
 //! Recognizes the tiers of queues: ladders, and republishing with delays. Their names announce them, and each object
 //! must then equal the one that the expansion generates.
 
-use super::{GivenUp, Recognized, Tiered};
+use super::{GivenUp, Recognized};
 use crate::expand::{End, Ladder, Objects, Republish, Tiers};
 use crate::model::naming::{self, TierName};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, QueueName, Strategy, Topology};
+use crate::plan::spec_keys::Tiered;
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;

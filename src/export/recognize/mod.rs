@@ -11,7 +11,8 @@ pub(super) mod waits;
 pub(super) use dead_letters::DeadLetterQueue;
 
 use super::Live;
-use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology};
+use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueType, Topology};
+use crate::plan::spec_keys::Tiered;
 use crate::rabbitmq::own_wiring;
 use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
@@ -26,17 +27,6 @@ pub(super) struct GivenUp {
     pub(super) dead_letter_queues: BTreeSet<QueueName>,
     /// The policies that wire the dead letters of these queues.
     pub(super) wirings: BTreeSet<QueueName>,
-}
-
-/// The tiers of a queue.
-#[derive(Clone, Debug)]
-pub(super) struct Tiered {
-    /// A ladder, or republishing.
-    pub(super) strategy: Strategy,
-    /// Milliseconds, one a retry.
-    pub(super) delays: Vec<i64>,
-    /// Where the dead letters go in the end.
-    pub(super) end: Option<DeadLettering>,
 }
 
 /// All that was recognized.

@@ -1,35 +1,41 @@
 //! Writes the current settings as spec keys and units.
 
+use super::fragment::Fragment;
 use super::places::{self, Default};
-use super::{Subject, exchange_named, retries, yaml};
+use super::{Subject, exchange_named, retries};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
-use crate::model::{Arguments, Exchange, ExchangeName, Object, ObjectId, Queue};
+use crate::model::yaml::value::{exact, is_representable};
+use crate::model::yaml::{Tree, entry, scalar};
+use crate::model::{Arguments, Exchange, ExchangeName, Object, ObjectId, Queue, QueueName};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
+use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
-use yaml::Fragment;
+use std::collections::BTreeMap;
 
-/// The key of a queue that says both of its dead-letter arguments.
+/// The key of a queue that sets both of its dead-letter arguments.
 pub(super) const DEAD_LETTER: &str = "deadLetter";
 
-/// What an object's entry in the spec has to say.
+/// The edits of an object's entry in the spec.
 #[derive(Default)]
-pub(super) struct Said {
-    /// Keys, and their values as YAML.
-    pub(super) keys: Vec<(String, String)>,
-    /// Keys that must not be there.
+pub(super) struct Edits {
+    /// Keys to set, with their values.
+    pub(super) keys: Vec<(String, Tree)>,
+    /// Keys to remove.
     pub(super) remove_keys: Vec<String>,
-    /// Defaults of the document that must not be there.
+    /// Defaults of the document to remove.
     pub(super) defaults: Vec<Default>,
     /// Exchanges that the values name.
     pub(super) exchanges: Vec<ExchangeName>,
-    /// Fields for whose live value a spec has no words.
-    pub(super) unsayable: Vec<String>,
+    /// Comments.
+    pub(super) remarks: Vec<String>,
+    /// Fields whose current value a spec cannot represent.
+    pub(super) unrepresentable: Vec<String>,
 }
 
-impl Said {
+impl Edits {
     /// Whether more is to be written than can be listed.
     pub(super) fn is_laborious(&self) -> bool {
         self.defaults.iter().any(|default| default.others.is_none())
@@ -40,10 +46,14 @@ impl Said {
         self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
     }
 
-    fn key(&mut self, key: &str, yaml: Option<String>, field: &str) {
-        match yaml {
-            Some(yaml) => self.keys.push((key.to_owned(), yaml)),
-            None => self.unsayable.push(field.to_owned()),
+    pub(super) fn set(&mut self, key: &str, value: Tree) {
+        self.keys.push((key.to_owned(), value));
+    }
+
+    fn key(&mut self, key: &str, value: Option<Tree>, field: &str) {
+        match value {
+            Some(value) => self.set(key, value),
+            None => self.unrepresentable.push(field.to_owned()),
         }
     }
 }
@@ -57,26 +67,26 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
         );
         return Resolution::new(ResolutionKind::Keep, Applicability::No, text);
     }
-    let said = live(subject, &subject.hard);
+    let edits = live(subject, &subject.hard);
     let mut fragment = Fragment::default();
-    subject.write(&mut fragment, &said);
-    let mut parts: Vec<String> = said.keys.iter().map(|(key, yaml)| format!("{key}: {yaml}")).collect();
-    if !said.remove_keys.is_empty() {
-        parts.push(format!("remove {}", said.remove_keys.join(", ")));
+    subject.write(&mut fragment, &edits);
+    let mut parts: Vec<String> = edits.keys.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    if !edits.remove_keys.is_empty() {
+        parts.push(format!("remove {}", edits.remove_keys.join(", ")));
     }
-    parts.extend(said.defaults.iter().map(Default::sentence));
-    let unsayable = format!("a spec cannot represent the current {}", said.unsayable.join(", "));
-    let (applicability, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
-        (_, true) if said.is_laborious() => {
+    parts.extend(edits.defaults.iter().map(Default::sentence));
+    let unrepresentable = format!("a spec cannot represent the current {}", edits.unrepresentable.join(", "));
+    let (applicability, text) = match (parts.is_empty(), edits.unrepresentable.is_empty()) {
+        (_, true) if edits.is_laborious() => {
             (Applicability::Partly, format!("keep the current settings: {}", parts.join(", ")))
         }
         (_, true) => (Applicability::Yes, format!("keep the current settings: {}", parts.join(", "))),
         (false, false) => {
-            (Applicability::Partly, format!("keep the current settings: {}; {unsayable}", parts.join(", ")))
+            (Applicability::Partly, format!("keep the current settings: {}; {unrepresentable}", parts.join(", ")))
         }
-        (true, false) => (Applicability::No, format!("the current settings cannot be kept: {unsayable}")),
+        (true, false) => (Applicability::No, format!("the current settings cannot be kept: {unrepresentable}")),
     };
-    let fields = said.unsayable.iter().map(|field| FieldAdvice {
+    let fields = edits.unrepresentable.iter().map(|field| FieldAdvice {
         field: field.clone(),
         applicability: false,
         why: "a spec cannot represent its current value".to_owned(),
@@ -84,22 +94,22 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     Resolution {
         fields: fields.collect(),
         yaml: fragment.text(),
-        remove_keys: said.all_to_take_out(),
+        remove_keys: edits.all_to_take_out(),
         ..Resolution::new(ResolutionKind::Keep, applicability, text)
     }
 }
 
 /// What the spec has to say so that these fields are as they are live.
-pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
+pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edits {
     match subject.before {
         Object::Queue(name, queue) => {
             let (own, rest): (Vec<_>, Vec<_>) =
                 fields.iter().copied().partition(|field| retries::owns(subject, &field.field));
-            let mut said = live_queue(subject, queue, &rest);
+            let mut edits = live_queue(subject, name, queue, &rest);
             if !own.is_empty() {
-                retries::live(subject, &mut said, name, queue, &own);
+                retries::live(subject, &mut edits, name, queue, &own);
             }
-            said
+            edits
         }
         Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => generated_exchange(exchange, fields),
         Object::Exchange(_, exchange) => {
@@ -112,160 +122,193 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
             };
             live_exchange(subject, exchange, desired, fields)
         }
-        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => Said::default(),
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => Edits::default(),
     }
 }
 
-fn live_queue(subject: &Subject<'_>, queue: &Queue, fields: &[&FieldVerdict]) -> Said {
-    let mut said = Said::default();
+/// Returns the keys that an export writes for a live queue, with the retries and the dead-letter queues that the plan knows.
+pub(super) fn current_keys(
+    subject: &Subject<'_>,
+    name: &QueueName,
+    queue: &Queue,
+    tiered: Option<&Tiered>,
+) -> QueueKeys {
+    let parts = Parts {
+        tiered,
+        is_counted: retries::owns(subject, "x-delivery-limit"),
+        dead_letter_queues: &dead_letter_queues(subject),
+        is_dead_letter_queue: subject.dead_letter_queue().is_some(),
+        has_own_limit: false,
+    };
+    let wiring = own_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
+    queue_keys(queue, wiring, &parts)
+}
+
+/// Writes `deadLetter` for a destination.
+pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_policy: bool) -> Tree {
+    spec_keys::dead_letter(&dead_letter_queues(subject), to, by_policy)
+}
+
+/// The dead-letter queues of the spec, with the exchange and key that lead to each.
+fn dead_letter_queues(subject: &Subject<'_>) -> BTreeMap<QueueName, DeadLettering> {
+    let desired = subject.context.desired;
+    let exchanges = desired.sources.iter().filter_map(|(id, source)| match id {
+        ObjectId::Exchange(exchange) => Some((exchange, source.part_of.as_ref()?)),
+        ObjectId::Vhost
+        | ObjectId::Queue(_)
+        | ObjectId::Policy(_)
+        | ObjectId::Binding(_)
+        | ObjectId::Record(_) => None,
+    });
+    let leading = exchanges.filter_map(|(exchange, queue)| {
+        let kind = &desired.topology.exchanges.get(exchange)?.kind;
+        let mut bindings = desired.topology.bindings.iter();
+        let binding = bindings.find(|it| it.source == *exchange && it.destination.name() == queue.as_str())?;
+        let is_usual = match kind.as_str() {
+            "direct" => false,
+            "topic" => binding.routing_key == "#",
+            _ => binding.routing_key.is_empty(),
+        };
+        let routing_key = (!is_usual).then(|| binding.routing_key.clone());
+        Some((queue.clone(), DeadLettering { exchange: exchange.clone(), routing_key }))
+    });
+    leading.collect()
+}
+
+fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fields: &[&FieldVerdict]) -> Edits {
+    let mut edits = Edits::default();
+    let current = current_keys(subject, queue_name, queue, None);
     let takes =
         |known: &KnownArgument| queue.queue_type().is_none_or(|queue_type| known.support_for(queue_type).is_some());
     for field in fields {
         let name = field.field.as_str();
         match (name, KnownArgument::named(name)) {
-            ("durable", _) => said.key("durable", Some(queue.durable.to_string()), name),
-            ("auto_delete", _) => said.key("autoDelete", Some(queue.auto_delete.to_string()), name),
+            ("durable", _) => edits.set("durable", Tree::plain(queue.durable)),
+            ("auto_delete", _) => edits.set("autoDelete", Tree::plain(queue.auto_delete)),
+            ("x-queue-type", _) => edits.key("type", current.queue_type.clone(), name),
             ("x-dead-letter-exchange" | "x-dead-letter-routing-key", Some(known)) => {
-                let is_said = said.keys.iter().any(|(key, _)| key == DEAD_LETTER)
-                    || said.remove_keys.contains(&DEAD_LETTER.to_owned());
-                if !is_said {
-                    dead_letter(subject, &mut said, queue, takes(known), name);
+                let is_done = edits.keys.iter().any(|(key, _)| key == DEAD_LETTER)
+                    || edits.remove_keys.contains(&DEAD_LETTER.to_owned());
+                if !is_done {
+                    dead_letter(subject, &mut edits, &current, (queue_name, queue), (name, takes(known)));
                 }
             }
             (_, Some(known)) => match &field.before {
-                None => places::remove_keys(subject, &mut said, known, takes(known)),
+                None => places::remove_keys(subject, &mut edits, known, takes(known)),
                 Some(value) => {
-                    let yaml = yaml::known(known, value).filter(|_| takes(known));
-                    if yaml.is_some() {
-                        places::move_out_of_arguments(subject, &mut said, name);
+                    let is_taken = takes(known) && is_representable(known, value);
+                    let key = current.keys.get(known.name).filter(|_| is_taken).cloned();
+                    if key.is_some() {
+                        places::move_out_of_arguments(subject, &mut edits, name);
                     }
-                    said.key(known.key, yaml, name);
+                    edits.key(known.key, key, name);
                 }
             },
-            (_, None) => said.unsayable.push(name.to_owned()),
+            (_, None) => edits.unrepresentable.push(name.to_owned()),
         }
     }
-    said
+    edits
 }
 
-/// Both arguments in the spec's one key.
-fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
+/// Sets the key for both dead-letter arguments.
+fn dead_letter(
+    subject: &Subject<'_>,
+    edits: &mut Edits,
+    current: &QueueKeys,
+    (name, queue): (&QueueName, &Queue),
+    (field, is_taken): (&str, bool),
+) {
     let exchange = queue.arguments.get("x-dead-letter-exchange");
     let key = queue.arguments.get("x-dead-letter-routing-key");
-    match (exchange, key, by_policy(subject, queue)) {
-        (None, None, Some(by_policy)) if is_taken => {
-            let is_moved = places::move_dead_letter(subject, said);
-            if by_policy.is_own {
-                said.keys.push((DEAD_LETTER.to_owned(), by_policy.yaml()));
-                said.exchanges.push(by_policy.to.exchange);
-            } else if places::has_default(subject, "x-dead-letter-exchange") {
-                // The policy of others stays in force; the default would apply without a key.
-                said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned()));
-            } else if !is_moved {
-                // The policy says it already, as it does in an export.
-                said.remove_keys.push(DEAD_LETTER.to_owned());
-            }
-            return;
-        }
-        (_, _, _) => {}
-    }
     match (exchange, key) {
-        // Said on purpose: it holds against `defaults.deadLetter`, too.
-        (None, None) if is_taken => {
-            places::move_dead_letter(subject, said);
-            said.key(DEAD_LETTER, Some("none".to_owned()), field);
-        }
+        (None, None) if is_taken => without_arguments(subject, edits, current, (name, queue)),
         // A default that the live type does not take goes with the desired type.
         (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
-        (None, None) if places::move_dead_letter(subject, said) => {}
-        (None, None) => said.remove_keys.push(DEAD_LETTER.to_owned()),
-        (Some(_), _) if !is_taken => said.unsayable.push(field.to_owned()),
+        (None, None) if places::move_dead_letter(subject, edits) => {}
+        (None, None) => edits.remove_keys.push(DEAD_LETTER.to_owned()),
+        (Some(_), _) if !is_taken => edits.unrepresentable.push(field.to_owned()),
         (exchange, key) => {
-            let named = exchange_named(exchange);
-            let routing_key = key.map(|key| key.as_text().filter(|key| is_routing_key(key)));
-            let yaml = match (&named, routing_key) {
-                (Some(exchange), None) => Some(dead_letter_yaml(exchange, None, false)),
-                (Some(exchange), Some(Some(key))) => Some(dead_letter_yaml(exchange, Some(key), false)),
-                (Some(_), Some(None)) | (None, _) => None,
-            };
-            if yaml.is_some() {
-                places::move_dead_letter(subject, said);
-                said.exchanges.extend(named);
+            let is_key = key.is_none_or(|key| key.as_text().is_some_and(|key| key.len() <= LONGEST_NAME));
+            let value = current.dead_letter.clone().filter(|_| is_key && exchange.is_some());
+            if value.is_some() {
+                places::move_dead_letter(subject, edits);
+                edits.exchanges.extend(exchange_named(exchange));
             }
-            said.key(DEAD_LETTER, yaml, field);
+            edits.key(DEAD_LETTER, value, field);
         }
     }
 }
 
-/// A policy that says where the dead letters of a queue go.
-pub(super) struct ByPolicy {
-    pub(super) to: DeadLettering,
-    /// Whether it is the policy that `wiring: policy` stands for.
-    is_own: bool,
-}
-
-impl ByPolicy {
-    pub(super) fn yaml(&self) -> String {
-        dead_letter_yaml(&self.to.exchange, self.to.routing_key.as_deref(), true)
+/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or it has none.
+pub(super) fn without_arguments(
+    subject: &Subject<'_>,
+    edits: &mut Edits,
+    current: &QueueKeys,
+    (name, queue): (&QueueName, &Queue),
+) {
+    let is_moved = places::move_dead_letter(subject, edits);
+    if let Some(by_own_policy) = &current.dead_letter {
+        edits.set(DEAD_LETTER, by_own_policy.clone());
+        edits.exchanges.extend(own_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
+        return;
     }
+    let others = by_others(subject, name, queue);
+    let has_default = places::has_default(subject, "x-dead-letter-exchange");
+    if others.is_some() && !has_default {
+        // An export leaves the key out, too: the policy stays in force.
+        if !is_moved {
+            edits.remove_keys.push(DEAD_LETTER.to_owned());
+        }
+    } else {
+        // Without a key, a default would apply.
+        edits.set(DEAD_LETTER, Tree::plain("none"));
+    }
+    edits.remarks.extend(others);
 }
 
-/// The live policy that wires a queue without dead-letter arguments.
-pub(super) fn by_policy(subject: &Subject<'_>, queue: &Queue) -> Option<ByPolicy> {
+/// A sentence about the policy of others that dead-letters the messages of a queue without arguments.
+fn by_others(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
     let context = subject.context;
-    let ObjectId::Queue(name) = subject.before.id() else { return None };
-    match own_wiring(context.current, &name) {
-        Some((_, None)) => None,
-        Some((to, Some(_))) => Some(ByPolicy { to, is_own: true }),
-        None => {
-            let governed = Governed::from(queue);
-            let operator_policies = context.operator_policies();
-            let to = [&context.current.policies, &operator_policies].into_iter().find_map(|policies| {
-                let policies = Policies::new(policies, context.profile.version);
-                dead_lettering(&policies.governing(name.as_str(), governed).likely()?.policy.definition, "")
-            })?;
-            Some(ByPolicy { to, is_own: false })
-        }
-    }
+    let operator_policies = context.operator_policies();
+    let all = [("policy", &context.current.policies), ("operator policy", &operator_policies)];
+    all.into_iter().find_map(|(kind, policies)| {
+        let policies = Policies::new(policies, context.profile.version);
+        let governing = policies.governing(name.as_str(), Governed::from(queue)).likely()?;
+        let to = dead_lettering(&governing.policy.definition, "")?;
+        let key = to.routing_key.map_or_else(String::new, |key| format!(" with the key {}", scalar::text(&key)));
+        Some(format!(
+            "{kind} {} dead-letters the messages of {} to exchange {}{key}",
+            scalar::text(governing.name.as_str()),
+            scalar::text(name.as_str()),
+            scalar::text(to.exchange.as_str())
+        ))
+    })
 }
 
-/// `{exchange: …, routingKey: …, wiring: policy}`.
-pub(super) fn dead_letter_yaml(exchange: &ExchangeName, routing_key: Option<&str>, by_policy: bool) -> String {
-    let mut entries = vec![("exchange", yaml::scalar(exchange.as_str()))];
-    entries.extend(routing_key.map(|key| ("routingKey", yaml::scalar(key))));
-    entries.extend(by_policy.then(|| ("wiring", "policy".to_owned())));
-    yaml::flow(entries.into_iter())
-}
-
-/// Whether a spec takes it: `null` and `undefined` are words that the management API cannot delete a binding by.
-fn is_routing_key(key: &str) -> bool {
-    key.len() <= LONGEST_NAME && !["null", "undefined"].contains(&key)
-}
-
-fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Said {
-    let mut said = Said::default();
+fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Edits {
+    let mut edits = Edits::default();
     let mut arguments = desired.clone();
     arguments.remove("alternate-exchange");
     let mut is_argument_changed = false;
     for field in fields {
         let name = field.field.as_str();
         match name {
-            "type" => said.key("type", Some(yaml::scalar(&exchange.kind)), name),
-            "durable" => said.key("durable", Some(exchange.durable.to_string()), name),
-            "auto_delete" => said.key("autoDelete", Some(exchange.auto_delete.to_string()), name),
-            "internal" => said.key("internal", Some(exchange.internal.to_string()), name),
+            "type" => edits.set("type", Tree::text(&exchange.kind)),
+            "durable" => edits.set("durable", Tree::plain(exchange.durable)),
+            "auto_delete" => edits.set("autoDelete", Tree::plain(exchange.auto_delete)),
+            "internal" => edits.set("internal", Tree::plain(exchange.internal)),
             "alternate-exchange" => match &field.before {
-                None if places::move_out_of_arguments(subject, &mut said, name) => {}
-                None => said.remove_keys.push("alternateExchange".to_owned()),
+                None if places::move_out_of_arguments(subject, &mut edits, name) => {}
+                None => edits.remove_keys.push("alternateExchange".to_owned()),
                 value => {
                     let named =
                         exchange_named(value.as_ref()).filter(|name| (1..=LONGEST_NAME).contains(&name.as_str().len()));
-                    let yaml = named.as_ref().map(|name| yaml::scalar(name.as_str()));
-                    said.exchanges.extend(named);
-                    if yaml.is_some() {
-                        places::move_out_of_arguments(subject, &mut said, name);
+                    let value = named.as_ref().map(|name| Tree::text(name.as_str()));
+                    edits.exchanges.extend(named);
+                    if value.is_some() {
+                        places::move_out_of_arguments(subject, &mut edits, name);
                     }
-                    said.key("alternateExchange", yaml, name);
+                    edits.key("alternateExchange", value, name);
                 }
             },
             argument => {
@@ -279,26 +322,26 @@ fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments
     }
     // All of them, because they stand in one table.
     if is_argument_changed {
-        said.remove_keys.retain(|key| !key.starts_with("arguments."));
+        edits.remove_keys.retain(|key| !key.starts_with("arguments."));
     }
     if is_argument_changed && arguments.is_empty() {
-        said.remove_keys.push("arguments".to_owned());
+        edits.remove_keys.push("arguments".to_owned());
     } else if is_argument_changed {
-        let table = arguments.iter().map(|(name, value)| (name.as_str(), yaml::value(value)));
-        said.keys.push(("arguments".to_owned(), yaml::flow(table)));
+        let entries = arguments.iter().map(|(name, value)| entry(name, exact(value)));
+        edits.set("arguments", Tree::table(entries));
     }
-    said
+    edits
 }
 
 /// The exchange of a dead-letter queue has few keys.
-fn generated_exchange(exchange: &Exchange, fields: &[&FieldVerdict]) -> Said {
-    let mut said = Said::default();
+fn generated_exchange(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
+    let mut edits = Edits::default();
     for field in fields {
         match field.field.as_str() {
-            "type" => said.key("type", Some(yaml::scalar(&exchange.kind)), "type"),
-            "internal" => said.key("internal", Some(exchange.internal.to_string()), "internal"),
-            other => said.unsayable.push(other.to_owned()),
+            "type" => edits.set("type", Tree::text(&exchange.kind)),
+            "internal" => edits.set("internal", Tree::plain(exchange.internal)),
+            other => edits.unrepresentable.push(other.to_owned()),
         }
     }
-    said
+    edits
 }

@@ -2,13 +2,13 @@
 //! recreate. Each has the YAML to write, and the response that applications get afterwards.
 
 mod applications;
+mod fragment;
 mod keep;
 mod places;
 mod policy;
 mod recreate;
 mod retries;
 mod takeover;
-pub(super) mod yaml;
 
 pub(super) use applications::{error_after_recreate, typeless_declare};
 
@@ -16,8 +16,10 @@ use super::Verdict;
 use super::context::PlanContext;
 use super::document::{FieldVerdict, PlannedChange};
 use super::resolution::{Applicability, Resolution, ResolutionKind};
+use super::spec_keys::{external_exchange, missing_exchange};
+use crate::model::yaml::scalar;
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
-use yaml::Fragment;
+use fragment::Fragment;
 
 /// What one can do about a live object that differs. `instead` is what helps where no recreate may be.
 pub(super) fn resolutions(
@@ -77,31 +79,47 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Writes keys of the object into a fragment.
-    fn write(&self, fragment: &mut Fragment, said: &keep::Said) {
+    /// Writes the edits of the object's entry into a fragment.
+    fn write(&self, fragment: &mut Fragment, edits: &keep::Edits) {
         let path = self.path();
-        for (key, yaml) in &said.keys {
+        for (key, value) in &edits.keys {
             let path: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
-            fragment.set(&path, yaml.clone());
+            fragment.set(&path, value.clone());
         }
-        for exchange in &said.exchanges {
-            self.refer(fragment, exchange);
+        let name = self.before.id();
+        for exchange in &edits.exchanges {
+            self.refer(
+                fragment,
+                exchange,
+                &match name {
+                    ObjectId::Exchange(_) => {
+                        format!("the messages that `{}` cannot route", name.name().unwrap_or_default())
+                    }
+                    ObjectId::Vhost
+                | ObjectId::Queue(_)
+                | ObjectId::Policy(_)
+                | ObjectId::Binding(_)
+                | ObjectId::Record(_) => {
+                        format!("the dead-lettered messages of `{}`", name.name().unwrap_or_default())
+                    }
+                },
+            );
         }
-        if !said.remove_keys.is_empty() {
-            let name = self.before.id();
-            let name = yaml::scalar(name.name().unwrap_or_default());
-            fragment.remark(format!("remove from {} {name}: {}", self.before.id().kind(), said.remove_keys.join(", ")));
+        edits.remarks.iter().for_each(|remark| fragment.remark(remark));
+        if !edits.remove_keys.is_empty() {
+            let shown = scalar::text(name.name().unwrap_or_default());
+            fragment.remark(&format!("remove from {} {shown}: {}", name.kind(), edits.remove_keys.join(", ")));
         }
-        for default in &said.defaults {
-            fragment.remark(format!("remove {default}"));
+        for default in &edits.defaults {
+            fragment.remark(&format!("remove {default}"));
             for other in default.others.iter().flatten() {
-                fragment.set(&other.path.each_ref().map(String::as_str), other.yaml.clone());
+                fragment.set(&other.path.each_ref().map(String::as_str), other.value.clone());
             }
         }
     }
 
-    /// A spec can only refer to exchanges that it knows.
-    fn refer(&self, fragment: &mut Fragment, exchange: &ExchangeName) {
+    /// Declares an exchange that the spec does not know but has to name. `messages` are those that are sent to it.
+    fn refer(&self, fragment: &mut Fragment, exchange: &ExchangeName, messages: &str) {
         let desired = self.context.desired;
         let is_known = exchange.is_predeclared()
             || desired.topology.exchanges.contains_key(exchange)
@@ -109,12 +127,10 @@ impl<'a> Subject<'a> {
         if is_known {
             return;
         }
-        if self.context.current.exchanges.contains_key(exchange) {
-            fragment.set(&["exchanges", exchange.as_str(), "external"], "true");
-        } else {
-            // Nothing is bound to it, so that what is sent there is dropped, as it is now.
-            fragment.remark(format!("the broker has no exchange {}", yaml::scalar(exchange.as_str())));
-            fragment.set(&["exchanges", exchange.as_str(), "type"], "fanout");
+        let is_missing = !self.context.current.exchanges.contains_key(exchange);
+        fragment.set(&["exchanges", exchange.as_str()], external_exchange(is_missing).block());
+        if is_missing {
+            fragment.comment(&["exchanges", exchange.as_str()], vec![missing_exchange(messages)]);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Finds where the spec sets an argument, so that advice can be followed literally: under a key of its own, in
 //! `arguments`, or in the defaults of its document.
 
-use super::keep::Said;
-use super::{Subject, yaml};
+use super::Subject;
+use super::keep::Edits;
 use crate::model::known_arguments::KnownArgument;
+use crate::model::yaml::value::with_unit;
+use crate::model::yaml::{Tree, scalar};
 use crate::model::{ObjectId, OnConflict, QueueName, SetIn};
 use crate::plan::document::Source;
 use std::fmt;
@@ -27,15 +29,15 @@ pub(super) struct Default {
 pub(super) struct Other {
     /// Where.
     pub(super) path: [String; 3],
-    /// What.
-    pub(super) yaml: String,
+    /// Its value.
+    pub(super) value: Tree,
 }
 
 impl Default {
     /// What to do about it, and about those that it is meant for.
     pub(super) fn sentence(&self) -> String {
         let names: Option<Vec<String>> =
-            self.others.as_ref().map(|others| others.iter().map(|other| yaml::scalar(&other.path[1])).collect());
+            self.others.as_ref().map(|others| others.iter().map(|other| scalar::text(&other.path[1])).collect());
         match names {
             None => format!("remove {self}, and set it in the other objects that use this default"),
             Some(names) if names.is_empty() => format!("remove {self}"),
@@ -68,7 +70,7 @@ pub(super) fn has_default(subject: &Subject<'_>, argument: &str) -> bool {
 }
 
 /// An argument of a queue is not to be said, wherever it is. A default goes by itself where the live type does not take it.
-pub(super) fn remove_keys(subject: &Subject<'_>, said: &mut Said, known: &'static KnownArgument, is_taken: bool) {
+pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'static KnownArgument, is_taken: bool) {
     let source = subject.planned.source.as_ref();
     for place in places(source, known.name) {
         let default = |path: String, line: usize| Default {
@@ -77,30 +79,30 @@ pub(super) fn remove_keys(subject: &Subject<'_>, said: &mut Said, known: &'stati
             others: others(subject, known, *place),
         };
         match place {
-            SetIn::Key => said.remove_keys.push(known.key.to_owned()),
-            SetIn::Arguments => said.remove_keys.push(format!("arguments.{}", known.name)),
+            SetIn::Key => edits.remove_keys.push(known.key.to_owned()),
+            SetIn::Arguments => edits.remove_keys.push(format!("arguments.{}", known.name)),
             SetIn::Defaults(_) | SetIn::DefaultArguments(_) if !is_taken => {}
-            SetIn::Defaults(line) => said.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
+            SetIn::Defaults(line) => edits.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
             SetIn::DefaultArguments(line) => {
-                said.defaults.push(default(format!("defaults.queue.arguments.{}", known.name), *line));
+                edits.defaults.push(default(format!("defaults.queue.arguments.{}", known.name), *line));
             }
         }
     }
 }
 
 /// A typed key says it from now on, so that `arguments` must not; whether they do.
-pub(super) fn move_out_of_arguments(subject: &Subject<'_>, said: &mut Said, argument: &str) -> bool {
+pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, argument: &str) -> bool {
     let is_there = places(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
-    if is_there && !said.remove_keys.contains(&path) {
-        said.remove_keys.push(path);
+    if is_there && !edits.remove_keys.contains(&path) {
+        edits.remove_keys.push(path);
     }
     is_there
 }
 
 /// The same for both arguments of `deadLetter`.
-pub(super) fn move_dead_letter(subject: &Subject<'_>, said: &mut Said) -> bool {
-    let is_there = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, said, argument));
+pub(super) fn move_dead_letter(subject: &Subject<'_>, edits: &mut Edits) -> bool {
+    let is_there = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, edits, argument));
     is_there.contains(&true)
 }
 
@@ -129,8 +131,8 @@ fn others(subject: &Subject<'_>, known: &KnownArgument, place: SetIn) -> Option<
             return None;
         }
         let section = if source.part_of.is_some() { "deadLetterQueues" } else { "queues" };
-        let yaml = yaml::known(known, value).unwrap_or_else(|| yaml::value(value));
-        Some(Other { path: [section, name.as_str(), known.key].map(str::to_owned), yaml })
+        let path = [section, name.as_str(), known.key].map(str::to_owned);
+        Some(Other { path, value: with_unit(known.name, value) })
     };
     let others: Vec<Other> = sharing.iter().filter_map(other).collect();
     (sharing.len() < MOST_LOOKED_AT && others.len() <= MOST_OTHERS).then_some(others)

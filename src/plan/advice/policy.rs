@@ -1,20 +1,22 @@
 //! Doing it by a policy, in place: for which fields the broker would follow one, and the policy that takes them all,
 //! above those that govern the object now and with all that they set, because policies are not merged.
 
-use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
-use super::{Subject, exchange_named, places, retries, takeover, yaml};
+use super::fragment::Fragment;
+use super::keep::{self, DEAD_LETTER, Edits};
+use super::{Subject, exchange_named, places, retries, takeover};
 use crate::model::count::count;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
+use crate::model::yaml::value::{self, is_representable};
+use crate::model::yaml::{Tree, entry};
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 use crate::rabbitmq::{
-    BrokerProfile, Governed, Named, Policies, Precedence, WhenFull, effective, precedence, refusals,
+    BrokerProfile, Governed, Named, Policies, Precedence, WhenFull, dead_lettering, effective, precedence, refusals,
 };
 use std::collections::BTreeMap;
 use takeover::Takeover;
-use yaml::Fragment;
 
 /// What a policy can do for a field.
 struct Decision<'a> {
@@ -50,17 +52,18 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
         let names: Vec<&str> = not.iter().map(|decision| decision.field.field.as_str()).collect();
         text.push_str(&format!("; not {}", names.join(", ")));
     }
-    let said = said(subject, &by);
+    let edits = edits(subject, &by);
     let mut fragment = Fragment::default();
-    subject.write(&mut fragment, &said);
+    subject.write(&mut fragment, &edits);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let applicability = if not.is_empty() && !said.is_laborious() { Applicability::Yes } else { Applicability::Partly };
+    let applicability =
+        if not.is_empty() && !edits.is_laborious() { Applicability::Yes } else { Applicability::Partly };
     let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     Resolution {
         fields,
         yaml: fragment.text(),
-        remove_keys: said.all_to_take_out(),
+        remove_keys: edits.all_to_take_out(),
         warnings,
         applications: Some("applications that declare the current settings continue to work".to_owned()),
         ..Resolution::new(ResolutionKind::Policy, applicability, text)
@@ -206,7 +209,7 @@ fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
 /// Why the spec or the broker would not take the policy.
 fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
     let is_sayable = match KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key)) {
-        Some(known) => yaml::known(known, value).is_some(),
+        Some(known) => is_representable(known, value),
         None => value.as_text().is_some(),
     };
     if !is_sayable {
@@ -228,22 +231,20 @@ fn wires(by: &[&Decision<'_>]) -> bool {
     by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
 
-/// What the object itself says when the policy says the rest.
-fn said(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Said {
+/// The edits of the object itself; the policy sets the rest.
+fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     let is_wired = wires(by);
     let of_dead_letters =
         |field: &&FieldVerdict| field.field.starts_with("x-dead-letter-") && field.field != "x-dead-letter-strategy";
     let fields: Vec<&FieldVerdict> =
         by.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
-    let mut said = keep::live(subject, &fields);
-    let Some(Object::Queue(_, desired)) = &subject.planned.after else { return said };
-    let desired_exchange = exchange_named(desired.arguments.get("x-dead-letter-exchange"));
-    if let (true, Some(exchange)) = (is_wired, desired_exchange) {
-        let routing_key = desired.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
-        places::move_dead_letter(subject, &mut said);
-        said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, routing_key, true)));
+    let mut edits = keep::live(subject, &fields);
+    let Some(Object::Queue(_, desired)) = &subject.planned.after else { return edits };
+    if let (true, Some(to)) = (is_wired, dead_lettering(&desired.arguments, "x-")) {
+        places::move_dead_letter(subject, &mut edits);
+        edits.set(DEAD_LETTER, keep::destination_keys(subject, &to, true));
     }
-    said
+    edits
 }
 
 /// The policy: what it takes over, and on top what it is made for.
@@ -263,18 +264,14 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
         return;
     }
     let policy = takeover.name.as_str();
-    fragment.set(&["policies", policy, "pattern"], yaml::scalar(&takeover.pattern));
-    fragment.set(&["policies", policy, "applyTo"], takeover.apply_to.as_str());
-    fragment.set(&["policies", policy, "priority"], takeover.priority.to_string());
-    let entries = definition.iter().map(|(key, value)| {
-        let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key));
-        let yaml = known.and_then(|known| yaml::known(known, value)).unwrap_or_else(|| yaml::value(value));
-        (takeover::spec_key(key), yaml)
-    });
-    fragment.set(&["policies", policy, "definition"], yaml::flow(entries));
+    fragment.set(&["policies", policy, "pattern"], Tree::text(&takeover.pattern));
+    fragment.set(&["policies", policy, "applyTo"], Tree::plain(takeover.apply_to.as_str()));
+    fragment.set(&["policies", policy, "priority"], Tree::plain(takeover.priority));
+    let entries = definition.iter().map(|(key, value)| entry(takeover::spec_key(key), value::with_unit(key, value)));
+    fragment.set(&["policies", policy, "definition"], Tree::table(entries));
     for key in ["dead-letter-exchange", "alternate-exchange"] {
         if let Some(exchange) = exchange_named(definition.get(key).copied()) {
-            subject.refer(fragment, &exchange);
+            subject.refer(fragment, &exchange, &format!("the messages that policy `{policy}` sends there"));
         }
     }
 }

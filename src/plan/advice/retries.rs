@@ -1,12 +1,15 @@
 //! Keeps the current retries. Their arguments on a queue are generated, so the spec has to declare the retries and not
 //! the arguments.
 
-use super::keep::{DEAD_LETTER, Said, by_policy, dead_letter_yaml};
-use super::{Subject, exchange_named, places, yaml};
-use crate::model::units::duration;
-use crate::model::{ArgumentValue, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming};
+use super::keep::{self, DEAD_LETTER, Edits};
+use super::{Subject, places};
+use crate::model::yaml::Tree;
+use crate::model::{Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming};
 use crate::plan::document::FieldVerdict;
 use crate::plan::retries;
+use crate::plan::spec_keys::Tiered;
+use crate::rabbitmq::dead_lettering;
+use crate::rabbitmq::routing::DeadLettering;
 
 /// The queue for whose retries an exchange is desired, which therefore cannot be what it is.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
@@ -37,84 +40,77 @@ fn desired(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
-/// What the spec has to say so that the queue retries as it does now, and its dead letters go where they go now.
-pub(super) fn live(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, own: &[&FieldVerdict]) {
+/// Sets the keys with which the queue retries as it does now, and its dead-lettered messages keep their destination.
+pub(super) fn live(subject: &Subject<'_>, edits: &mut Edits, name: &QueueName, queue: &Queue, own: &[&FieldVerdict]) {
     let context = subject.context;
     let old = retries::strategy_of(context, name);
-    let integer = |argument: &str| queue.arguments.get(argument).and_then(ArgumentValue::as_integer);
-    let limit = integer("x-delivery-limit");
-    let delays = match old {
-        Some(Strategy::Ladder | Strategy::Republish) => retries::live_delays(context, name),
-        Some(Strategy::Delayed) => limit.zip(integer("x-delayed-retry-min")).map(|(limit, first)| {
-            let longest = integer("x-delayed-retry-max").unwrap_or(i64::MAX);
-            (1..=limit).map(|attempt| first.saturating_mul(attempt).min(longest)).collect()
-        }),
-        Some(Strategy::Redeliver) | None => Some(Vec::new()),
+    let end = live_end(subject, name, queue, old);
+    let tiered = match old {
+        Some(strategy @ (Strategy::Ladder | Strategy::Republish)) => {
+            retries::live_delays(context, name).map(|delays| Tiered { strategy, delays, end: end.clone() })
+        }
+        Some(Strategy::Delayed | Strategy::Redeliver) | None => None,
     };
-    let written: Option<Vec<String>> = delays.and_then(|delays| delays.into_iter().map(duration).collect());
-    let count = match old {
-        Some(Strategy::Redeliver | Strategy::Delayed) => limit,
-        Some(Strategy::Ladder | Strategy::Republish) | None => {
-            written.as_ref().and_then(|delays| i64::try_from(delays.len()).ok())
+    let current = keep::current_keys(subject, name, queue, tiered.as_ref());
+    match (old, &current.retry) {
+        (None, _) => {
+            edits.set("retry", Tree::plain("none"));
+            edits.set("maxRetries", Tree::plain(0));
         }
-    };
-    match (old, written, count) {
-        (None, _, _) => {
-            said.keys.push(("retry".to_owned(), "none".to_owned()));
-            said.keys.push(("maxRetries".to_owned(), "0".to_owned()));
-        }
-        (Some(old), Some(delays), Some(count)) => {
-            let mut entries = vec![("strategy", old.to_string())];
-            entries.extend((!delays.is_empty()).then(|| ("delays", format!("[{}]", delays.join(", ")))));
-            said.keys.push(("maxRetries".to_owned(), count.to_string()));
-            said.keys.push(("retry".to_owned(), yaml::flow(entries.into_iter())));
-        }
-        (Some(_), _, _) => said.unsayable.extend(own.iter().map(|field| field.field.clone())),
+        // Republishing without delays has no delayed retry queues, and a spec cannot know its count.
+        (Some(_), Some(retry)) => edits.keys.extend(retry.explicit_entries().map(|it| it.into_parts())),
+        (Some(_), None) => edits.unrepresentable.extend(own.iter().map(|field| field.field.clone())),
     }
-    end(subject, said, name, queue, old);
+    keep_end(subject, edits, (name, queue), end);
 }
 
-/// The place of its dead letters, where the spec has another.
-fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, old: Option<Strategy>) {
-    let (context, topology) = (subject.context, &subject.context.desired.topology);
-    let by_argument = |queue: &Queue| {
-        let exchange = exchange_named(queue.arguments.get("x-dead-letter-exchange"));
-        (exchange, queue.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text).map(str::to_owned))
-    };
-    let exchange = |destination: &Destination| match destination {
+/// The destination of messages after the last retry, as the queue's arguments or its last binding set it.
+fn live_end(subject: &Subject<'_>, name: &QueueName, queue: &Queue, old: Option<Strategy>) -> Option<DeadLettering> {
+    match old {
+        Some(Strategy::Ladder) => {
+            let binding = retries::live_end(subject.context, name)?;
+            Some(DeadLettering { exchange: destination(&binding.destination)?, routing_key: None })
+        }
+        Some(Strategy::Republish | Strategy::Redeliver | Strategy::Delayed) | None => {
+            dead_lettering(&queue.arguments, "x-")
+        }
+    }
+}
+
+fn destination(destination: &Destination) -> Option<ExchangeName> {
+    match destination {
         Destination::Exchange(name) => Some(name.clone()),
         Destination::Queue(_) => None,
-    };
-    let live: (Option<ExchangeName>, Option<String>) = match old {
-        Some(Strategy::Ladder) => {
-            (retries::live_end(context, name).and_then(|binding| exchange(&binding.destination)), None)
-        }
-        Some(Strategy::Republish | Strategy::Redeliver | Strategy::Delayed) | None => by_argument(queue),
-    };
+    }
+}
+
+/// Sets `deadLetter` if the spec has another destination.
+fn keep_end(
+    subject: &Subject<'_>,
+    edits: &mut Edits,
+    (name, queue): (&QueueName, &Queue),
+    live: Option<DeadLettering>,
+) {
+    let topology = &subject.context.desired.topology;
     let over = naming::over_exchange(name);
-    let desired = match (desired(subject, name), topology.queues.get(name)) {
+    let desired_end = match (desired(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
             let mut ends = topology.bindings.iter().filter(|binding| binding.source == over);
-            (ends.find_map(|binding| exchange(&binding.destination)), None)
+            ends.find_map(|binding| destination(&binding.destination))
+                .map(|exchange| DeadLettering { exchange, routing_key: None })
         }
-        (_, Some(queue)) => by_argument(queue),
+        (_, Some(queue)) => dead_lettering(&queue.arguments, "x-"),
         (_, None) => return,
     };
-    if live == desired {
+    if live == desired_end {
         return;
     }
-    places::move_dead_letter(subject, said);
     match live {
-        (Some(exchange), key) => {
-            said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, key.as_deref(), false)));
-            said.exchanges.push(exchange);
+        Some(to) => {
+            places::move_dead_letter(subject, edits);
+            edits.set(DEAD_LETTER, keep::destination_keys(subject, &to, false));
+            edits.exchanges.push(to.exchange);
         }
-        (None, _) => match by_policy(subject, queue) {
-            Some(by_policy) => {
-                said.keys.push((DEAD_LETTER.to_owned(), by_policy.yaml()));
-                said.exchanges.push(by_policy.to.exchange);
-            }
-            None => said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned())),
-        },
+        None => keep::without_arguments(subject, edits, &keep::current_keys(subject, name, queue, None), (name, queue)),
     }
 }

@@ -1,111 +1,18 @@
 //! Writes trees as idiomatic YAML: short mappings on one line, long ones in a block, quotes only where the value would
 //! be read differently without them. Records the position of each object in the text.
 
-use super::scalar;
+use super::{Entry, Tree, Value, scalar};
 use crate::model::ObjectId;
 use std::ops::Range;
 
-/// What is longer goes into a block.
-pub(super) const WIDTH: usize = 100;
-
-/// A value, and the object that it is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Tree {
-    value: Value,
-    about: Option<ObjectId>,
-    /// What others refer to it by.
-    anchor: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
-    /// As it stands in the text.
-    Scalar(String),
-    List(Vec<Tree>),
-    Table(Vec<Entry>),
-}
-
-/// A key with its value, and lines of comment above it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    key: String,
-    comments: Vec<String>,
-    tree: Tree,
-}
-
-impl Tree {
-    /// A text, quoted where it must be.
-    pub(super) fn text(text: &str) -> Self {
-        Self::plain(scalar::text(text))
-    }
-
-    /// Something that is no text, or needs no quotes: a number, a duration.
-    pub(super) fn plain(value: impl ToString) -> Self {
-        Self { value: Value::Scalar(value.to_string()), about: None, anchor: None }
-    }
-
-    pub(super) fn list(items: impl IntoIterator<Item = Self>) -> Self {
-        Self { value: Value::List(items.into_iter().collect()), about: None, anchor: None }
-    }
-
-    pub(super) fn table(entries: impl IntoIterator<Item = Entry>) -> Self {
-        Self { value: Value::Table(entries.into_iter().collect()), about: None, anchor: None }
-    }
-
-    /// The same, about that object.
-    pub(super) fn about(self, id: ObjectId) -> Self {
-        Self { about: Some(id), ..self }
-    }
-
-    /// The same, so that others can refer to it.
-    pub(super) fn anchored(self, name: &str) -> Self {
-        Self { anchor: Some(name.to_owned()), ..self }
-    }
-
-    fn has_comments(&self) -> bool {
-        match &self.value {
-            Value::Scalar(_) => false,
-            Value::List(items) => items.iter().any(Self::has_comments),
-            Value::Table(entries) => entries.iter().any(|it| !it.comments.is_empty() || it.tree.has_comments()),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match &self.value {
-            Value::Scalar(_) => false,
-            Value::List(items) => items.is_empty(),
-            Value::Table(entries) => entries.is_empty(),
-        }
-    }
-}
-
-/// A key, which is quoted where it must be, and its value.
-pub(super) fn entry(key: &str, tree: Tree) -> Entry {
-    Entry { key: scalar::text(key), comments: Vec::new(), tree }
-}
-
-/// All keys of an anchored table, as if they stood here.
-pub(super) fn merged(anchor: &str) -> Entry {
-    Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
-}
-
-impl Entry {
-    /// What stands before the colon.
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The same with comments above it.
-    pub(super) fn comments(self, comments: Vec<String>) -> Self {
-        Self { comments, ..self }
-    }
-}
+/// The maximum length of a line; a longer value becomes a block.
+pub(crate) const WIDTH: usize = 100;
 
 /// A text, and what stands where.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Text {
+pub(crate) struct Text {
     /// The text.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// In the order in which they end: an inner one before the one that it is in.
     places: Vec<(Range<usize>, ObjectId)>,
     /// Those that are in no other.
@@ -114,7 +21,7 @@ pub(super) struct Text {
 
 impl Text {
     /// The whole document: its sections as blocks, with an empty line before each.
-    pub(super) fn of(sections: &[Entry]) -> Self {
+    pub(crate) fn of(sections: &[Entry]) -> Self {
         let mut text = Self::default();
         for section in sections {
             let is_scalar = matches!(section.tree.value, Value::Scalar(_));
@@ -128,7 +35,7 @@ impl Text {
     }
 
     /// The same with a head before it.
-    pub(super) fn headed(self, head: String) -> Self {
+    pub(crate) fn headed(self, head: String) -> Self {
         let by = head.len();
         let moved = |range: Range<usize>| range.start + by..range.end + by;
         Self {
@@ -139,7 +46,7 @@ impl Text {
     }
 
     /// What stands at that byte, the innermost first.
-    pub(super) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
+    pub(crate) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
         let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
         let Range { start, end } = outer.unwrap_or_default();
         let until = |end: usize| self.places.partition_point(|(range, _)| range.end <= end);
@@ -168,7 +75,8 @@ impl Text {
         }
         let line = self.text.rfind('\n').map_or(0, |at| at + 1);
         let room = WIDTH.saturating_sub(columns(&self.text[line..]) + 1);
-        if matches!(tree.value, Value::Scalar(_)) || tree.is_empty() || !is_block && fits(tree, room) {
+        if matches!(tree.value, Value::Scalar(_)) || tree.is_empty() || !is_block && !tree.is_block && fits(tree, room)
+        {
             self.text.push(' ');
             self.line(tree);
             self.text.push('\n');
@@ -179,7 +87,7 @@ impl Text {
         self.note(start, tree);
     }
 
-    fn block(&mut self, tree: &Tree, depth: usize) {
+    pub(super) fn block(&mut self, tree: &Tree, depth: usize) {
         match &tree.value {
             Value::Scalar(_) => {}
             Value::Table(entries) => entries.iter().for_each(|it| self.entry(it, depth, false)),
@@ -188,16 +96,30 @@ impl Text {
     }
 
     fn item(&mut self, tree: &Tree, depth: usize) {
-        let indent = "  ".repeat(depth);
+        self.text.push_str(&"  ".repeat(depth));
+        self.item_behind_indent(tree, depth);
+    }
+
+    fn item_behind_indent(&mut self, tree: &Tree, depth: usize) {
         let start = self.text.len();
-        self.text.push_str(&format!("{indent}- "));
+        self.text.push_str("- ");
+        let room = WIDTH.saturating_sub(2 * depth + 2);
         match &tree.value {
-            Value::Table(entries) if !tree.is_empty() && !fits(tree, WIDTH.saturating_sub(indent.len() + 2)) => {
+            Value::Table(entries) if !tree.is_empty() && (tree.is_block || !fits(tree, room)) => {
                 for (index, entry) in entries.iter().enumerate() {
                     if index == 0 {
                         self.key_and_value(entry, depth + 1, false);
                     } else {
                         self.entry(entry, depth + 1, false);
+                    }
+                }
+            }
+            Value::List(items) if !tree.is_empty() && tree.is_block => {
+                for (index, item) in items.iter().enumerate() {
+                    if index == 0 {
+                        self.item_behind_indent(item, depth + 1);
+                    } else {
+                        self.item(item, depth + 1);
                     }
                 }
             }
@@ -216,7 +138,7 @@ impl Text {
         self.note(start, tree);
     }
 
-    fn line(&mut self, tree: &Tree) {
+    pub(super) fn line(&mut self, tree: &Tree) {
         match &tree.value {
             Value::Scalar(text) => self.text.push_str(text),
             Value::List(items) => {
@@ -257,7 +179,7 @@ fn fits(tree: &Tree, room: usize) -> bool {
 }
 
 /// In lines of that width, all but the first set in; a word that is longer stands alone.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -280,6 +202,7 @@ fn columns(text: &str) -> usize {
 mod tests {
     use super::*;
     use crate::model::QueueName;
+    use crate::model::yaml::entry;
 
     #[test]
     fn short_tables_stand_on_one_line_and_long_ones_in_a_block() {

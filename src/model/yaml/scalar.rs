@@ -1,17 +1,20 @@
-//! Single texts as YAML, quoted only where YAML, or one who reads an older YAML, would take them for something else.
+//! Single strings as YAML, quoted only where a reader of YAML 1.2 or 1.1 would take them for another value.
 
+use super::plain::is_plain_text;
 use crate::model::printable::is_hidden;
-use crate::spec::is_plain_text;
 
 /// What older YAML takes for something else than text, and `<<`, which merges.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
-/// A text that is read as this text: without quotes where that does, in the quotes that need the fewest escapes else.
-/// A `${` would begin a variable.
-pub(super) fn text(text: &str) -> String {
-    let text = &text.replace("${", "$${");
+/// Writes a string of a spec, where `${` begins a variable.
+pub(crate) fn text(text: &str) -> String {
+    quoted(&text.replace("${", "$${"))
+}
+
+/// Writes a string: without quotes if possible, otherwise in the quotes that need the fewest escapes.
+pub(super) fn quoted(text: &str) -> String {
     if is_plain(text) {
-        text.clone()
+        text.to_owned()
     } else if text.chars().any(is_escaped) {
         double_quoted(text)
     } else if !text.contains(['\\', '"']) {
@@ -21,8 +24,8 @@ pub(super) fn text(text: &str) -> String {
     }
 }
 
-/// A text in one line, as it may stand in a comment. `# topo: allow …` is a comment that is read.
-pub(super) fn comment(text: &str) -> String {
+/// Writes a text as one line of a comment. `# topo: allow …` is a comment that topo reads.
+pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
 }
 

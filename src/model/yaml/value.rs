@@ -1,0 +1,99 @@
+//! Writes argument values for a spec: exactly, and with their unit.
+
+use super::{Entry, Tree, entry};
+use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
+use crate::model::units::{self, unit_of};
+use crate::model::{ArgumentValue, Arguments, age};
+
+/// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`).
+pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
+    let written = value.as_integer().and_then(|number| match unit_of(name) {
+        Unit::Milliseconds => (number > 0).then(|| duration(number)),
+        Unit::Bytes => units::size(number),
+        Unit::None => None,
+    });
+    written.map_or_else(|| exact(value), Tree::plain)
+}
+
+/// Writes milliseconds in at most two units: `1h30m`, but `3723s`, and `86400001ms`.
+pub(crate) fn duration(milliseconds: i64) -> String {
+    let exact = units::duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
+    let units = exact.split(|c: char| c.is_ascii_digit()).filter(|unit| !unit.is_empty()).count();
+    match milliseconds {
+        _ if units <= 2 && !(units > 1 && exact.ends_with("ms")) => exact,
+        number if number % 1000 == 0 => format!("{}s", number / 1000),
+        number => format!("{number}ms"),
+    }
+}
+
+/// Writes any value with its type.
+pub(crate) fn exact(value: &ArgumentValue) -> Tree {
+    match value {
+        ArgumentValue::Null => Tree::plain("null"),
+        ArgumentValue::Boolean(value) => Tree::plain(value),
+        ArgumentValue::Integer(value) => Tree::plain(value),
+        // With a point or an exponent always: `1.0` is no integer to a broker.
+        ArgumentValue::Float(value) => Tree::plain(format!("{:?}", value.0)),
+        ArgumentValue::Text(value) => Tree::text(value),
+        ArgumentValue::List(values) => Tree::list(values.iter().map(exact)),
+        ArgumentValue::Table(table) => Tree::table(table.iter().map(|(key, value)| entry(key, exact(value)))),
+    }
+}
+
+/// Writes `arguments`, if there are any.
+pub(crate) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a ArgumentValue)>) -> Option<Entry> {
+    let entries: Vec<Entry> = arguments.into_iter().map(|(name, value)| entry(name, exact(value))).collect();
+    (!entries.is_empty()).then(|| entry("arguments", Tree::table(entries)))
+}
+
+/// Returns the arguments that have no key of their own in a spec.
+pub(crate) fn without_key(
+    arguments: &Arguments,
+    has_key: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&String, &ArgumentValue)> {
+    arguments.iter().filter(move |(name, _)| !has_key(name))
+}
+
+/// Whether a spec can represent a value of a known argument.
+pub(crate) fn is_representable(known: &KnownArgument, value: &ArgumentValue) -> bool {
+    match (known.value, value) {
+        (ValueKind::Duration(least, most) | ValueKind::Count(least, most), ArgumentValue::Integer(number)) => {
+            (least..=most).contains(number)
+        }
+        (ValueKind::Size(most), ArgumentValue::Integer(number)) => (0..=most).contains(number),
+        (ValueKind::Boolean, ArgumentValue::Boolean(_)) | (ValueKind::Text, ArgumentValue::Text(_)) => true,
+        (ValueKind::OneOf(words), ArgumentValue::Text(text)) => words.contains(&text.as_str()),
+        // The broker accepts an age of two lines; a spec does not.
+        (ValueKind::MaxAge, ArgumentValue::Text(text)) => age(text).is_some() && !text.contains('\n'),
+        (
+            ValueKind::Duration(..)
+            | ValueKind::Size(_)
+            | ValueKind::Count(..)
+            | ValueKind::Boolean
+            | ValueKind::Text
+            | ValueKind::OneOf(_)
+            | ValueKind::MaxAge,
+            _,
+        ) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_exact_and_short() {
+        for (number, expected) in [
+            (5000, "5s"),
+            (604_800_000, "7d"),
+            (5_400_000, "1h30m"),
+            (3_723_000, "3723s"),
+            (1500, "1500ms"),
+            (86_400_001, "86400001ms"),
+            (1, "1ms"),
+        ] {
+            assert_eq!(duration(number), expected);
+        }
+    }
+}

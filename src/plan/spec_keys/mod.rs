@@ -1,0 +1,187 @@
+//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use the
+//! same keys, so both have the same values.
+
+mod schedule;
+
+pub(crate) use schedule::RetryKeys;
+
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::yaml::value::{self, with_unit};
+use crate::model::yaml::{Entry, Tree, entry};
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, QueueName, QueueType, Strategy};
+use crate::rabbitmq::routing::DeadLettering;
+use std::collections::BTreeMap;
+
+/// The delayed retry queues of a queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Tiered {
+    /// A ladder, or republishing.
+    pub(crate) strategy: Strategy,
+    /// Milliseconds, one a retry.
+    pub(crate) delays: Vec<i64>,
+    /// The destination of messages after the last retry.
+    pub(crate) end: Option<DeadLettering>,
+}
+
+/// The other objects that settings of a queue belong to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    /// Its delayed retry queues.
+    pub(crate) tiered: Option<&'a Tiered>,
+    /// Whether its delivery limit counts retries.
+    pub(crate) is_counted: bool,
+    /// The dead-letter queues of the spec, with the exchange and key that lead to each.
+    pub(crate) dead_letter_queues: &'a BTreeMap<QueueName, DeadLettering>,
+    /// Whether it is a dead-letter queue.
+    pub(crate) is_dead_letter_queue: bool,
+    /// Whether its delivery limit is the one that topo sets for a dead-letter queue.
+    pub(crate) has_own_limit: bool,
+}
+
+/// The keys of a queue.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueKeys {
+    /// `type`.
+    pub(crate) queue_type: Option<Tree>,
+    /// The values of keys for one argument, by argument.
+    pub(crate) keys: BTreeMap<&'static str, Tree>,
+    /// `maxRetries` and `retry`.
+    pub(crate) retry: Option<RetryKeys>,
+    /// `deadLetter`.
+    pub(crate) dead_letter: Option<Tree>,
+    /// `arguments`.
+    pub(crate) arguments: Option<Entry>,
+    /// The type whose defaults apply.
+    pub(crate) kind: Option<QueueType>,
+    /// Whether it is a dead-letter queue.
+    pub(crate) is_dead_letter_queue: bool,
+}
+
+/// The arguments whose keys are written apart from the others.
+const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
+
+/// Returns the keys of a queue. `wiring` is its own dead-lettering, and whether a policy of its own sets it.
+pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
+    let (mut retry, mut arguments) = (None, queue.arguments.clone());
+    let by_policy = wiring.as_ref().is_some_and(|(_, by_policy)| *by_policy);
+    let mut end = match parts.tiered {
+        Some(tiered) => {
+            retry = Some(RetryKeys::delayed(tiered.strategy, &tiered.delays));
+            tiered.end.clone()
+        }
+        None => {
+            if parts.is_counted {
+                retry = counted(queue, &mut arguments);
+            }
+            wiring.map(|(to, _)| to)
+        }
+    };
+    if parts.has_own_limit {
+        arguments.remove("x-delivery-limit");
+    }
+    // `deadLetter` accepts no routing key with which a binding could not be deleted; as an argument it is valid.
+    let in_arguments = !by_policy && end.as_ref().is_some_and(|end| !is_key_of_binding(end.routing_key.as_deref()));
+    if in_arguments {
+        end = None;
+    }
+    let has_key = |name: &str| match KnownArgument::named(name) {
+        Some(_) => name == APART[0] || !APART.contains(&name) || !in_arguments,
+        None => false,
+    };
+    let own = KNOWN_ARGUMENTS.iter().filter(|known| !APART.contains(&known.name));
+    let keys = own.filter_map(|known| Some((known.name, with_unit(known.name, arguments.get(known.name)?))));
+    QueueKeys {
+        queue_type: Some(Tree::text(queue.type_name())),
+        keys: keys.collect(),
+        retry,
+        dead_letter: end.map(|end| dead_letter(parts.dead_letter_queues, &end, by_policy)),
+        arguments: value::arguments(value::without_key(&arguments, has_key)),
+        kind: queue.queue_type(),
+        is_dead_letter_queue: parts.is_dead_letter_queue,
+    }
+}
+
+/// Whether the management API can delete a binding with that key: to it, `null` and `undefined` are no keys.
+fn is_key_of_binding(key: Option<&str>) -> bool {
+    !matches!(key, Some("null" | "undefined"))
+}
+
+/// Returns the retries that a quorum queue counts, and removes their arguments.
+fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
+    let number = |name: &str| queue.arguments.get(name).and_then(ArgumentValue::as_integer);
+    let retries = number("x-delivery-limit").and_then(|it| u32::try_from(it).ok())?;
+    let delays = ["x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max"];
+    if !delays.iter().any(|name| arguments.contains_key(*name)) {
+        arguments.remove("x-delivery-limit");
+        return Some(RetryKeys::immediate(retries));
+    }
+    let is_all = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text) == Some("all");
+    let (least, most) = (number(delays[1])?, number(delays[2])?);
+    if !is_all || retries > schedule::MOST_WRITTEN || least.saturating_mul(i64::from(retries)) < most || least > most {
+        return None;
+    }
+    arguments.retain(|name, _| name != "x-delivery-limit" && !delays.contains(&name.as_str()));
+    let waits = (1..=i64::from(retries)).map(|number| least.saturating_mul(number).min(most));
+    Some(RetryKeys::delayed(Strategy::Delayed, &waits.collect::<Vec<_>>()))
+}
+
+/// Writes `deadLetter`: the name of a dead-letter queue if its exchange and key are meant.
+pub(crate) fn dead_letter(
+    dead_letter_queues: &BTreeMap<QueueName, DeadLettering>,
+    end: &DeadLettering,
+    by_policy: bool,
+) -> Tree {
+    let named = dead_letter_queues.iter().find(|(_, leads)| *leads == end);
+    let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
+    match named {
+        // `none` means no destination.
+        Some((name, _)) if !by_policy && name.as_str() != "none" => Tree::text(name.as_str()),
+        Some((name, _)) => Tree::table([entry("queue", Tree::text(name.as_str()))].into_iter().chain(wiring)),
+        None => {
+            let key = end.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
+            let exchange = entry("exchange", Tree::text(end.exchange.as_str()));
+            Tree::table([exchange].into_iter().chain(key).chain(wiring))
+        }
+    }
+}
+
+impl QueueKeys {
+    /// The keys of the queue itself in the usual order.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let key = |known: &KnownArgument| self.keys.get(known.name).map(|it| entry(known.key, it.clone()));
+        let queue_type = self.queue_type.iter().map(|it| entry("type", it.clone()));
+        let retry = self.retry.iter().flat_map(RetryKeys::entries);
+        let keys = queue_type.chain(KNOWN_ARGUMENTS.iter().filter_map(key)).chain(retry);
+        keys.chain(self.dead_letter.iter().map(|it| entry("deadLetter", it.clone()))).collect()
+    }
+}
+
+/// The declaration of an exchange that is not in the spec but named by it.
+pub(crate) fn external_exchange(is_missing: bool) -> Tree {
+    let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
+    Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))
+}
+
+/// The comment on a missing exchange; `messages` are those that are sent to it.
+pub(crate) fn missing_exchange(messages: &str) -> String {
+    format!(
+        "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without `external`"
+    )
+}
+
+/// A binding in a list of bindings: its ends, key and arguments.
+pub(crate) fn binding(binding: &Binding) -> Tree {
+    let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
+    let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
+    let kind = match binding.destination {
+        Destination::Queue(_) => None,
+        Destination::Exchange(_) => Some(entry("destinationType", Tree::plain("exchange"))),
+    };
+    Tree::table(ends.into_iter().chain(kind).chain(key_and_arguments(binding)))
+}
+
+/// The key and the arguments of a binding, if it has any.
+pub(crate) fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
+    let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
+    key.into_iter().chain(value::arguments(&binding.arguments))
+}
