@@ -34,10 +34,8 @@ impl Document<'_> {
     pub(super) fn text(&self) -> Text {
         let mut bindings = self.bindings();
         let names = self.kept.queues.keys().filter(|name| !self.is_made(&ObjectId::Queue((*name).clone())));
-        let dead_letter_queues = self.recognized.dead_letter_queues.iter();
-        let leading = dead_letter_queues.map(|(name, it)| (name.clone(), it.leading_to(name))).collect();
         let mut queues: BTreeMap<QueueName, QueueKeys> =
-            names.filter_map(|name| Some((name.clone(), self.keys(name, &leading)?))).collect();
+            names.filter_map(|name| Some((name.clone(), self.keys(name)?))).collect();
         let defaults = factored(&mut queues);
         let shared = Shared::of(&queues);
         let (mut working, mut dead) = (Vec::new(), Vec::new());
@@ -78,12 +76,17 @@ impl Document<'_> {
         Text::of(&sections)
     }
 
-    fn keys(&self, name: &QueueName, dead_letter_queues: &BTreeMap<QueueName, DeadLettering>) -> Option<QueueKeys> {
-        let as_dead_letter_queue = self.recognized.dead_letter_queues.get(name);
+    fn keys(&self, name: &QueueName) -> Option<QueueKeys> {
+        let dead_letter_queues = &self.recognized.dead_letter_queues;
+        let as_dead_letter_queue = dead_letter_queues.get(name);
+        let at = |end: &DeadLettering| {
+            let mut all = dead_letter_queues.iter();
+            all.find(|(name, it)| it.leads(name, end)).map(|(name, _)| name.clone())
+        };
         let parts = Parts {
             tiered: self.recognized.tiered.get(name),
             is_counted: self.recognized.counted.contains(name),
-            dead_letter_queues,
+            dead_letter_queue_at: &at,
             is_dead_letter_queue: as_dead_letter_queue.is_some(),
             has_own_limit: as_dead_letter_queue.is_some_and(|it| it.has_own_limit),
         };

@@ -92,7 +92,7 @@ impl PlanContext<'_> {
         binding_refusals(binding, ends, self.profile)
     }
 
-    fn source(&self, id: &ObjectId) -> Option<Source> {
+    pub(super) fn source(&self, id: &ObjectId) -> Option<Source> {
         let sources = &self.desired.sources;
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }

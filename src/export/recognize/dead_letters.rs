@@ -31,10 +31,10 @@ pub(in crate::export) struct DeadLetterQueue {
 }
 
 impl DeadLetterQueue {
-    /// The exchange and the key that lead to this queue; without a key, messages keep their own.
-    pub(in crate::export) fn leading_to(&self, name: &QueueName) -> DeadLettering {
+    /// Whether an exchange and a key lead to this queue; without a key, messages keep their own.
+    pub(in crate::export) fn leads(&self, name: &QueueName, end: &DeadLettering) -> bool {
         let by_type = || (self.kind == "direct").then(|| usual_key(&self.kind, name));
-        DeadLettering { exchange: self.exchange.clone(), routing_key: self.routing_key.clone().or_else(by_type) }
+        self.exchange == end.exchange && self.routing_key.clone().or_else(by_type) == end.routing_key
     }
 }
 

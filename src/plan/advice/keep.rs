@@ -7,13 +7,12 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
 use crate::model::yaml::value::{exact, is_representable};
 use crate::model::yaml::{Tree, entry, scalar};
-use crate::model::{Arguments, Exchange, ExchangeName, Object, ObjectId, Queue, QueueName};
+use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Queue, QueueName};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
-use std::collections::BTreeMap;
 
 /// The key of a queue that sets both of its dead-letter arguments.
 pub(super) const DEAD_LETTER: &str = "deadLetter";
@@ -136,7 +135,7 @@ pub(super) fn current_keys(
     let parts = Parts {
         tiered,
         is_counted: retries::owns(subject, "x-delivery-limit"),
-        dead_letter_queues: &dead_letter_queues(subject),
+        dead_letter_queue_at: &|to| dead_letter_queue_at(subject, to),
         is_dead_letter_queue: subject.dead_letter_queue().is_some(),
         has_own_limit: false,
     };
@@ -146,33 +145,33 @@ pub(super) fn current_keys(
 
 /// Writes `deadLetter` for a destination.
 pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_policy: bool) -> Tree {
-    spec_keys::dead_letter(&dead_letter_queues(subject), to, by_policy)
+    spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// The dead-letter queues of the spec, with the exchange and key that lead to each.
-fn dead_letter_queues(subject: &Subject<'_>) -> BTreeMap<QueueName, DeadLettering> {
-    let desired = subject.context.desired;
-    let exchanges = desired.sources.iter().filter_map(|(id, source)| match id {
-        ObjectId::Exchange(exchange) => Some((exchange, source.part_of.as_ref()?)),
-        ObjectId::Vhost
-        | ObjectId::Queue(_)
-        | ObjectId::Policy(_)
-        | ObjectId::Binding(_)
-        | ObjectId::Record(_) => None,
-    });
-    let leading = exchanges.filter_map(|(exchange, queue)| {
-        let kind = &desired.topology.exchanges.get(exchange)?.kind;
-        let mut bindings = desired.topology.bindings.iter();
-        let binding = bindings.find(|it| it.source == *exchange && it.destination.name() == queue.as_str())?;
-        let is_usual = match kind.as_str() {
-            "direct" => false,
-            "topic" => binding.routing_key == "#",
-            _ => binding.routing_key.is_empty(),
+/// The dead-letter queue of the spec to which an exchange and a key lead.
+fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
+    let context = subject.context;
+    let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
+    if !is_part(ObjectId::Exchange(to.exchange.clone())) {
+        return None;
+    }
+    let topology = &context.desired.topology;
+    let kind = &topology.exchanges.get(&to.exchange)?.kind;
+    let first = Binding {
+        source: to.exchange.clone(),
+        destination: Destination::Queue(QueueName::new("")),
+        routing_key: String::new(),
+        arguments: Arguments::new(),
+    };
+    topology.bindings.range(first..).take_while(|binding| binding.source == to.exchange).find_map(|binding| {
+        let Destination::Queue(name) = &binding.destination else { return None };
+        let key = match kind.as_str() {
+            "topic" => (binding.routing_key != "#").then_some(&binding.routing_key),
+            "direct" => Some(&binding.routing_key),
+            _ => (!binding.routing_key.is_empty()).then_some(&binding.routing_key),
         };
-        let routing_key = (!is_usual).then(|| binding.routing_key.clone());
-        Some((queue.clone(), DeadLettering { exchange: exchange.clone(), routing_key }))
-    });
-    leading.collect()
+        (key == to.routing_key.as_ref() && is_part(ObjectId::Queue(name.clone()))).then(|| name.clone())
+    })
 }
 
 fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fields: &[&FieldVerdict]) -> Edits {

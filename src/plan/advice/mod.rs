@@ -96,10 +96,10 @@ impl<'a> Subject<'a> {
                         format!("the messages that `{}` cannot route", name.name().unwrap_or_default())
                     }
                     ObjectId::Vhost
-                | ObjectId::Queue(_)
-                | ObjectId::Policy(_)
-                | ObjectId::Binding(_)
-                | ObjectId::Record(_) => {
+                    | ObjectId::Queue(_)
+                    | ObjectId::Policy(_)
+                    | ObjectId::Binding(_)
+                    | ObjectId::Record(_) => {
                         format!("the dead-lettered messages of `{}`", name.name().unwrap_or_default())
                     }
                 },

@@ -23,15 +23,17 @@ pub(crate) struct Tiered {
     pub(crate) end: Option<DeadLettering>,
 }
 
+/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
+
 /// The other objects that settings of a queue belong to.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a> {
     /// Its delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
     /// Whether its delivery limit counts retries.
     pub(crate) is_counted: bool,
-    /// The dead-letter queues of the spec, with the exchange and key that lead to each.
-    pub(crate) dead_letter_queues: &'a BTreeMap<QueueName, DeadLettering>,
+    /// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+    pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
     /// Whether it is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
     /// Whether its delivery limit is the one that topo sets for a dead-letter queue.
@@ -94,7 +96,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
         queue_type: Some(Tree::text(queue.type_name())),
         keys: keys.collect(),
         retry,
-        dead_letter: end.map(|end| dead_letter(parts.dead_letter_queues, &end, by_policy)),
+        dead_letter: end.map(|end| dead_letter(parts.dead_letter_queue_at, &end, by_policy)),
         arguments: value::arguments(value::without_key(&arguments, has_key)),
         kind: queue.queue_type(),
         is_dead_letter_queue: parts.is_dead_letter_queue,
@@ -126,17 +128,12 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
 }
 
 /// Writes `deadLetter`: the name of a dead-letter queue if its exchange and key are meant.
-pub(crate) fn dead_letter(
-    dead_letter_queues: &BTreeMap<QueueName, DeadLettering>,
-    end: &DeadLettering,
-    by_policy: bool,
-) -> Tree {
-    let named = dead_letter_queues.iter().find(|(_, leads)| *leads == end);
+pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
-    match named {
+    match queue_at(end) {
         // `none` means no destination.
-        Some((name, _)) if !by_policy && name.as_str() != "none" => Tree::text(name.as_str()),
-        Some((name, _)) => Tree::table([entry("queue", Tree::text(name.as_str()))].into_iter().chain(wiring)),
+        Some(name) if !by_policy && name.as_str() != "none" => Tree::text(name.as_str()),
+        Some(name) => Tree::table([entry("queue", Tree::text(name.as_str()))].into_iter().chain(wiring)),
         None => {
             let key = end.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
             let exchange = entry("exchange", Tree::text(end.exchange.as_str()));
