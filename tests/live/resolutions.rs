@@ -118,16 +118,12 @@ fn make(vhost: &Vhost<'_>, case: &Case) {
     vhost.http().put(&vhost.path("queues", &[case.name]), &body).expect_status(201);
 }
 
-fn key(name: &str) -> String {
-    if name.contains(['|', '(', ' ']) { format!("'{name}'") } else { name.to_owned() }
-}
-
 fn spec(vhost: &Vhost<'_>, cases: &[Case]) -> String {
     let mut text = format!("version: 1\nvhost: {}\nqueues:\n", vhost.name());
     for case in cases {
         let kind = if case.spec.starts_with("type:") { "" } else { "    type: classic\n" };
         let without_comments = if case.spec.is_empty() { String::new() } else { format!("    {}\n", case.spec) };
-        text.push_str(&format!("  {}:\n{kind}{without_comments}", key(case.name)));
+        text.push_str(&format!("  {}:\n{kind}{without_comments}", case.name));
     }
     text
 }
@@ -165,7 +161,7 @@ fn suggested_change_resolves_the_conflict() {
     for case in &cases {
         let keep = way(case, "keep");
         assert_eq!(keep["applicability"], "yes", "{}: {keep:#}", case.name);
-        kept = paste(&kept, ("queues", &key(case.name)), &keep);
+        kept = paste(&kept, ("queues", case.name), &keep);
     }
     topo.rewrite(&kept);
     let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
@@ -183,7 +179,7 @@ fn suggested_change_resolves_the_conflict() {
         let applicability = if case.by_policy.is_some() { "yes" } else { "no" };
         assert_eq!(policy["applicability"], applicability, "{}: {policy:#}", case.name);
         let chosen = if applicability == "yes" { policy } else { way(case, "keep") };
-        governed = paste(&governed, ("queues", &key(case.name)), &chosen);
+        governed = paste(&governed, ("queues", case.name), &chosen);
     }
     topo.rewrite(&governed);
     topo.run(["apply", "-y", "--allow", "message-drop,publisher-block"]).expect_code(0);

@@ -184,7 +184,6 @@ fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fiel
         match (name, KnownArgument::named(name)) {
             ("durable", _) => edits.set("durable", Tree::plain(queue.durable)),
             ("auto_delete", _) => edits.set("autoDelete", Tree::plain(queue.auto_delete)),
-            ("x-queue-type", _) => edits.key("type", current.queue_type.clone(), name),
             ("x-dead-letter-exchange" | "x-dead-letter-routing-key", Some(known)) => {
                 let is_done = edits.keys.iter().any(|(key, _)| key == DEAD_LETTER)
                     || edits.remove_keys.contains(&DEAD_LETTER.to_owned());
@@ -196,7 +195,8 @@ fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fiel
                 None => places::remove_keys(subject, &mut edits, known, takes(known)),
                 Some(value) => {
                     let is_taken = takes(known) && is_representable(known, value);
-                    let key = current.keys.get(known.name).filter(|_| is_taken).cloned();
+                    let key = if name == "x-queue-type" { current.queue_type.as_ref() } else { current.keys.get(known.name) };
+                    let key = key.filter(|_| is_taken).cloned();
                     if key.is_some() {
                         places::move_out_of_arguments(subject, &mut edits, name);
                     }
