@@ -20,8 +20,8 @@ pub use process::Process;
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
+use super::redact::foreign;
 use super::wire::{ClusterNode, LockQueue};
-use crate::model::printable::clean;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
@@ -281,7 +281,7 @@ impl Lock {
         }
         let stranger = || format!("a queue named `{}` that topo did not create", self.queue);
         Ok(Seen::Others(Other {
-            words: words.map_or_else(stranger, clean),
+            words: words.map_or_else(stranger, foreign),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
             lease: listed.arguments.get("x-expires").and_then(lease),

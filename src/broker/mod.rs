@@ -42,7 +42,7 @@ pub use lock::{HeldLock, Holder, LockedBroker, Process};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
 pub use read::QueueState;
-pub use redact::{redacted_url, redacted_urls_in};
+pub use redact::{redacted_argument, redacted_url, redacted_urls_in};
 pub use rights::NamesByKind;
 pub use snapshot::Snapshot;
 pub use survey::{Survey, VhostLists};
