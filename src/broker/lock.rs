@@ -19,6 +19,7 @@ pub use process::Process;
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::guard::OnProof;
 use super::perform::{Performed, gone_is_done};
 use super::redact::foreign;
 use super::wire::{ClusterNode, LockQueue};
@@ -233,6 +234,12 @@ impl LockedBroker {
     pub async fn perform(&self, action: &Action) -> Result<Performed, BrokerError> {
         self.check()?;
         self.lock.broker.perform(&self.lock.vhost, action).await
+    }
+
+    /// [`Self::perform`], which calls `observe` while the proof of a guard waits for ticks.
+    pub async fn perform_observed(&self, action: &Action, observe: OnProof<'_>) -> Result<Performed, BrokerError> {
+        self.check()?;
+        self.lock.broker.perform_observed(&self.lock.vhost, action, observe).await
     }
 
     /// Releases the lock. A lost lock belongs to another apply and is left alone. However long a broker hangs, it is tried for no

@@ -38,6 +38,7 @@ pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
 pub use connect_problem::ConnectProblem;
 pub use connection::Broker;
 pub use error::BrokerError;
+pub use guard::OnProof;
 pub use lock::{HeldLock, Holder, LockedBroker, Process};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
