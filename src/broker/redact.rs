@@ -34,25 +34,35 @@ pub fn redacted_url(text: &str) -> String {
 pub fn redacted_urls_in(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        let start = rest[..at].char_indices().rev().take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(i, _)| i);
+    while let Some(start) = start_of_url(rest) {
         let quote = rest[..start].chars().next_back().filter(|c| "'\"`".contains(*c));
         let length = match quote.and_then(|quote| rest[start..].find(quote)) {
             Some(length) => length,
             None => unquoted(&rest[start..]),
         };
-        let url = &rest[start..start + length];
+        // The punctuation of the sentence is not part of the URL.
+        let url = rest[start..start + length].trim_end_matches([':', ',', ';']);
         redacted.push_str(&rest[..start]);
         if has_at_sign(url) || url.contains('?') {
             redacted.push_str(&redacted_url(url))
         } else {
             redacted.push_str(url)
         }
-        rest = &rest[start + length..];
+        rest = &rest[start + url.len()..];
     }
     redacted.push_str(rest);
     redacted
+}
+
+/// The start of the first URL in a text: of a scheme before `://`, or of a known scheme before any `:` in a word.
+fn start_of_url(text: &str) -> Option<usize> {
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.match_indices(':').find_map(|(at, _)| {
+        let start = text[..at].char_indices().rev().take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(i, _)| i);
+        let is_known = SCHEMES.contains(&&*text[start..at].to_ascii_lowercase());
+        let is_followed = text[at + 1..].starts_with(|c: char| !c.is_whitespace() && c != ':');
+        (text[at..].starts_with("://") || is_known && is_followed).then_some(start)
+    })
 }
 
 /// Converts the text of a broker, a proxy or a library to one line without credentials. Every such text that becomes part
@@ -157,6 +167,8 @@ mod tests {
             ("cannot read http://u:S3C RET S3CRET@h: no such file", "cannot read http://h: no such file"),
             ("see http://u:S3C RET@h\nand 'a@b'", "see http://h\nand 'a@b'"),
             ("GET http://h/x?password=S3CRET&token=S3CRET failed", "GET http://h/x failed"),
+            ("cannot read http:/u:S3CRET@h: no such file", "cannot read http://h: no such file"),
+            ("'HTTP:u:S3CRET@h' http: a@b", "'http://h' http: a@b"),
             ("is it http://h:15672?", "is it http://h:15672"),
             ("http://h:15672 is not the broker of rabbit@h", "http://h:15672 is not the broker of rabbit@h"),
             ("amqp://[::1] is cluster rabbit@h", "amqp://[::1] is cluster rabbit@h"),

@@ -180,7 +180,7 @@ fn errors_of_a_spec_mask_passwords() {
     }
     let output = topo().spec(spec).run(["validate"]);
     output.expect_text("queues: 'amqps://u:******@h'").expect_text("found the string \"amqps://u:******@h\"");
-    let spec = "description: fed by amqp://u:S3CRET@h\nqueues: {q: {type: classic}}\n";
+    let spec = "version: 1\nvhost: {name: a, description: fed by amqp://u:S3CRET@h}\nqueues: {q: {type: classic}}\n";
     for format in ["text", "json", "github"] {
         let output = topo().spec(spec).run(["validate", "--fail-on", "warning", "--format", format]);
         expect_no_marker(format, &output);

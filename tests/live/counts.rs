@@ -131,7 +131,7 @@ fn a_longer_tick_lengthens_the_proof_that_a_queue_is_empty() {
     let node = Node::start(Options::default().intervals(5000, 8000));
     let vhost = node.vhost("longer-tick");
     quorum_queue(&vhost, "own.q");
-    let topo = untold(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
+    let topo = with_default_intervals(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
     let started = Instant::now();
     let prune = ["apply", "-y", "--prune", "--allow=mass-delete", "--tick-interval", "8s"];
     let output = topo.run(prune).expect_code(0);

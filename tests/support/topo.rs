@@ -246,7 +246,8 @@ impl Running {
 
     /// Whether the process is `env` still, which may not have restored the signals yet.
     fn is_env(&self) -> bool {
-        static PATH: LazyLock<PathBuf> = LazyLock::new(|| fs::canonicalize(super::child::ENV).expect("coreutils are installed"));
+        static PATH: LazyLock<PathBuf> =
+            LazyLock::new(|| fs::canonicalize(child::ENV).expect("coreutils are installed"));
         // A process that has ended has no program.
         fs::read_link(format!("/proc/{}/exe", self.pid())).is_ok_and(|program| program == *PATH)
     }
