@@ -123,7 +123,8 @@ impl Broker {
             if missing.is_zero() {
                 return self.delete_if_empty(vhost, name, delete, observe).await;
             }
-            sleep(missing).await;
+            // In one sleep, two looks could be too far apart to be one observation.
+            sleep(missing.min(self.intervals().between_looks())).await;
         }
     }
 

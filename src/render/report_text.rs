@@ -66,21 +66,12 @@ pub fn stalled(step: &Action, why: &dyn Display) -> String {
 
 /// The proof that a deletion waits for: `waiting: queue q: proving that it is empty takes two ticks (12 s): delete queue q`.
 pub fn proving(step: &Action, time: Duration) -> String {
-    let state = match step {
-        Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } if *allowed > 0 => {
-            format!("holds at most {}", count(*allowed, "message"))
-        }
-        Action::DeleteQueue { .. }
-        | Action::PutVhost { .. }
-        | Action::PutPolicy { .. }
-        | Action::PutTopicPermission { .. }
-        | Action::DeclareExchange { .. }
-        | Action::DeclareQueue { .. }
-        | Action::Bind { .. }
-        | Action::Unbind { .. }
-        | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. }
-        | Action::MoveMessages { .. } => "is empty".to_owned(),
+    let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
+        && *allowed > 0
+    {
+        format!("holds at most {}", count(*allowed, "message"))
+    } else {
+        "is empty".to_owned()
     };
     let (object, time) = (clean(&step.object().to_string()), in_words(time));
     format!("waiting: {object}: proving that it {state} takes two ticks ({time}): {}", action(step))
