@@ -17,7 +17,7 @@ mod mutate;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
 use topo::spec::{Diagnostics, SourceFile, Variables, parse_all};
 
-use crate::support::{Random, number, seed};
+use crate::support::{Random, child, number, seed};
 use mutate::Input;
 
 /// One input may take so long, in a build for tests on a machine that does much else.
@@ -54,7 +54,7 @@ fn failure() -> PathBuf {
 fn nothing_panics_hangs_or_grows() {
     let seconds = number("TOPO_FUZZ").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 60 } else { 2 });
     let seed = seed();
-    let child = Command::new("/bin/sh")
+    let inputs = child("/bin/sh")
         .args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\"")])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "fuzz::inputs", "--ignored", "--nocapture"])
@@ -63,14 +63,14 @@ fn nothing_panics_hangs_or_grows() {
         .env("RUST_BACKTRACE", "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
+    let said = String::from_utf8_lossy(&inputs.stdout);
     let tried = said.lines().find_map(|line| line.strip_prefix("tried ")).unwrap_or("nothing");
     println!("fuzz: seed {seed}, {seconds} s: {tried}");
-    let error: String = String::from_utf8_lossy(&child.stderr).chars().take(8000).collect();
+    let error: String = String::from_utf8_lossy(&inputs.stderr).chars().take(8000).collect();
     assert!(
-        child.status.success() && said.contains("1 passed"),
+        inputs.status.success() && said.contains("1 passed"),
         "seed {seed}: {} in {}:\n{error}",
-        child.status,
+        inputs.status,
         failure().display()
     );
 }
@@ -128,7 +128,7 @@ fn try_inputs() {
 
 /// What was written to a folder through the program: it ends, and with a code that is its own.
 fn program(input: &Input, folder: &Path) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_topo"));
+    let mut command = child(env!("CARGO_BIN_EXE_topo"));
     command.current_dir(folder).args(["validate", "--var-file", "variables", "fuzz.yaml"]);
     command.args((input.files.len() > 1).then_some("more.yaml"));
     if let Some((name, value)) = input.variables.first() {

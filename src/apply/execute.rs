@@ -34,6 +34,8 @@ pub enum Progress<'a> {
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// A step is tried again, because the object that it deletes is still in use.
     Stalled(&'a Step, &'a BrokerError),
+    /// The guard of a deletion is being proven by two ticks of the queue, which take this time.
+    Proving(&'a Step, Duration),
     /// The migration of a queue is being rolled back, and why; `None` after an interruption.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
@@ -87,9 +89,9 @@ pub async fn apply(
         let halt = Cell::new(stopped && !must_finish);
         // Checks the lock between two waves: its next renewal may be 15 s away.
         let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
-        let stalled = |step: &Step, why: &BrokerError| (observe.borrow_mut())(Progress::Stalled(step, why));
+        let tell_of = |progress: Progress<'_>| (observe.borrow_mut())(progress);
         let outcomes = stream::iter(wave)
-            .map(|step| run(part, broker, interrupt, (&draining, &stalled), (&halt, &refusal), must_finish, step))
+            .map(|step| run(part, broker, interrupt, (&draining, &tell_of), (&halt, &refusal), must_finish, step))
             .buffer_unordered(means.at_once);
         let mut outcomes = std::pin::pin!(outcomes);
         while let Some(outcome) = outcomes.next().await {
@@ -148,6 +150,7 @@ async fn migrations(
         (observe.borrow_mut())(match event {
             Event::Done(step) => Progress::Done(step),
             Event::Moving(step, moved, left, why) => Progress::Moving(step, moved, left, why),
+            Event::Proving(step, time) => Progress::Proving(step, time),
             Event::GoingBack(queue, why) => Progress::GoingBack(queue, why),
         });
     };
@@ -221,7 +224,7 @@ async fn run(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    (draining, stalled): (&Draining, &impl Fn(&Step, &BrokerError)),
+    (draining, tell): (&Draining, &impl Fn(Progress<'_>)),
     (halt, refusal): (&Cell<bool>, &Cell<Option<BrokerError>>),
     must_finish: bool,
     step: &Step,
@@ -231,8 +234,8 @@ async fn run(
     }
     let first = match refusal.take() {
         // Deleted objects of a recreate are declared again even if the lock is lost: a PUT is harmless, a missing queue is not.
-        None if must_finish => perform(part, broker, step, Lock::Either).await,
-        None => perform(part, broker, step, Lock::Held).await,
+        None if must_finish => perform(part, broker, step, Lock::Either, tell).await,
+        None => perform(part, broker, step, Lock::Held, tell).await,
         Some(error) => Err(error),
     };
     let mut performed = first;
@@ -240,11 +243,11 @@ async fn run(
         && let Err(error) = &performed
         && error.is_guard()
     {
-        stalled(step, error);
+        tell(Progress::Stalled(step, error));
         if !draining.goes_on(interrupt).await {
             return Outcome::Waiting(step.clone(), performed.err());
         }
-        performed = perform(part, broker, step, Lock::Held).await;
+        performed = perform(part, broker, step, Lock::Held, tell).await;
     }
     match performed {
         Ok(performed) => Outcome::Done(step.clone(), performed),
@@ -264,7 +267,13 @@ enum Lock {
     Either,
 }
 
-async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step, lock: Lock) -> Result<Performed, BrokerError> {
+async fn perform(
+    part: &VhostPlan,
+    broker: &LockedBroker,
+    step: &Step,
+    lock: Lock,
+    tell: &impl Fn(Progress<'_>),
+) -> Result<Performed, BrokerError> {
     if let Lock::Held = lock {
         broker.check()?;
     }
@@ -277,7 +286,8 @@ async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step, lock: Loc
     } else if deletes && step.recreate.is_none() && !part.may_be_bound(&step.address) {
         nothing_new_is_bound(part, broker, &id).await?;
     }
-    let performed = broker.broker().perform(broker.vhost(), &step.action).await?;
+    let observe = |time| tell(Progress::Proving(step, time));
+    let performed = broker.broker().perform_observed(broker.vhost(), &step.action, &observe).await?;
     if deletes || step.recreate.is_some() {
         verify(broker, &step.action).await?;
     }

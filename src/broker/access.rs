@@ -1,18 +1,20 @@
 //! A broker and the transports that can move its messages.
 
 use super::lock::Process;
-use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, ShovelTransport, Transport};
+use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, Counted, ShovelTransport, Transport};
 use super::{Broker, BrokerError, ConnectionOptions, Retries};
 use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
-use crate::plan::{Activity, Transports, left_behind};
+use crate::plan::{Activity, Transports, Unasked, left_behind};
+use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// An open port answers at once; one behind a firewall may never answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maximum number of queues that are asked one by one. For more queues, the statistics have to suffice.
-const MOST_ASKED: usize = 200;
+/// The number of queues that are asked before the first answers. A quorum queue that has not answered the broker within
+/// 250 ms counts as empty, so the answers must not wait for one another that long.
+const ASKED_AT_ONCE: usize = 32;
 
 /// The transport of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,38 +115,87 @@ impl Access {
     /// changed anything.
     ///
     /// A passive declare needs no permission on the queue, and does not change it. It does not count unacknowledged messages, so
-    /// only a quorum queue without consumers counts as asked. If AMQP is not reachable, unknown counts stay unknown.
+    /// only a quorum queue without consumers counts as asked. [`Activity::unasked`] names the reason why queues were not asked.
     pub async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
-        if self.kind == TransportKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
+        if queues.is_empty() {
             return false;
         }
-        let Ok(transport) = self.amqp(&live.vhost).await else { return false };
-        // If a proxy hides the identity of the cluster, its counts cannot be trusted.
-        if transport.cluster().is_none() {
-            transport.close().await;
-            return false;
-        }
+        let answers = match self.counted(&live.vhost, queues).await {
+            Ok(answers) => answers,
+            Err(reason) => {
+                activity.unasked = Some(Unasked { queues: queues.len() as u64, reason });
+                return true;
+            }
+        };
         let is_quorum = |name| live.queues.get(name).is_some_and(|it| it.queue_type() == Some(QueueType::Quorum));
         let mut is_better = false;
-        if let Ok(binder) = transport.binder().await {
-            for name in queues {
-                // A missing queue closes the channel.
-                let Ok(counted) = binder.counted(name).await else { break };
-                let (Some(counted), Some(known)) = (counted, activity.queues.get_mut(name)) else { continue };
-                if counted.consumers > 0 {
-                    let listed = known.consumers.as_ref().map_or(0, Vec::len) as u64;
-                    known.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
-                    is_better |= known.unlisted_consumers.is_some();
-                } else if known.messages == Some(0) && is_quorum(name) {
-                    known.messages = Some(u64::from(counted.ready));
-                    known.ready = known.messages;
-                    known.asked = true;
+        for (name, answer) in queues.iter().zip(answers) {
+            let counted = match answer {
+                Ok(counted) => counted,
+                // The plan is stale, which the apply detects.
+                Err(BrokerError::NotFound { .. }) => continue,
+                Err(error) => {
+                    let unasked = activity.unasked.take().map_or(0, |unasked| unasked.queues);
+                    activity.unasked = Some(Unasked { queues: unasked + 1, reason: error.to_string() });
                     is_better = true;
+                    continue;
                 }
+            };
+            let (Some(counted), Some(known)) = (counted, activity.queues.get_mut(name)) else { continue };
+            if counted.consumers > 0 {
+                let listed = known.consumers.as_ref().map_or(0, Vec::len) as u64;
+                known.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
+                is_better |= known.unlisted_consumers.is_some();
+            } else if known.messages == Some(0) && is_quorum(name) {
+                known.messages = Some(u64::from(counted.ready));
+                known.ready = known.messages;
+                known.asked = true;
+                is_better = true;
             }
         }
-        transport.close().await;
         is_better
+    }
+
+    /// Asks all queues, many at once over one channel, and returns the answers in order; or the reason why none was asked.
+    async fn counted(
+        &self,
+        vhost: &VhostName,
+        queues: &[QueueName],
+    ) -> Result<Vec<Result<Option<Counted>, BrokerError>>, String> {
+        if self.kind == TransportKind::Shovel {
+            return Err("the transport is `shovel`".to_owned());
+        }
+        let transport = self.amqp(vhost).await?;
+        if transport.cluster().is_none() {
+            transport.close().await;
+            return Err("the broker at the AMQP address does not name its cluster".to_owned());
+        }
+        let mut answers = Vec::with_capacity(queues.len());
+        let mut binder = None;
+        for some in queues.chunks(ASKED_AT_ONCE) {
+            let channel = match binder.take() {
+                Some(channel) => channel,
+                None => match transport.binder().await {
+                    Ok(channel) => channel,
+                    Err(error) => {
+                        answers.resize_with(queues.len(), || Err(error.clone()));
+                        break;
+                    }
+                },
+            };
+            let counted = join_all(some.iter().map(|name| channel.counted(name))).await;
+            let is_open = counted.iter().all(Result::is_ok);
+            for (name, counted) in some.iter().zip(counted) {
+                answers.push(match counted {
+                    Ok(Some(counted)) => Ok(Some(counted)),
+                    // A refused request closes the channel for all others, and a late answer may be no answer.
+                    Ok(None) | Err(_) => transport.counted(name).await,
+                });
+            }
+            binder = Some(channel).filter(|_| is_open);
+        }
+        transport.close().await;
+        Ok(answers)
     }
 
     /// The queues of interrupted migrations from which a shovel moves messages that this user may not delete.

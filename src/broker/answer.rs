@@ -4,8 +4,8 @@
 //! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
 
 use super::error::BrokerError;
-use super::redact::redacted_url;
-use crate::model::printable::{clean, one_line};
+use super::redact::{foreign, redacted_url};
+use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
                 url: url.to_owned(),
                 request,
                 status,
-                content_type: raw.content_type.map(clean),
+                content_type: raw.content_type.map(foreign),
                 excerpt,
             },
         });
@@ -99,7 +99,7 @@ fn reason(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let words = answer.get("reason").or_else(|| answer.get("error"))?;
     // Not a text: `["not_boolean",1]`.
-    Some(one_line(&unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned))))
+    Some(foreign(&unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned))))
 }
 
 /// Up to 4.0 some reasons are escaped for HTML: `&lt;&lt;"x"&gt;&gt;`.
@@ -128,7 +128,7 @@ fn excerpt(body: &[u8]) -> String {
     let line = words.join(" ");
     let short: String = line.chars().take(EXCERPT).collect();
     let is_cut = short.len() < line.len();
-    clean(&if is_cut { format!("{short}…") } else { short })
+    foreign(&if is_cut { format!("{short}…") } else { short })
 }
 
 /// The target of a redirect, without credentials. A path alone keeps all but its query.

@@ -1,6 +1,6 @@
 //! Converts errors of the HTTP and TLS libraries into actionable messages.
 
-use super::redact::redacted_urls_in;
+use super::redact::foreign;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use std::error::Error;
 use std::fmt;
@@ -109,7 +109,7 @@ impl ConnectProblem {
             {
                 return Ok(Self::Refused);
             }
-            texts.push(redacted_urls_in(&cause.to_string()));
+            texts.push(foreign(&cause.to_string()));
             next = cause.source();
         }
         let is_unresolved =

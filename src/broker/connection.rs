@@ -8,7 +8,7 @@ use super::connect_problem::ConnectProblem;
 use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
-use super::redact::redacted_urls_in;
+use super::redact::foreign;
 use crate::model::Intervals;
 use crate::model::memory::bounded;
 use crate::plan::request::{Method, Request};
@@ -62,8 +62,10 @@ pub(super) struct Answer {
 impl Answer {
     /// Its JSON.
     pub(super) fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, BrokerError> {
-        bounded(self.body.len(), || serde_json::from_slice(&self.body))
-            .map_err(|error| BrokerError::Malformed { request: request.to_string(), detail: error.to_string() })
+        bounded(self.body.len(), || serde_json::from_slice(&self.body)).map_err(|error| BrokerError::Malformed {
+            request: request.to_string(),
+            detail: foreign(&error.to_string()),
+        })
     }
 }
 
@@ -287,5 +289,5 @@ fn innermost(error: &dyn std::error::Error) -> String {
     while let Some(next) = cause.source() {
         cause = next;
     }
-    redacted_urls_in(&cause.to_string())
+    foreign(&cause.to_string())
 }

@@ -35,6 +35,9 @@ use tokio::time::{Instant, sleep};
 /// The time without new messages after which an unused queue counts as drained.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// Receives the duration of a proof by ticks, again and again while the proof waits.
+pub type OnProof<'a> = &'a dyn Fn(Duration);
+
 impl Broker {
     /// `delete` is the plain request. What is tried again is the whole check, never the delete alone: when an answer was
     /// lost, the queue of that name may already be somebody's new one.
@@ -44,6 +47,7 @@ impl Broker {
         name: &QueueName,
         guard: Guard,
         delete: &Request,
+        observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
         match guard {
             Guard::Nothing => {
@@ -51,13 +55,15 @@ impl Broker {
             }
             // No message may be lost: that is what "empty" proves better than one number does.
             Guard::Empty | Guard::AtMost(0) => {
-                self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete)).await
+                self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete, observe))
+                    .await
             }
             Guard::Drained => {
-                self.retrying_when(BrokerError::is_untouched, || self.delete_if_drained(vhost, name, delete)).await
+                self.retrying_when(BrokerError::is_untouched, || self.delete_if_drained(vhost, name, delete, observe))
+                    .await
             }
             Guard::AtMost(allowed) => {
-                let check = || self.delete_if_at_most(vhost, name, allowed, delete);
+                let check = || self.delete_if_at_most(vhost, name, allowed, delete, observe);
                 self.retrying_when(BrokerError::is_untouched, check).await
             }
         }
@@ -80,6 +86,7 @@ impl Broker {
         name: &QueueName,
         allowed: u64,
         delete: &Request,
+        observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
         let mut first = None;
         let mut ticks = Ticks::new(self, vhost, name);
@@ -96,7 +103,7 @@ impl Broker {
             if ticks.are_over(asked.saturating_duration_since(first)).await? {
                 break;
             }
-            sleep(self.intervals().between_looks()).await;
+            self.wait_for_tick(observe).await;
         }
         self.try_to_delete(vhost, name, delete).await
     }
@@ -107,25 +114,32 @@ impl Broker {
         vhost: &VhostName,
         name: &QueueName,
         delete: &Request,
+        observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
         loop {
             let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
             must_be_empty(name, &totals)?;
             let missing = SETTLED.saturating_sub(self.emptiness().seen_for(vhost, name));
             if missing.is_zero() {
-                return self.delete_if_empty(vhost, name, delete).await;
+                return self.delete_if_empty(vhost, name, delete, observe).await;
             }
-            sleep(missing).await;
+            // In one sleep, two looks could be too far apart to be one observation.
+            sleep(missing.min(self.intervals().between_looks())).await;
         }
     }
 
     /// Proves that a queue is empty, as well as a broker lets anybody; false if it is not there. What may come after that,
     /// nobody knows but who deletes it in the same breath: a delete with that guard need not prove it a second time. Who
     /// deletes it in another way than by [`Self::perform`] has to [forget](Self::forget_emptiness) the proof first.
-    pub async fn prove_empty(&self, vhost: &VhostName, name: &QueueName) -> Result<bool, BrokerError> {
+    pub async fn prove_empty(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        observe: OnProof<'_>,
+    ) -> Result<bool, BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
-        let proven = self.retrying_when(BrokerError::is_untouched, || self.proven_empty(vhost, name, &delete)).await;
-        Ok(proven?.is_some())
+        let prove = || self.proven_empty(vhost, name, &delete, observe);
+        Ok(self.retrying_when(BrokerError::is_untouched, prove).await?.is_some())
     }
 
     /// Forgets the proof of emptiness: from now on, the name refers to another queue.
@@ -138,8 +152,9 @@ impl Broker {
         vhost: &VhostName,
         name: &QueueName,
         delete: &Request,
+        observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
-        match self.proven_empty(vhost, name, delete).await? {
+        match self.proven_empty(vhost, name, delete, observe).await? {
             None => Ok(Performed::AlreadyGone),
             Some(QueueType::Classic) => {
                 let unused = delete.clone().with_query("if-empty=true&if-unused=true");
@@ -171,6 +186,7 @@ impl Broker {
         vhost: &VhostName,
         name: &QueueName,
         delete: &Request,
+        observe: OnProof<'_>,
     ) -> Result<Option<QueueType>, BrokerError> {
         let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
         match queue_type(&totals) {
@@ -186,7 +202,7 @@ impl Broker {
                     if ticks.are_over(seen).await? {
                         break;
                     }
-                    sleep(self.intervals().between_looks()).await;
+                    self.wait_for_tick(observe).await;
                     let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
                     must_be_empty(name, &totals)?;
                 }
@@ -199,6 +215,12 @@ impl Broker {
             )),
             None => Err(unknown(name, "a plugin defines its type, so topo cannot prove that it is empty")),
         }
+    }
+
+    /// Waits for the next look at the totals.
+    async fn wait_for_tick(&self, observe: OnProof<'_>) {
+        observe(self.intervals().two_ticks());
+        sleep(self.intervals().between_looks()).await;
     }
 
     /// Asks a quorum queue itself, right before it goes: totals do not show what came after its last tick.

@@ -19,9 +19,10 @@ pub use process::Process;
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::guard::OnProof;
 use super::perform::{Performed, gone_is_done};
+use super::redact::foreign;
 use super::wire::{ClusterNode, LockQueue};
-use crate::model::printable::clean;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
@@ -235,6 +236,12 @@ impl LockedBroker {
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
+    /// [`Self::perform`], which calls `observe` while the proof of a guard waits for ticks.
+    pub async fn perform_observed(&self, action: &Action, observe: OnProof<'_>) -> Result<Performed, BrokerError> {
+        self.check()?;
+        self.lock.broker.perform_observed(&self.lock.vhost, action, observe).await
+    }
+
     /// Releases the lock. A lost lock belongs to another apply and is left alone. However long a broker hangs, it is tried for no
     /// longer than the lease runs, but for 15 s at least: a lock whose node is down outlives it.
     pub async fn release(self) -> Result<(), BrokerError> {
@@ -281,7 +288,7 @@ impl Lock {
         }
         let stranger = || format!("a queue named `{}` that topo did not create", self.queue);
         Ok(Seen::Others(Other {
-            words: words.map_or_else(stranger, clean),
+            words: words.map_or_else(stranger, foreign),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
             lease: listed.arguments.get("x-expires").and_then(lease),

@@ -2,6 +2,7 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::guard::OnProof;
 use crate::model::{Binding, ObjectId, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
@@ -24,6 +25,16 @@ impl Broker {
     /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
+        self.perform_observed(vhost, action, &|_| {}).await
+    }
+
+    /// [`Self::perform`], which calls `observe` while the proof of a guard waits for ticks.
+    pub async fn perform_observed(
+        &self,
+        vhost: &VhostName,
+        action: &Action,
+        observe: OnProof<'_>,
+    ) -> Result<Performed, BrokerError> {
         // Messages are moved by a transport, not by a request.
         let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
@@ -53,7 +64,7 @@ impl Broker {
             }
             Action::Unbind { binding, properties_key } => self.unbind(vhost, binding, properties_key, &sent).await,
             Action::DeleteQueue { name, guard } => {
-                let deleted = self.delete_queue(vhost, name, *guard, &sent).await;
+                let deleted = self.delete_queue(vhost, name, *guard, &sent, observe).await;
                 self.emptiness().forget(vhost, name);
                 deleted
             }

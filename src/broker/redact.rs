@@ -1,5 +1,6 @@
 //! Removes credentials from URLs before they reach an error, a hint or a log.
 
+use crate::model::printable::one_line;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
@@ -28,34 +29,86 @@ pub fn redacted_url(text: &str) -> String {
     }
 }
 
-/// Redacts every URL in a text that may have user info. A URL ends at a blank or, inside quotes, at the closing quote.
+/// Redacts every URL in a text that may have user info or a query. A URL ends at a blank or, inside quotes, at the closing
+/// quote; a blank in a password is part of the URL.
 pub fn redacted_urls_in(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        let start = rest[..at].char_indices().rev().take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(i, _)| i);
+    while let Some(start) = start_of_url(rest) {
         let quote = rest[..start].chars().next_back().filter(|c| "'\"`".contains(*c));
         let length = match quote.and_then(|quote| rest[start..].find(quote)) {
             Some(length) => length,
-            None => rest[start..].find(char::is_whitespace).unwrap_or(rest.len() - start),
+            None => unquoted(&rest[start..]),
         };
-        let url = &rest[start..start + length];
+        // The punctuation of the sentence is not part of the URL.
+        let url = rest[start..start + length].trim_end_matches([':', ',', ';']);
         redacted.push_str(&rest[..start]);
-        if has_at_sign(url) {
+        if has_at_sign(url) || url.contains('?') {
             redacted.push_str(&redacted_url(url))
         } else {
             redacted.push_str(url)
         }
-        rest = &rest[start + length..];
+        rest = &rest[start + url.len()..];
     }
     redacted.push_str(rest);
     redacted
 }
 
-/// Whether a host or a path holds an `@`. Then user info may have ended before the password did.
+/// The start of the first URL in a text: of a scheme before `://`, or of a known scheme before any `:` in a word.
+fn start_of_url(text: &str) -> Option<usize> {
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.match_indices(':').find_map(|(at, _)| {
+        let start = text[..at].char_indices().rev().take_while(|(_, c)| is_scheme(*c)).last().map_or(at, |(i, _)| i);
+        let is_known = SCHEMES.contains(&&*text[start..at].to_ascii_lowercase());
+        let is_followed = text[at + 1..].starts_with(|c: char| !c.is_whitespace() && c != ':');
+        (text[at..].starts_with("://") || is_known && is_followed).then_some(start)
+    })
+}
+
+/// Converts the text of a broker, a proxy or a library to one line without credentials. Every such text that becomes part
+/// of an error passes through this function.
+pub(super) fn foreign(text: &str) -> String {
+    redacted_urls_in(&one_line(text))
+}
+
+/// Redacts an argument that a user may have confused with a URL, such as the path of a file.
+pub fn redacted_argument(text: &str) -> String {
+    let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| SCHEMES.contains(&&*scheme.to_ascii_lowercase()));
+    if has_scheme || text.contains("://") { redacted_url(text) } else { text.to_owned() }
+}
+
+/// The length of the URL at the start of a text that does not quote it.
+///
+/// `http://admin:S3C RET@host` has user info, because no port is named `S3C`. `http://admin:12 S3CRET@host` has user info,
+/// because a sentence has no `@` in the first word after a URL.
+fn unquoted(text: &str) -> usize {
+    let length = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (url, rest) = text.split_at(length);
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((_, port)) = authority.trim_end_matches([',', ';', ':', '.', ')']).rsplit_once(':') else { return length };
+    if has_at_sign(url) || authority.starts_with('[') {
+        return length;
+    }
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_over = |end: &usize| rest[*end..].starts_with(['\n', '\'', '"', '`']) || rest[*end..].starts_with("://");
+    let end = (0..rest.len()).filter(|at| rest.is_char_boundary(*at)).find(is_over).unwrap_or(rest.len());
+    let at = if is_port { first_word(&rest[..end]).rfind('@') } else { rest[..end].rfind('@') };
+    let Some(at) = at else { return length };
+    let host = rest[at..].find(char::is_whitespace).unwrap_or(rest.len() - at);
+    length + at + host.min(end - at)
+}
+
+/// The blanks at the start of a text, and the word after them.
+fn first_word(text: &str) -> &str {
+    let blanks = text.len() - text.trim_start().len();
+    let word = text[blanks..].find(char::is_whitespace).unwrap_or(text.len() - blanks);
+    &text[..blanks + word]
+}
+
+/// Whether neither the host nor the path has an `@`. Otherwise user info may have ended before the password did.
 pub(super) fn is_unambiguous(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !url.path().contains('@')
+    url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !has_at_sign(url.path())
 }
 
 fn has_at_sign(text: &str) -> bool {
@@ -97,6 +150,7 @@ mod tests {
             ("amqp://u:S3CRET@", "amqp://<redacted>"),
             ("u:S3CRET@h", "<redacted>"),
             ("S3CRET", "<redacted>"),
+            ("http://admin:12/S3CRET%4010.0.0.1", "http://<redacted>"),
         ] {
             assert_eq!(redacted_url(text), expected, "{text}");
         }
@@ -109,8 +163,37 @@ mod tests {
             ("'amqp://u:S3C RET@h' and 'amqp://u:S3CRET@h'", "'amqp://h' and 'amqp://h'"),
             ("--url http://h --allow loss@queues/v/q", "--url http://h --allow loss@queues/v/q"),
             ("use http://HOST:15672 or ://", "use http://HOST:15672 or ://"),
+            ("cannot read http://u:12 S3CRET@h", "cannot read http://h"),
+            ("cannot read http://u:S3C RET S3CRET@h: no such file", "cannot read http://h: no such file"),
+            ("see http://u:S3C RET@h\nand 'a@b'", "see http://h\nand 'a@b'"),
+            ("GET http://h/x?password=S3CRET&token=S3CRET failed", "GET http://h/x failed"),
+            ("cannot read http:/u:S3CRET@h: no such file", "cannot read http://h: no such file"),
+            ("'HTTP:u:S3CRET@h' http: a@b", "'http://h' http: a@b"),
+            ("is it http://h:15672?", "is it http://h:15672"),
+            ("http://h:15672 is not the broker of rabbit@h", "http://h:15672 is not the broker of rabbit@h"),
+            ("amqp://[::1] is cluster rabbit@h", "amqp://[::1] is cluster rabbit@h"),
+            ("amqp://h:5672: its cluster is rabbit@h", "amqp://h:5672: its cluster is rabbit@h"),
         ] {
             assert_eq!(redacted_urls_in(text), expected);
         }
+    }
+
+    #[test]
+    fn arguments_that_are_no_urls_stay() {
+        for (text, expected) in [
+            ("specs/a@b.yaml", "specs/a@b.yaml"),
+            ("C:/topology.yaml", "C:/topology.yaml"),
+            ("http:/admin:S3CRET@h", "http://h/"),
+            ("HTTP:admin:S3CRET@h", "http://h/"),
+            ("http://admin:12 S3CRET@h", "http://h"),
+            ("amqp:admin:S3CRET@h", "<redacted>"),
+        ] {
+            assert_eq!(redacted_argument(text).trim_end_matches('/'), expected.trim_end_matches('/'), "{text}");
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_one_line_without_credentials() {
+        assert_eq!(foreign("shovel failed\n\namqp://u:S3CRET@h refused"), "shovel failed: amqp://h refused");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::arguments::ConnectionArguments;
 use super::failure::Failure;
+use super::shell;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
@@ -203,7 +204,7 @@ fn read_password(path: &Path) -> Result<SecretString, Failure> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot read {}", path.display())).because(error.to_string())
+    Failure::usage(format!("cannot read {}", shell::shown(path))).because(error.to_string())
 }
 
 /// A variable that is set for rabbitmqadmin.

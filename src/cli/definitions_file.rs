@@ -1,6 +1,7 @@
 //! Reads definitions files, and explains why a file is not one.
 
 use super::failure::Failure;
+use super::shell;
 use crate::broker::definitions::DefinitionsError;
 use crate::spec::is_spec;
 use std::io::{ErrorKind, Read};
@@ -15,7 +16,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
         std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
     read.map_err(|error| {
-        let failure = Failure::usage(format!("cannot read {}", path.display()));
+        let failure = Failure::usage(format!("cannot read {}", shell::shown(path)));
         if error.kind() == ErrorKind::IsADirectory {
             failure.because("it is a directory").hint("pass a definitions file, or `-` for standard input")
         } else {
@@ -47,5 +48,5 @@ pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Fail
 }
 
 fn unusable(path: &Path) -> String {
-    format!("{} is not a usable definitions file", path.display())
+    format!("{} is not a usable definitions file", shell::shown(path))
 }

@@ -2,7 +2,7 @@
 //! variables of conflicting flags.
 
 use super::arguments::Cli;
-use crate::broker::redacted_url;
+use crate::broker::{redacted_argument, redacted_url};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -66,6 +66,12 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     let is_of_url = text(error.get(ContextKind::InvalidArg)).is_some_and(|argument| argument.ends_with("<URL>"));
     if is_of_url && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
         error.insert(ContextKind::InvalidValue, ContextValue::String(redacted_url(&value)));
+    }
+    // A URL may be given in place of any argument.
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if let Some(value) = text(error.get(kind)) {
+            error.insert(kind, ContextValue::String(redacted_argument(&value)));
+        }
     }
     error
 }

@@ -201,5 +201,5 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
 }
 
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
+    Failure::spec(format!("cannot read {}", shell::shown(path))).because(error.to_string())
 }

@@ -1,6 +1,7 @@
 //! Writes the result to standard output and everything else to standard error. A closed pipe is not an error.
 
 use super::failure::Failure;
+use super::shell;
 use crate::model::printable::is_hidden;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -83,7 +84,7 @@ pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Fail
 
 /// The failure for a path that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
+    Failure::failed(format!("cannot write {}", shell::shown(path))).because(error.to_string())
 }
 
 /// Whether writing replaces an existing file.

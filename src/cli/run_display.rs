@@ -74,6 +74,7 @@ fn step(steps: &mut Steps, event: StepEvent<'_>) {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
             steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
         }
+        StepEvent::Proving(step, time) => steps.moving(&report_text::proving(&step.action, time)),
         StepEvent::Stalled(step, why) => steps.moving(&report_text::stalled(&step.action, why)),
         StepEvent::GoingBack(queue, why) => {
             let line = report_text::going_back(queue, why.map(|why| why as _), output::width());

@@ -1,5 +1,6 @@
 //! Lines to paste into a shell.
 
+use crate::broker::redacted_argument;
 pub(super) use crate::render::shell::quoted;
 use std::path::Path;
 
@@ -7,4 +8,9 @@ use std::path::Path;
 pub(super) fn path(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.starts_with('-') && text != "-" { quoted(&format!("./{text}")) } else { quoted(&text) }
+}
+
+/// A path in a message. A user may have confused it with a URL that has credentials.
+pub(super) fn shown(path: &Path) -> String {
+    redacted_argument(&path.to_string_lossy())
 }

@@ -3,6 +3,8 @@
 //! Names, file names and a broker's answers can hold any character. Every sentence, picture and table that shows one of
 //! them passes it through [`clean`]; formats with escapes of their own (JSON, YAML) ask [`is_hidden`].
 
+use std::borrow::Cow;
+
 /// Whether a character can move a cursor, end a line, change the direction of text, or is invisible.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -39,6 +41,23 @@ pub fn clean(text: &str) -> String {
         }
     }
     clean
+}
+
+/// Replaces the passwords of URLs in a text, each byte by an asterisk. Positions in the text stay valid.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, url) = rest.split_at(at + "://".len());
+        let length = url.find(|c: char| c.is_whitespace() || "'\"`".contains(c)).unwrap_or(url.len());
+        let at_sign = url[..length].rfind('@').unwrap_or_default();
+        let colon = url[..at_sign].find(':').map_or(at_sign, |colon| colon + 1);
+        masked.push_str(before);
+        masked.push_str(&url[..colon]);
+        masked.push_str(&"*".repeat(at_sign - colon));
+        rest = &url[at_sign..];
+    }
+    if masked.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked + rest) }
 }
 
 /// Text of several lines: each of them clean.
@@ -83,6 +102,20 @@ mod tests {
         assert_eq!(clean("größe/ü"), "größe/ü");
         assert_eq!(clean("\u{202e}gpj"), "\\u{202e}gpj");
         assert_eq!(clean("a\u{2028}b\u{9b}\u{e0041}"), "a\\u{2028}b\\u{9b}\\u{e0041}");
+    }
+
+    #[test]
+    fn passwords_of_urls_are_masked() {
+        for (text, expected) in [
+            ("fed by 'amqp://u:tulip@h', and by a@b", "fed by 'amqp://u:*****@h', and by a@b"),
+            ("amqp://u:a@ü@h amqps://u:p@h", "amqp://u:****@h amqps://u:*@h"),
+            ("amqp://u@h http://h:15672/x", "amqp://u@h http://h:15672/x"),
+            ("://@", "://@"),
+            ("a: 1", "a: 1"),
+        ] {
+            assert_eq!(masked(text), expected);
+            assert_eq!(masked(text).len(), text.len());
+        }
     }
 
     #[test]

@@ -28,9 +28,21 @@ pub struct Activity {
     /// The topic permissions of the vhost; only read where an exchange is deleted or recreated.
     #[serde(default)]
     pub topic_permissions: TopicPermissions,
+    /// The queues whose numbers may be stale, because they were not asked over AMQP.
+    #[serde(skip)]
+    pub unasked: Option<Unasked>,
     /// How often the broker renews these numbers.
     #[serde(skip)]
     pub intervals: Intervals,
+}
+
+/// The queues that were not asked over AMQP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unasked {
+    /// Their number.
+    pub queues: u64,
+    /// Why not.
+    pub reason: String,
 }
 
 /// What is known of the dynamic shovels that use queues of a vhost.

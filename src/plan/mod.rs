@@ -41,7 +41,7 @@ pub mod verdict;
 mod wiring;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports};
+pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, Unasked};
 pub use context::PlanContext;
 pub use document::{
     Block, ChangeKind, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options, Plan,

@@ -5,7 +5,7 @@ use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
     conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings, order, recreate, retries,
-    shovels, simulate, target, topic_permissions, wiring,
+    shovels, simulate, stale_counts, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -115,6 +115,7 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
     recreate::drop_undesired_bindings(builder);
     deletions::foreign_auto_delete(builder, context);
     shovels::hazards(builder, context);
+    stale_counts::unasked(builder, context);
     old_bindings::note(builder, context);
     effects::hazards(builder, context, options);
     deletions::last_bindings(builder, context);

@@ -4,8 +4,13 @@
 //! a limit cannot believe it. Consumers come from statistics, so a plan that deletes a queue may not know of one that
 //! subscribed a moment ago. The queue itself knows both; only AMQP asks it.
 
+use super::activity::Unasked;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, VhostPlan};
 use super::{Activity, HazardKind};
+use crate::model::count::count;
+use crate::model::intervals::in_words;
 use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Topology};
 use std::collections::BTreeSet;
 
@@ -14,6 +19,19 @@ pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> V
     let mut queues = without_listed_consumers(part, activity);
     queues.extend(of_hazards(part, live, activity));
     queues.into_iter().collect()
+}
+
+/// Adds an info about queues that were not asked.
+pub(super) fn unasked(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let Some(Unasked { queues, reason }) = &context.activity.unasked else { return };
+    let intervals = context.activity.intervals;
+    let age = in_words(intervals.listing().max(intervals.one_tick()));
+    let text = format!(
+        "{} could not be asked over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
+         {reason}",
+        count(*queues, "queue")
+    );
+    builder.info(&context.address(&ObjectId::Vhost), text);
 }
 
 /// The queues that the plan deletes or recreates, and that have no consumer by the statistics.

@@ -1,5 +1,6 @@
 //! Renders diagnostics for machines (JSON, and workflow annotations), and in a short form next to a plan.
 
+use super::diagnostics::repeats::Grouped;
 use super::plan_github::annotate;
 use super::plan_markdown::inline;
 use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};
@@ -90,16 +91,21 @@ fn place(at: Location, files: &[SourceFile]) -> String {
     format!("{}:{}", source.file, source.line)
 }
 
-/// One annotation each, at its line.
+/// One annotation each, at its line. Of those that repeat, the first have one each, and one counts the rest.
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
-    for diagnostic in diagnostics.iter() {
+    let grouped = Grouped::new(diagnostics);
+    for diagnostic in &grouped.full {
         let mut lines = vec![diagnostic.message.clone()];
         // An annotation has one place: the others are told.
         lines.extend(diagnostic.secondary.iter().map(|(at, label)| format!("{}: {label}", place(*at, files))));
         lines.extend(diagnostic.hint.clone());
         let at = (source(diagnostic.primary, files), end(diagnostic.primary, files));
         annotate(&mut text, level(diagnostic.severity), Some((&at.0, Some(at.1))), diagnostic.code, &lines.join("\n"));
+    }
+    for (diagnostic, sentence) in grouped.rest() {
+        let at = source(diagnostic.primary, files);
+        annotate(&mut text, level(diagnostic.severity), Some((&at, None)), diagnostic.code, &sentence);
     }
     text
 }

@@ -3,10 +3,12 @@
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::count::{count, number};
+use crate::model::intervals::in_words;
 use crate::model::{Address, ObjectId, QueueName};
-use crate::plan::Action;
+use crate::plan::{Action, Guard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
+use std::time::Duration;
 
 /// `declare queue orders.work`, `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
@@ -60,6 +62,19 @@ pub fn moving(
 /// The reason why a step is tried again: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
 pub fn stalled(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
+}
+
+/// The proof that a deletion waits for: `waiting: queue q: proving that it is empty takes two ticks (12 s): delete queue q`.
+pub fn proving(step: &Action, time: Duration) -> String {
+    let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
+        && *allowed > 0
+    {
+        format!("holds at most {}", count(*allowed, "message"))
+    } else {
+        "is empty".to_owned()
+    };
+    let (object, time) = (clean(&step.object().to_string()), in_words(time));
+    format!("waiting: {object}: proving that it {state} takes two ticks ({time}): {}", action(step))
 }
 
 /// Why a migration is undone, when that begins: it may take as long as it took so far.

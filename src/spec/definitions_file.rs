@@ -18,6 +18,16 @@ pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     let is_one = OF_THE_BROKER.iter().any(|key| text.contains(key))
         || LISTS.iter().filter(|key| text.contains(*key)).count() >= 2 && text.contains("\"vhost\"");
     let message = format!("`{}` is a definitions file of RabbitMQ, not a spec", file.name);
-    let hint = "convert it to a spec with `topo export --definitions FILE`";
+    let hint = format!("convert it to a spec with `topo export --definitions {}`", argument(&file.name));
     is_one.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
+}
+
+/// The file as an argument of a shell. A name that a shell would split or expand is quoted.
+fn argument(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
+    match name {
+        "<stdin>" => "-".to_owned(),
+        plain if plain.chars().all(is_plain) && !plain.starts_with('-') => plain.to_owned(),
+        other => format!("'{}'", other.replace('\'', r"'\''")),
+    }
 }

@@ -1,7 +1,7 @@
 //! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
 
 use super::position::Location;
-use crate::model::printable::clean;
+use crate::model::printable::{clean, masked};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Severity {
     }
 }
 
-/// One problem. Its messages quote the spec, so the constructors clean them.
+/// One problem. Its messages quote the spec, so the constructors clean them and mask passwords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
@@ -55,7 +55,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             code,
-            message: clean(&message.into()),
+            message: quoting(&message.into()),
             primary,
             label: String::new(),
             secondary: Vec::new(),
@@ -65,14 +65,14 @@ impl Diagnostic {
 
     /// Sets the label of the primary position.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = clean(&label.into());
+        self.label = quoting(&label.into());
         self
     }
 
     /// Adds a related position, unless it is the primary one.
     pub fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         if at != self.primary {
-            self.secondary.push((at, clean(&label.into())));
+            self.secondary.push((at, quoting(&label.into())));
         }
         self
     }
@@ -84,9 +84,14 @@ impl Diagnostic {
 
     /// Sets the hint, if there is one.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint.map(|hint| clean(&hint)).or(self.hint);
+        self.hint = hint.map(|hint| quoting(&hint)).or(self.hint);
         self
     }
+}
+
+/// A sentence that may quote the spec.
+fn quoting(sentence: &str) -> String {
+    clean(&masked(sentence))
 }
 
 /// All diagnostics, in the order of the files and lines.

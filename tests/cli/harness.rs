@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::Topo;
+use crate::support::{Topo, child};
 
 fn shell() -> Topo {
     Topo::of(Path::new("/bin/sh"))
@@ -58,18 +58,25 @@ fn a_run_can_be_interrupted() {
     assert_eq!(running.wait().code, None);
 }
 
+/// A shell cannot set a trap for a signal that it ignores from its start.
+#[test]
+fn a_script_can_trap_a_signal() {
+    let status = child("bash").args(["-c", "trap 'exit 7' INT; kill -s INT $$; exit 1"]).status().unwrap();
+    assert_eq!(status.code(), Some(7));
+}
+
 /// As by `tests/run &` in a script, or `nohup cargo test &`.
 #[test]
-fn a_run_can_be_interrupted_where_the_tests_ignore_the_signal() {
+fn children_can_be_interrupted_where_the_tests_ignore_the_signal() {
     let suite = std::env::current_exe().unwrap();
     let output = Command::new("/bin/sh")
         .args(["-c", "trap '' INT QUIT HUP; exec \"$0\" \"$@\""])
         .arg(suite)
-        .args(["--exact", "cli::harness::a_run_can_be_interrupted"])
+        .args(["--exact", "cli::harness::a_run_can_be_interrupted", "cli::harness::a_script_can_trap_a_signal"])
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    assert!(output.status.success() && printed.contains("2 passed"), "{printed}");
 }
 
 #[test]

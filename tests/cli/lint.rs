@@ -136,7 +136,34 @@ fn findings_that_repeat_are_counted() {
     let rest = "\n  and 1,010 more: `topo validate --format json` lists all\n";
     assert_eq!(output.stderr.matches(rest).count(), 2, "{output}");
     assert!(output.stderr.lines().all(|line| line.chars().count() <= 100), "{output}");
+    let annotations = topo.run(["validate", "--format", "github"]).expect_code(0).stdout;
+    for rule in ["no-dead-letter", "ttl-without-dead-letter"] {
+        assert_eq!(annotations.matches(&format!("title={rule}::")).count(), 21, "{annotations}");
+        let rest = format!("title={rule}::1,030 more of the same kind: `topo validate --format json` lists all\n");
+        assert!(annotations.contains(&rest), "{annotations}");
+    }
     let json = topo.run(["validate", "--format", "json"]).expect_code(0).json();
     let of_rule = |finding: &&serde_json::Value| finding["code"] == "no-dead-letter";
     assert_eq!(json["diagnostics"].as_array().unwrap().iter().filter(of_rule).count(), 1050);
+}
+
+/// Variants of a vhost in one folder declare the same queues.
+#[test]
+fn repeated_errors_of_a_folder_of_variants_are_counted() {
+    let mut topo = Topo::offline();
+    for number in 100..145 {
+        topo = topo
+            .file(&format!("variants/v{number}.yaml"), "version: 1\nvhost: shop\nqueues: {orders: {type: quorum}}\n");
+    }
+    let output = topo.run(["validate", "variants"]).expect_code(65);
+    let title = "error[declared-twice]: queue `orders` is declared twice";
+    assert_eq!(output.stderr.matches(title).count(), 20, "{output}");
+    let more = "error[declared-twice]: 24 more of the same kind\n  variants/v121.yaml:3:10: queue `orders` is declared twice\n";
+    assert!(output.stderr.contains(more), "{output}");
+    assert!(output.stderr.contains("\n  and 4 more: `topo validate --format json` lists all\n"), "{output}");
+    assert!(output.stderr.contains("keep variants in separate folders"), "{output}");
+    let annotations = topo.run(["validate", "variants", "--format", "github"]).expect_code(65).stdout;
+    assert_eq!(annotations.matches("title=declared-twice::").count(), 21, "{annotations}");
+    let json = topo.run(["validate", "variants", "--format", "json"]).expect_code(65).json();
+    assert_eq!(json["diagnostics"].as_array().unwrap().len(), 44);
 }

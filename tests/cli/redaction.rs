@@ -5,7 +5,7 @@ use crate::support::{Output, Topo};
 const MARKER: &str = "S3CRET";
 
 /// Well-formed and malformed URLs. Each has the marker where a user meant the password.
-const URLS: [&str; 32] = [
+const URLS: [&str; 40] = [
     "http://admin:S3CRET@127.0.0.1:1",
     "http://admin:12/S3CRET@127.0.0.1:1",
     "http://admin:12/S3CRET%40x@127.0.0.1:1/rabbit",
@@ -37,6 +37,14 @@ const URLS: [&str; 32] = [
     "amqp://admin:S3CRET",
     "amqp://admin%3AS3CRET%40127.0.0.1:1",
     "amqp://admin:12?S3CRET@127.0.0.1:1",
+    "http://admin:12/S3CRET%40127.0.0.1:1",
+    "http://admin:12 S3CRET@127.0.0.1:1",
+    "http://admin:S3CRET S3CRET@127.0.0.1:1/rabbit",
+    "http://127.0.0.1:1/rabbit?password=S3CRET",
+    "http://127.0.0.1:1/?user=admin&token=S3CRET",
+    "amqp://admin:12 S3CRET@127.0.0.1:1",
+    "amqp://127.0.0.1:1?password=S3CRET",
+    "amqp://admin%3A12%2FS3CRET%40127.0.0.1:1/%2f",
     "amqp://admin:%53%33%43%52%45%54@127.0.0.1:x",
 ];
 
@@ -125,9 +133,26 @@ fn proxies_print_no_password() {
 
 #[test]
 fn urls_in_other_arguments_print_no_password() {
-    for url in ["http://admin:S3CRET@127.0.0.1:1", "http://admin:12/S3CRET@h", "amqp://admin:S3CRET@h/vhost"] {
+    for url in [
+        "http://admin:S3CRET@127.0.0.1:1",
+        "http://admin:12/S3CRET@h",
+        "amqp://admin:S3CRET@h/vhost",
+        "http://admin:12 S3CRET@h",
+        "http://admin:S3CRET S3CRET@h",
+        "http://admin:12/S3CRET%40h",
+        "http://h/specs?password=S3CRET&x=1",
+        "http:/admin:S3CRET@h",
+    ] {
+        let misspelled = format!("--ur={url}");
         for line in [
             ["plan", url].as_slice(),
+            &["plan", &misspelled],
+            &["plan", "--var-file", url],
+            &["plan", "--out", url],
+            &["plan", "--config", url, "--node", "x"],
+            &["plan", "--password-file", url],
+            &["export", "--definitions", url],
+            &["lock", "--vhost", url, "--url", "http://127.0.0.1:1"],
             &["plan", "--file", url],
             &["plan", "--transport", url],
             &["plan", "--timeout", url],
@@ -143,6 +168,23 @@ fn urls_in_other_arguments_print_no_password() {
         ] {
             expect_no_marker(&line.join(" "), &topo().run(line.iter().copied()));
         }
+    }
+}
+
+#[test]
+fn errors_of_a_spec_mask_passwords() {
+    let spec = "description: fed by 'amqp://u:S3CRET@h'\nqueues: 'amqps://u:S3CRET@h'\nvhost: [amqp://u:S3CRET@h]\n";
+    for format in ["text", "json", "github"] {
+        let output = topo().spec(spec).run(["validate", "--format", format]);
+        expect_no_marker(format, &output);
+    }
+    let output = topo().spec(spec).run(["validate"]);
+    output.expect_text("queues: 'amqps://u:******@h'").expect_text("found the string \"amqps://u:******@h\"");
+    let spec = "version: 1\nvhost: {name: a, description: fed by amqp://u:S3CRET@h}\nqueues: {q: {type: classic}}\n";
+    for format in ["text", "json", "github"] {
+        let output = topo().spec(spec).run(["validate", "--fail-on", "warning", "--format", format]);
+        expect_no_marker(format, &output);
+        output.expect_text("secret-in-spec");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::tool;
+use crate::support::child;
 
 /// Longer than it ever takes, on a machine that does other things as well.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,14 +35,14 @@ pub(crate) fn cursor(text: &str) -> (String, Value) {
 impl Server {
     pub(crate) fn start() -> Self {
         let program = tool("yaml-language-server");
-        let mut child = Command::new("node")
+        let mut process = child("node")
             .args([program.as_str(), "--stdio"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("node {program}: {error}"));
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let (sender, messages) = channel();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -51,7 +52,7 @@ impl Server {
                 }
             }
         });
-        let mut server = Self { child, input, messages, requests: 0, opened: 0 };
+        let mut server = Self { child: process, input, messages, requests: 0, opened: 0 };
         let capabilities = json!({
             "workspace": {"configuration": true},
             "textDocument": {

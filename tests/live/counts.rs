@@ -1,5 +1,6 @@
 //! Statistics that the broker renews rarely, and waits that follow from its intervals.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -64,8 +65,9 @@ fn default_intervals_are_observed_once_per_run() {
     let vhost = node.vhost("default-intervals");
     let topo = five_quorum_queues(&vhost).without_env("TOPO_STATISTICS_INTERVAL").without_env("TOPO_TICK_INTERVAL");
     let started = Instant::now();
-    topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
+    let output = topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
     let took = started.elapsed();
+    output.expect_text("proving that it is empty takes two ticks (12 s): delete queue own.q");
     assert_eq!(vhost.names("queues"), ["other"]);
     assert!(took >= Duration::from_secs(12), "two ticks must pass: {took:?}");
     assert!(took < Duration::from_secs(50), "one by one it would be a minute: {took:?}");
@@ -86,4 +88,80 @@ fn missing_statistics_require_a_tick_interval() {
     topo.run(prune.into_iter().chain(["--tick-interval", "3s"])).expect_code(0);
     assert!(started.elapsed() >= Duration::from_secs(7), "two ticks of 3 s, and a margin: {:?}", started.elapsed());
     assert_eq!(vhost.names("queues"), ["other"]);
+}
+
+#[test]
+fn consumers_of_any_number_of_queues_are_asked_for_over_amqp() {
+    let node = Node::start(Options::default().intervals(60_000, 500));
+    let vhost = node.vhost("many-queues");
+    let queues: Vec<_> = (0..250)
+        .map(|number| json!({"name": format!("own.{number:03}"), "arguments": {"x-queue-type": "classic"}}))
+        .collect();
+    make_live(&vhost, &json!({"queues": queues}));
+    let amqp = vhost.amqp();
+    let _held = amqp.hold("own.249", 0);
+    assert_eq!(vhost.list("consumers"), [json!(null); 0], "the statistics list it already");
+    let topo = Topo::new(&vhost).spec("owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
+    let prune = ["plan", "--prune", "--format", "json"];
+    let plan = topo.run(prune).expect_code(0).plan();
+    let changes = plan["vhosts"][0]["changes"].as_array().expect("a list").clone();
+    assert_eq!(changes.iter().filter(|change| change["kind"] == "delete").count(), 250);
+    let found: Vec<_> = changes.iter().filter(|change| change["live"]["unlistedConsumers"] == 1).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0]["address"].as_str().is_some_and(|address| address.ends_with("/own.249")), "{found:?}");
+    assert_eq!(plan["vhosts"][0]["infos"], json!([]));
+}
+
+#[test]
+fn queues_that_cannot_be_asked_are_counted_with_the_reason() {
+    let vhost = Node::shared().vhost("unasked");
+    let classic = |name| json!({"name": name, "arguments": {"x-queue-type": "classic"}});
+    make_live(&vhost, &json!({"queues": [classic("own.a"), classic("own.b")]}));
+    let topo = Topo::new(&vhost).spec("owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
+    let output = topo.run(["plan", "--prune", "--amqp-url", "amqp://127.0.0.1:1"]).expect_code(0);
+    let output = output.expect_text("2 queues could not be asked over AMQP for current consumers and messages");
+    output.expect_text("cannot connect to amqp://127.0.0.1:1: connection refused");
+    let output = topo.run(["plan", "--prune", "--transport", "shovel"]).expect_code(0);
+    output.expect_text("2 queues could not be asked over AMQP").expect_text("the transport is `shovel`");
+    topo.run(["plan", "--prune"]).expect_code(0).expect_no_text("could not be asked");
+}
+
+#[test]
+fn a_longer_tick_lengthens_the_proof_that_a_queue_is_empty() {
+    let node = Node::start(Options::default().intervals(5000, 8000));
+    let vhost = node.vhost("longer-tick");
+    quorum_queue(&vhost, "own.q");
+    let topo = with_default_intervals(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
+    let started = Instant::now();
+    let prune = ["apply", "-y", "--prune", "--allow=mass-delete", "--tick-interval", "8s"];
+    let output = topo.run(prune).expect_code(0);
+    assert!(started.elapsed() >= Duration::from_secs(18), "two ticks of 8 s, and a margin: {:?}", started.elapsed());
+    assert_eq!(vhost.names("queues"), ["other"]);
+    output.expect_text("waiting: queue own.q: proving that it is empty takes two ticks (18 s): delete queue own.q");
+}
+
+#[test]
+fn a_longer_statistics_interval_lengthens_the_wait_for_consumers() {
+    let node = Node::start(Options::default().intervals(20_000, 500));
+    let vhost = node.vhost("late-consumers");
+    make_live(&vhost, &json!({"queues": [{"name": "q", "arguments": {"x-queue-type": "classic"}}]}));
+    let (amqp, is_over) = (vhost.amqp(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut consumer = amqp.hold("q", 0);
+            while !is_over.load(Ordering::Relaxed) {
+                if !consumer.is_subscribed() {
+                    until("the queue is back", || vhost.names("queues").contains(&"q".to_owned()).then_some(()));
+                    consumer = amqp.hold("q", 0);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        until("the statistics list the consumer", || (vhost.list("consumers").len() == 1).then_some(()));
+        let topo = Topo::new(&vhost).spec("queues:\n  q: {type: classic, maxLength: 1000}\n");
+        let recreate = format!("--recreate=queues/{}/q=migrate", vhost.name());
+        let output = topo.run(["apply", "-y", &recreate, ALLOWED, "--transport=shovel"]);
+        is_over.store(true, Ordering::Relaxed);
+        output.expect_code(0).expect_text("1 consumer before, 1 now");
+    });
 }

@@ -30,6 +30,8 @@ fn exchange_without_auto_delete_is_read() {
     let binding = vhost.path("bindings", &["e", "events", "q", "work"]);
     vhost.http().post(&binding, &json!({"routing_key": "a"})).expect_status(201);
     println!("auto_delete is listed as {}", vhost.exchange("events")["auto_delete"]);
+    // A plan without changes is right: an application that declares the exchange without auto-delete is not refused.
+    vhost.amqp().declare_exchange("events", "topic", &[]).unwrap();
 
     let text = exported(&vhost);
     assert!(text.contains("events: {type: topic}"), "{text}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::page::root;
-use crate::support::{Node, Page, Part, temp_dir};
+use crate::support::{Node, Page, Part, child, temp_dir};
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git").args(arguments).current_dir(folder).output().unwrap();
@@ -38,7 +38,7 @@ fn tutorial_shows_the_output_of_the_quickstart() {
     for folder in [&temporary, &home] {
         fs::create_dir(folder).unwrap();
     }
-    let output = Command::new(clone.join("examples/quickstart/run"))
+    let output = child(clone.join("examples/quickstart/run"))
         .env("TOPO_BIN", env!("CARGO_BIN_EXE_topo"))
         .env("TMPDIR", &temporary)
         .env("HOME", &home)

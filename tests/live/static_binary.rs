@@ -4,9 +4,8 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
 
-use crate::support::{Node, Options, Tls, temp_dir};
+use crate::support::{Node, Options, Tls, child, temp_dir};
 
 #[test]
 fn static_binary_plans_applies_and_migrates() {
@@ -34,7 +33,7 @@ fn static_binary_plans_applies_and_migrates() {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let run = |code: i32, arguments: &[&str]| {
         // Without root, a user namespace provides it if the system permits.
-        let mut command = Command::new(if is_root { "chroot" } else { "unshare" });
+        let mut command = child(if is_root { "chroot" } else { "unshare" });
         command.args(if is_root { &[][..] } else { &["--map-root-user", "chroot"] });
         command.arg(root.path()).arg("/topo").args(arguments).env_clear();
         command.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");

@@ -18,6 +18,7 @@
 pub(crate) mod amqp;
 pub(crate) mod amqp_proxy;
 pub(crate) mod apply_resolution;
+pub(crate) mod child;
 pub(crate) mod http;
 pub(crate) mod node;
 pub(crate) mod page;
@@ -37,6 +38,7 @@ pub(crate) mod worker;
 pub(crate) use self::{
     amqp::{Amqp, Argument, Message, NONE, Outcome, text},
     amqp_proxy::{AmqpProxy, Stop},
+    child::child,
     http::Http,
     node::{Node, Options},
     page::{Page, Part, Shell},

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use topo::model::Intervals;
 
-use super::{Http, Tls, User, Vhost};
+use super::{Http, Tls, User, Vhost, child};
 
 /// What a node of one's own needs that the shared one has not.
 #[derive(Default)]
@@ -21,11 +21,15 @@ pub(crate) struct Options {
     intervals: Option<[u32; 2]>,
 }
 
-/// The `collect_statistics_interval` and `quorum_tick_interval` of a node, in milliseconds; topo is told of them.
+/// The short intervals of a node, on which no test depends: 500 ms for `collect_statistics_interval` and
+/// `quorum_tick_interval`. topo is told of them. `TOPO_DEFAULT_INTERVALS=1` starts the nodes with the 5 s of the broker.
 ///
-/// These are the defaults of the broker. With a tick of 500 ms, a quorum queue of RabbitMQ 3.10.8 sometimes crashes while it
-/// is declared: a tick before its machine has the newest version has no clause in `rabbit_quorum_queue:handle_tick/3`.
-const INTERVALS: [u32; 2] = [5000, 5000];
+/// On RabbitMQ 3.10 the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 sometimes crashes while it is declared: a
+/// tick before its machine has the newest version has no clause in `rabbit_quorum_queue:handle_tick/3`.
+const SHORT: &str = "--short-intervals";
+
+/// The intervals of the broker.
+const DEFAULT: [u32; 2] = [5000, 5000];
 
 impl Options {
     /// One more line of `rabbitmq.conf`, such as `management.disable_stats = true`.
@@ -36,7 +40,7 @@ impl Options {
 
     /// The broker's own intervals of 5 s, which topo assumes where nothing else is specified.
     pub(crate) fn default_intervals(self) -> Self {
-        self.intervals(5000, 5000)
+        self.intervals(DEFAULT[0], DEFAULT[1])
     }
 
     /// A `collect_statistics_interval` and a `quorum_tick_interval`, in milliseconds.
@@ -99,10 +103,17 @@ impl Node {
 
     /// The same, or what is said of a node that does not start.
     pub(crate) fn try_start(options: Options) -> Result<Self, String> {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"))
+        let is_short = std::env::var_os("TOPO_DEFAULT_INTERVALS").is_none();
+        let intervals = match options.intervals {
+            None if is_short => vec![SHORT.to_owned()],
+            given => {
+                let given = given.unwrap_or(DEFAULT).map(|interval| interval.to_string());
+                std::iter::once("--intervals".to_owned()).chain(given).collect()
+            }
+        };
+        let mut script = child(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"))
             .args(options.arguments)
-            .arg("--intervals")
-            .args(options.intervals.unwrap_or(INTERVALS).map(|interval| interval.to_string()))
+            .args(intervals)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -137,7 +148,7 @@ impl Node {
 
     /// Runs `rabbitmqctl` on it (a second or two).
     pub(crate) fn ctl<const N: usize>(&self, words: [&str; N]) {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"));
+        let mut command = child(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"));
         let output = command.arg("--ctl").arg(self.folder()).args(words).output().expect("bash is installed");
         assert!(output.status.success(), "rabbitmqctl {words:?}: {output:?}");
     }
@@ -145,7 +156,7 @@ impl Node {
     /// Kills it, as a machine that loses its power; what it has stored is gone with it.
     pub(crate) fn kill(&self) {
         let pid = self.fact("pid").to_owned();
-        let sent = Command::new("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
+        let sent = child("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s KILL {pid}");
     }
 

@@ -16,7 +16,7 @@ use anstyle_lossy::palette::Palette;
 use anstyle_svg::Term;
 use tempfile::TempDir;
 
-use super::{Node, temp_dir, until};
+use super::{Node, child, temp_dir, until};
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -260,7 +260,7 @@ impl<'node> Shell<'node> {
             self.node.folder().display()
         );
         let command = command.replace(USUAL, &self.node.url());
-        let mut bash = Command::new("bash");
+        let mut bash = child("bash");
         bash.args(["-c", &format!("{ctl}\n{command}")])
             .current_dir(self.folder())
             .env_clear()

@@ -1,16 +1,18 @@
 //! Temporary folders that are gone when this process is, even if it is killed and drops nothing.
 
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
 use tempfile::TempDir;
+
+use super::child;
 
 /// The folder of this process, and a shell that removes it when the pipe to it closes. Nobody reads from the child: it
 /// is kept for its standard input.
 static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
     let folder = tempfile::Builder::new().prefix("topo-tests.").tempdir().expect("the temporary folder is writable");
-    let watcher = Command::new("/bin/sh")
+    let watcher = child("/bin/sh")
         .args(["-c", "trap '' INT TERM HUP; cat; rm -rf \"$0\""])
         .arg(folder.path())
         .stdin(Stdio::piped())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,12 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Node, Proxy, User, Vhost, temp_dir, until};
-
-/// A shell starts a command in the background with SIGINT and SIGQUIT ignored, `nohup` with SIGHUP ignored, and every child
-/// inherits that. `env` of coreutils restores the default before it becomes the program.
-const ENV: &str = "/usr/bin/env";
-const DEFAULT_SIGNALS: &str = "--default-signal=INT,QUIT,HUP";
+use super::{Node, Proxy, User, Vhost, child, temp_dir, until};
 
 /// A folder, an environment and a connection in which `topo` is run, once or several times.
 pub(crate) struct Topo {
@@ -152,9 +147,7 @@ impl Topo {
     /// Starts it and does not wait; `{vhost}` in an argument becomes the vhost's name.
     pub(crate) fn start<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Running {
         let arguments: Vec<String> = arguments.into_iter().map(|argument| self.filled(argument)).collect();
-        let mut child = Command::new(ENV)
-            .arg(DEFAULT_SIGNALS)
-            .arg(&self.program)
+        let mut child = child(&self.program)
             .args(&arguments)
             .env_clear()
             .envs(&self.environment)
@@ -240,7 +233,7 @@ impl Running {
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.pid().to_string();
         until("env to become the program", || (!self.is_env()).then_some(()));
-        let sent = Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid]).status();
+        let sent = child("bash").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
     }
 
@@ -253,7 +246,8 @@ impl Running {
 
     /// Whether the process is `env` still, which may not have restored the signals yet.
     fn is_env(&self) -> bool {
-        static PATH: LazyLock<PathBuf> = LazyLock::new(|| fs::canonicalize(ENV).expect("coreutils are installed"));
+        static PATH: LazyLock<PathBuf> =
+            LazyLock::new(|| fs::canonicalize(child::ENV).expect("coreutils are installed"));
         // A process that has ended has no program.
         fs::read_link(format!("/proc/{}/exe", self.pid())).is_ok_and(|program| program == *PATH)
     }

@@ -73,7 +73,8 @@ impl Run<'_> {
         let is_unclear = |error: &BrokerError| {
             error.is_transient() || error.leaves_doubt() || matches!(error, BrokerError::NotFound { .. })
         };
-        let performed = self.broker.perform(&step.action).await;
+        let observe = |time| (self.observe)(Event::Proving(step, time));
+        let performed = self.broker.perform_observed(&step.action, &observe).await;
         performed.map_err(|error| StepFailure::from(error).again_if(is_unclear))
     }
 
@@ -157,7 +158,7 @@ impl Run<'_> {
         let asked = Instant::now();
         let at_once = self.may_be_exchanged_at_once(&queue, is_quorum, seen).await?;
         let amqp = self.moving.amqp().filter(|_| at_once).cloned();
-        let deleted = match (self.may_go(&queue, seen).await, &amqp) {
+        let deleted = match (self.may_go(step, &queue, seen).await, &amqp) {
             (Ok(true), Some(amqp)) => self.swap(amqp, &queue, !is_quorum).await,
             (Ok(true), None) => self.broker.perform(&step.action).await,
             (Ok(false), _) => Ok(Performed::AlreadyGone),
@@ -202,8 +203,9 @@ impl Run<'_> {
 
     /// Proves that the queue is empty, and looks once more, for that took a while: nothing may lead to it that would be lost
     /// with it, what was in it must be safe, and the lock ours. False if there is no such queue.
-    async fn may_go(&self, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
-        if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
+    async fn may_go(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
+        let observe = |time| (self.observe)(Event::Proving(step, time));
+        if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {
             return Ok(false);
         }
         self.moving.expect_no_eater(&self.migration, seen.profile.version).await?;

@@ -1,8 +1,8 @@
 //! Describes the process that holds a lock, and recognizes locks of processes that have ended.
 
 use super::HOLDER;
+use crate::broker::redact::foreign;
 use crate::model::Topology;
-use crate::model::printable::clean;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -32,11 +32,11 @@ impl Process {
         let words = topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())?;
         let own = self.words();
         let (Some((host, id)), Some((here, own_id))) = (host_and_id(words), host_and_id(&own)) else {
-            return Some(clean(words));
+            return Some(foreign(words));
         };
         let has_ended = || Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{id}")).exists();
         let is_over = host == here && (id == own_id || has_ended());
-        (!is_over).then(|| clean(words))
+        (!is_over).then(|| foreign(words))
     }
 }
 

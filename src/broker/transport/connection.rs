@@ -5,8 +5,7 @@ use super::greeting::Heard;
 use super::{socket, tls};
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
-use crate::broker::redact::redacted_urls_in;
-use crate::model::printable::one_line;
+use crate::broker::redact::foreign;
 use backon::{ExponentialBuilder, Retryable};
 use lapin::protocol::{AMQPError, AMQPErrorKind};
 use lapin::tcp::AsyncTcpStream;
@@ -172,7 +171,7 @@ impl Connection {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
         if let Some(reply) = protocol_error(error) {
-            let reason = one_line(reply.get_message().as_str());
+            let reason = foreign(reply.get_message().as_str());
             return match reply.get_id() {
                 403 => BrokerError::Unauthorized { username, reason },
                 _ => {
@@ -197,7 +196,7 @@ impl Connection {
             let problem = ConnectProblem::Broken(words(error));
             return BrokerError::Connect { url: self.options.address.to_string(), problem };
         };
-        let reason = one_line(reply.get_message().as_str());
+        let reason = foreign(reply.get_message().as_str());
         match reply.get_id() {
             403 => BrokerError::AccessRefused { username: self.options.username.clone(), request, reason },
             404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
@@ -234,7 +233,7 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
         ErrorKind::ParsingError(_) => Some("the AMQP library cannot parse it".to_owned()),
         ErrorKind::SerialisationError(_) => Some("the AMQP library cannot encode it".to_owned()),
         ErrorKind::ProtocolError(error) if matches!(error.get_id(), FRAME_ERROR | SYNTAX_ERROR) => {
-            Some(error.get_message().to_string())
+            Some(foreign(error.get_message().as_str()))
         }
         _ => None,
     }
@@ -242,8 +241,7 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
 
 /// The text of the broker's error, without the library's prefix.
 pub(super) fn words(error: &lapin::Error) -> String {
-    let words = protocol_error(error).map_or_else(|| error.to_string(), |error| one_line(error.get_message().as_str()));
-    redacted_urls_in(&words)
+    foreign(&protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string()))
 }
 
 /// An AMQP short string.

@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::connection::short;
+use crate::broker::redact::foreign;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use lapin::message::{BasicReturnMessage, Delivery};
@@ -219,5 +220,5 @@ fn is_same(back: &BasicReturnMessage, delivery: &Delivery) -> bool {
 }
 
 fn reason(back: &BasicReturnMessage) -> String {
-    format!("{} {}", back.reply_code, back.reply_text)
+    foreign(&format!("{} {}", back.reply_code, back.reply_text))
 }

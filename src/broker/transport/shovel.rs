@@ -8,6 +8,7 @@ use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::broker::perform::gone_is_done;
+use crate::broker::redact::foreign;
 use crate::model::address::encode;
 use crate::model::naming::{is_shovel, shovel};
 use crate::model::{BrokerVersion, QueueName, VhostName};
@@ -295,7 +296,8 @@ fn progress(status: Option<Status>) -> Progress {
         None => State::Reconnecting,
         Some(Status { state, .. }) if state == "starting" => State::Reconnecting,
         Some(Status { state, reason, .. }) if state == "terminated" => {
-            State::Failed(Fault::ShovelEnded { reason: reason.unwrap_or_else(|| "no reason given".to_owned()) })
+            let reason = reason.map_or_else(|| "no reason given".to_owned(), |reason| foreign(&reason));
+            State::Failed(Fault::ShovelEnded { reason })
         }
         Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
         Some(_) => State::Moving,

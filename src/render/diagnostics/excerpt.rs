@@ -1,7 +1,9 @@
 //! The lines of a file that a message is about, cut where they are very long: the renderer reads all that it is given, for
 //! each message anew, and a generated file may be one line.
 
+use crate::model::printable::masked;
 use crate::spec::{Location, SourceFile};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Lines around a place that are handed to the renderer.
@@ -18,6 +20,8 @@ const GAP: &str = "...";
 /// A file, and where its lines start.
 pub(super) struct FileLines<'a> {
     pub(super) file: &'a SourceFile,
+    /// Its text without passwords, byte by byte.
+    text: Cow<'a, str>,
     starts: Vec<usize>,
 }
 
@@ -34,7 +38,7 @@ pub(super) struct Excerpt {
 impl<'a> FileLines<'a> {
     pub(super) fn new(file: &'a SourceFile) -> Self {
         let breaks = file.text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { file, starts: std::iter::once(0).chain(breaks).collect() }
+        Self { file, text: masked(&file.text), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
     /// The lines of these places, which are in the order of lines, and some around; for a screen that is so wide.
@@ -51,7 +55,7 @@ impl<'a> FileLines<'a> {
                     excerpt.text.push_str(GAP);
                 }
                 excerpt.kept.push((range.clone(), excerpt.text.len()));
-                excerpt.text.push_str(&self.file.text[range]);
+                excerpt.text.push_str(&self.text[range]);
             }
             if number < last && !excerpt.text.ends_with('\n') {
                 excerpt.text.push('\n');

@@ -2,7 +2,7 @@
 
 mod excerpt;
 mod labels;
-mod repeats;
+pub(super) mod repeats;
 
 use super::style::{columns, words_and_code, wrap};
 use crate::model::printable::is_hidden;

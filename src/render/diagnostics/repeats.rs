@@ -13,12 +13,15 @@ const IN_FULL: usize = 20;
 /// Diagnostics of one kind that follow on a line each.
 const LISTED: usize = 20;
 
+/// How to get all of them.
+const LISTS_ALL: &str = "`topo validate --format json` lists all";
+
 /// What a reader takes for the same: the severity and the code.
-pub(super) type Kind = (Severity, &'static str);
+pub(in crate::render) type Kind = (Severity, &'static str);
 
 /// The diagnostics that are rendered in full, and those that are not, by their kind.
-pub(super) struct Grouped<'a> {
-    pub(super) full: Vec<&'a Diagnostic>,
+pub(in crate::render) struct Grouped<'a> {
+    pub(in crate::render) full: Vec<&'a Diagnostic>,
     repeats: Vec<Repeats<'a>>,
 }
 
@@ -29,7 +32,7 @@ struct Repeats<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    pub(super) fn new(diagnostics: &'a Diagnostics) -> Self {
+    pub(in crate::render) fn new(diagnostics: &'a Diagnostics) -> Self {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
         let mut repeats: BTreeMap<Kind, Repeats<'a>> = BTreeMap::new();
         let mut full = Vec::new();
@@ -50,22 +53,32 @@ impl<'a> Grouped<'a> {
         Self { full, repeats: repeats.into_values().collect() }
     }
 
+    /// For each kind with more than those in full: the first of the rest, and a sentence with their number.
+    pub(in crate::render) fn rest(&self) -> impl Iterator<Item = (&'a Diagnostic, String)> {
+        self.repeats.iter().filter_map(|repeats| {
+            let sentence = format!("{}: {LISTS_ALL}", repeats.title());
+            Some((*repeats.listed.first()?, sentence))
+        })
+    }
+
     /// For each kind with more than those in full: the kind, a title, and the lines below it.
     pub(super) fn paragraphs(&self, files: &[SourceFile], width: usize) -> Vec<(Kind, String, String)> {
-        let title = |repeats: &Repeats<'_>| format!("{} more of the same kind", number(repeats.count as u64));
-        self.repeats.iter().map(|repeats| (repeats.kind, title(repeats), repeats.lines(files, width))).collect()
+        self.repeats.iter().map(|repeats| (repeats.kind, repeats.title(), repeats.lines(files, width))).collect()
     }
 }
 
 impl Repeats<'_> {
+    fn title(&self) -> String {
+        format!("{} more of the same kind", number(self.count as u64))
+    }
+
     fn lines(&self, files: &[SourceFile], width: usize) -> String {
         let line = |Diagnostic { primary, message, .. }: &&Diagnostic| {
             let file = files.get(primary.file).map_or("", |file| &*file.name);
             format!("{}:{}:{}: {}", clean(file), primary.line, primary.column, clean(message))
         };
         let rest = self.count - self.listed.len();
-        let more =
-            (rest > 0).then(|| format!("and {} more: `topo validate --format json` lists all", number(rest as u64)));
+        let more = (rest > 0).then(|| format!("and {} more: {LISTS_ALL}", number(rest as u64)));
         let mut text = String::new();
         for line in self.listed.iter().map(line).chain(more) {
             let _ = writeln!(text, "  {}", folded(&line, width.saturating_sub(4)).replace('\n', "\n    "));

@@ -12,6 +12,13 @@ error message of the broker, and `after` shows the one that applications get onc
         &["conflict", "after"],
     ),
     term(
+        "acked",
+        &[],
+        "A way out of a queue in `topo explain QUEUE`: the worker calls basic.ack, and the broker deletes the message.
+Every other way out means that the message was not processed.",
+        &["lifecycle", "contract"],
+    ),
+    term(
         "after",
         &[],
         "A label of a conflict: the error that applications get after a recreate if they still declare the old arguments.
@@ -19,11 +26,32 @@ Deploy them with the new arguments at the same time.",
         &["406", "recreate"],
     ),
     term(
+        "alternate",
+        &["alternate-exchange"],
+        "In a graph, the arrow from an exchange to its alternate exchange. The alternate exchange receives the messages
+that match no binding of the exchange.",
+        &["alternateExchange", "graph"],
+    ),
+    term(
+        "attempt",
+        &["attempts", "a-retry"],
+        "One delivery of a message to a worker. In a contract, the label `attempt` is the header that tells a worker
+which attempt a delivery is. The label `a retry` is the exchange and the routing key of a retry.",
+        &["contract", "deliveries", "ladder"],
+    ),
+    term(
         "backup",
         &[],
         "Before apply deletes, changes or recreates objects, it writes them to a file that `rabbitmqadmin definitions
 import` reads. The file contains no messages. `--backup FILE` sets the file, `--no-backup` disables the backup.",
         &["recreate", "delete"],
+    ),
+    term(
+        "beware",
+        &[],
+        "A label of `topo explain QUEUE`: a consequence of a replay, for example that other queues receive the message
+again.",
+        &["lifecycle", "x-death"],
     ),
     term(
         "bind",
@@ -35,7 +63,7 @@ separately from objects.",
     ),
     term(
         "bindings",
-        &[],
+        &["binding"],
         "The bindings of an object that is recreated: those that the spec declares, and those that it does not. topo
 restores all of them.",
         &["bind", "recreate", "unmanaged"],
@@ -57,7 +85,7 @@ while the existing object has other arguments.",
     ),
     term(
         "change",
-        &["change-in-place"],
+        &["change-in-place", "changed"],
         "`~`: the object exists, and apply updates it in place, without deleting it: a policy, or the settings of a
 vhost. Arguments of queues and exchanges never change in place.",
         &["conflict", "recreate"],
@@ -78,8 +106,16 @@ headers to write. `topo contract` prints it for each queue with retries or dead-
         &["lifecycle", "ladder", "contract-change"],
     ),
     term(
-        "create",
+        "crashed",
         &[],
+        "A way out of a queue in `topo explain QUEUE`: the channel or the connection of the worker closes before the
+worker confirms the message. The broker requeues the message; a quorum queue counts the delivery towards its
+delivery limit.",
+        &["lifecycle", "requeued", "deliveryLimit"],
+    ),
+    term(
+        "create",
+        &["created"],
         "`+`: the object does not exist, and apply creates it.",
         &["change", "recreate", "delete"],
     ),
@@ -92,7 +128,7 @@ changes that turn the current topology into the desired one.",
     ),
     term(
         "dead-letter",
-        &["dead-lettered", "dead-letter-queue", "dead-letter-exchange"],
+        &["dead-lettered", "dead-letter-queue", "dead-letter-exchange", "dead-letters", "dead-lettered-to"],
         "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or overflows
 the queue: it publishes the message to the dead-letter exchange of the queue. A dead-letter queue stores these
 messages until a person or a program handles them.",
@@ -107,10 +143,17 @@ vhost, and compares it with the type of the existing queue.",
     ),
     term(
         "delete",
-        &[],
+        &["deleted"],
         "`-`: apply deletes the object, because it is listed under `removed`, because of `--prune`, or because its
 retries are retired. If a queue was empty in the plan, apply deletes it only if it is still empty.",
         &["prune", "retired", "removed", "message-loss"],
+    ),
+    term(
+        "deliveries",
+        &[],
+        "The number of times that a message is delivered to a worker before it is given up: the first attempt and all
+retries.",
+        &["attempt", "contract", "maxRetries"],
     ),
     term(
         "discard",
@@ -134,6 +177,13 @@ remains. Drift counts as a conflict, because only a recreate changes the setting
         &["conflict", "recreate"],
     ),
     term(
+        "dropped",
+        &[],
+        "The broker deletes a message that was not processed and that it cannot dead-letter: the queue has no dead-letter
+exchange, or that exchange routes the message to no queue.",
+        &["dead-letter", "no-dead-letter", "lifecycle"],
+    ),
+    term(
         "effective",
         &["effective-setting"],
         "An effective setting is the value that the broker uses after it has combined arguments, policies and operator
@@ -146,6 +196,13 @@ policies. It can differ from the value in the spec.",
         "0 done, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partly done, 5 stale, 6
 locked, 64 wrong usage, 65 invalid spec, 130 interrupted before any change. `topo --help` lists them.",
         &["blocked", "stale", "lock"],
+    ),
+    term(
+        "expired",
+        &["too-old"],
+        "A way out of a queue in `topo explain QUEUE`: the message is older than the TTL of the queue or its own
+`expiration`. A stream deletes messages that are too old with their segment.",
+        &["lifecycle", "messageTtl", "maxAge"],
     ),
     term(
         "finding",
@@ -163,6 +220,20 @@ accidents, but it is not a signature.",
         &["stale"],
     ),
     term(
+        "free",
+        &["locked"],
+        "The states of a lock in the output of `topo lock`. An apply can start on a vhost whose lock is free; it waits or
+ends with exit code 6 if the lock is held.",
+        &["lock"],
+    ),
+    term(
+        "give-up",
+        &["given-up"],
+        "The worker stops retrying a message after its last attempt. In a contract, the label `give up` is the AMQP
+method that the worker calls then. The message is dead-lettered, or dropped.",
+        &["contract", "dead-letter", "dropped"],
+    ),
+    term(
         "graph",
         &[],
         "A drawing of the topology as Mermaid, DOT or SVG: `topo graph`. It highlights dead-lettering and retries. With `--plan
@@ -176,6 +247,13 @@ FILE`, it shows the changes of a saved plan.",
 plan with a hazard that is not allowed. `--allow HAZARD@ADDRESS:N` allows the hazard for one object, up to N messages.
 `(allowed)` marks a hazard that is allowed, and `(only shown)` marks one that blocks nothing.",
         &["blocked", "message-loss", "routing-gap"],
+    ),
+    term(
+        "headers",
+        &[],
+        "A label of a contract: the headers of a dead-lettered message. They name the queue that the message comes from
+and the reason, and a replay removes them.",
+        &["contract", "x-death"],
     ),
     term(
         "holding",
@@ -230,6 +308,14 @@ returns to the queue. After the last retry, it is dead-lettered. A plan shows th
         "A step that was planned but not done, because retired tiers still hold messages. The messages return to their
 queue by themselves, and the next apply finishes the step. This is not a failure.",
         &["retired", "ladder"],
+    ),
+    term(
+        "left-out",
+        &["not-in-the-spec", "not-in-any-spec"],
+        "Objects of a vhost that an exported spec does not contain: exclusive and server-named queues, users,
+permissions, and objects that a spec cannot represent. `topo export` counts them in lines that begin with `not
+in the spec`.",
+        &["spec", "unmanaged"],
     ),
     term(
         "lifecycle",

@@ -18,6 +18,13 @@ interrupted migration.",
         &["holding", "interrupted", "tap", "recreate", "duplicates", "reorder"],
     ),
     term(
+        "node",
+        &["down"],
+        "A label of `topo lock`: the broker node on which the lock is. A lock whose node is down does not expire. topo
+deletes it when the node has been down for a minute.",
+        &["lock", "free"],
+    ),
+    term(
         "not-attempted",
         &[],
         "A step that did not start, because another step failed or the run was interrupted. Run the same command again
@@ -32,11 +39,25 @@ to continue there.",
         &["topology", "bind", "managed"],
     ),
     term(
+        "on-failure",
+        &[],
+        "A label of a contract: what a worker must do with a message that it failed to process, for example basic.nack
+with requeue=false, or publish a copy and acknowledge the message.",
+        &["contract", "attempt", "give-up"],
+    ),
+    term(
         "origin",
         &[],
         "Where a setting comes from: a line of the spec, a default of the spec, a policy, or a default of the broker. `topo
 explain QUEUE` lists the settings of a queue with their origins.",
         &["effective", "lifecycle"],
+    ),
+    term(
+        "original",
+        &[],
+        "A label of a contract: the headers in which a worker finds the exchange and the routing key with which the
+message was published first. A retry or a dead-lettered message arrives with other ones.",
+        &["contract", "x-death"],
     ),
     term(
         "policy",
@@ -54,8 +75,29 @@ keeps and lists them.",
         &["owns", "unmanaged", "delete", "protect"],
     ),
     term(
-        "recreate",
+        "published",
         &[],
+        "The first line of a lifecycle in `topo explain QUEUE`: the exchanges and routing keys over which messages reach
+the queue.",
+        &["lifecycle", "bindings"],
+    ),
+    term(
+        "queue-deleted",
+        &[],
+        "A way out of a queue in `topo explain QUEUE`: the broker deletes the queue because of `expires` or auto-delete.
+Its messages are lost; the broker does not dead-letter them.",
+        &["lifecycle", "expires"],
+    ),
+    term(
+        "read",
+        &[],
+        "A way to receive the messages of a stream in `topo explain QUEUE`. Reading does not remove a message from a
+stream.",
+        &["lifecycle", "stream"],
+    ),
+    term(
+        "recreate",
+        &["recreated"],
         "`-/+`: the object is deleted and declared again, with all its bindings, because a setting cannot change on an
 existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `migrate` or `discard`.",
         &["ifEmpty", "migrate", "discard", "bindings", "routing-gap", "consumer-disruption"],
@@ -73,6 +115,13 @@ quorum queue of RabbitMQ 4.3 delays it itself. `topo contract` prints what the w
         &[],
         "A way to resolve a conflict: declare the object under another name, and delete the old one later.",
         &["conflict", "recreate"],
+    ),
+    term(
+        "requeued",
+        &[],
+        "A way out of a worker in `topo explain QUEUE`: the worker rejects the message with requeue=true, and the message
+returns to the queue. A quorum queue counts that towards its delivery limit.",
+        &["lifecycle", "crashed", "deliveryLimit"],
     ),
     term(
         "resolution",
@@ -119,11 +168,32 @@ changes nothing (exit code 5) and lists the differences. Steps that are already 
         &["fingerprint"],
     ),
     term(
+        "stays",
+        &["kept"],
+        "The end of a lifecycle in `topo explain QUEUE`: the message remains in the queue until the worker succeeds or
+the message is removed in another way.",
+        &["lifecycle", "dropped"],
+    ),
+    term(
         "step",
         &["action"],
         "One operation of a plan, such as one request to the broker or one transfer of messages. `topo apply` executes the
 steps in order and reports each one.",
         &["change", "done", "not-attempted"],
+    ),
+    term(
+        "stream",
+        &[],
+        "A type of queue that keeps messages after they are read. Consumers read from an offset, so a stream has no
+retries and does not dead-letter messages.",
+        &["type", "read"],
+    ),
+    term(
+        "taken",
+        &["inspected"],
+        "The ways out of a dead-letter queue in `topo explain QUEUE`. `taken`: a person or a program acknowledges the
+message after a replay. `inspected`: a look at the message that requeues it.",
+        &["dead-letter", "lifecycle"],
     ),
     term(
         "tap",
@@ -180,5 +250,19 @@ The broker drops such messages, or returns them if they are mandatory.",
         "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the
 broker matches the spec only after this check.",
         &["done"],
+    ),
+    term(
+        "waits",
+        &[],
+        "A label of contracts and lifecycles: the delays before the retries of a message, in order. A message waits in a
+delayed retry queue (tier), or in the queue itself.",
+        &["tier", "ladder", "delays"],
+    ),
+    term(
+        "x-death",
+        &["has"],
+        "The header with which the broker records each dead-lettering: queue, reason and count. In `topo explain QUEUE`,
+`has` is the exchange and the routing key of a dead-lettered message, and `x-death` is its header.",
+        &["dead-letter", "lifecycle"],
     ),
 ];

@@ -1,7 +1,8 @@
-//! The glossary has an entry for each word that plans and reports print.
+//! The glossary has an entry for each word that plans, reports and the other commands print as a label.
 
 use super::*;
 use crate::diff::DeleteReason;
+use crate::graph::{ArrowKind, Mark};
 use crate::lint::RULES;
 use crate::model::OnConflict;
 use crate::plan::{ChangeKind, HazardKind, ResolutionKind};
@@ -145,6 +146,84 @@ fn every_word_in_front_of_a_step_of_a_report_is_explained() {
     for word in words {
         assert!(is_explained(word), "{word}");
     }
+}
+
+/// The string literals that follow a piece of source code, up to a placeholder or the blanks that fill a column.
+fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
+    let literal = |(at, _)| {
+        let rest = source[at + before.len()..].trim_start();
+        let (text, _) = rest.strip_prefix("&format!(").unwrap_or(rest).strip_prefix('"')?.split_once('"')?;
+        let label = text.split('{').next()?.trim_start();
+        let label = label.split("  ").next()?.trim_end().trim_end_matches(':');
+        Some(label).filter(|label| !label.is_empty() && !label.contains([',', '─']))
+    };
+    source.match_indices(before).filter_map(literal).collect()
+}
+
+/// Fails unless each label has an entry, and unless the known ones are among the labels.
+#[track_caller]
+fn expect_explained(labels: &BTreeSet<&str>, known: &[&str]) {
+    for word in known {
+        assert!(labels.contains(word), "{word} is not found: {labels:?}");
+    }
+    let missing: Vec<&&str> = labels.iter().filter(|label| !is_explained(&label.replace(' ', "-"))).collect();
+    assert!(missing.is_empty(), "no entry: {missing:?}");
+}
+
+#[test]
+fn every_label_of_a_contract_is_explained() {
+    let source = include_str!("../contract_table.rs");
+    let mut labels = literals(source, "lines.line(");
+    let heads = source.split("let heads = [").nth(1).and_then(|rest| rest.split(']').next()).unwrap();
+    labels.extend(heads.split('"').skip(1).step_by(2).filter(|head| *head != "queue"));
+    expect_explained(&labels, &["on failure", "give up", "a retry", "dead-letter", "deliveries", "dead-lettered to"]);
+}
+
+#[test]
+fn every_label_of_a_lifecycle_is_explained() {
+    let source = include_str!("../lifecycle_text.rs");
+    let mut labels = literals(include_str!("../../contract/lifecycle/exits.rs"), "add(");
+    for sign in ["●", "⋮", "◌", "■", "✗", "○"] {
+        labels.extend(literals(source, &format!("\"{sign}\"),")));
+        labels.extend(literals(source, &format!("(\"{sign}\",")));
+    }
+    labels.extend(literals(source, "sentence(text,").into_iter().filter(|label| !label.contains(' ')));
+    labels.extend(literals(source, "sentence(&mut lines,").into_iter().filter(|label| !label.contains(' ')));
+    labels.extend(literals(source, "index == 0 {"));
+    let known = ["acked", "taken", "given up", "too old", "attempt", "waits", "published", "has", "x-death", "beware"];
+    expect_explained(&labels, &known);
+}
+
+#[test]
+fn every_label_of_a_lock_is_explained() {
+    let source = include_str!("../../cli/lock.rs");
+    let mut labels = literals(source, "writeln!(text,");
+    labels.retain(|label| !label.contains(' '));
+    for color in ["GREEN", "YELLOW", "RED"] {
+        labels.extend(literals(source, &format!("Painted({color},")));
+    }
+    labels.retain(|label| !["vhost", "queue"].contains(label));
+    expect_explained(&labels, &["free", "locked", "down", "node", "lease", "delete"]);
+}
+
+#[test]
+fn every_label_of_an_export_is_explained() {
+    let source = include_str!("../../cli/export.rs");
+    let mut labels = literals(source, "output::tell(&format!(");
+    labels.extend(literals(source, "text.push_str(&format!("));
+    labels.extend(literals(source, "Painted(YELLOW,"));
+    expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);
+}
+
+/// The legend, and the marks of a plan.
+#[test]
+fn every_label_of_a_graph_is_explained() {
+    let kinds = ArrowKind::ALL.map(ArrowKind::as_str);
+    let marks = [Mark::Created, Mark::Changed, Mark::Recreated, Mark::Deleted, Mark::Conflict].map(|mark| match mark {
+        Mark::Created | Mark::Changed | Mark::Recreated | Mark::Deleted | Mark::Conflict => mark.as_str(),
+    });
+    let word = |label: &'static str| label.split(',').next().unwrap_or_default();
+    expect_explained(&kinds.into_iter().chain(marks).map(word).collect(), &["binding", "retry", "created"]);
 }
 
 #[test]

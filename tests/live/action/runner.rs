@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::github::{GitHub, REPOSITORY, TOKEN};
-use crate::support::{Vhost, temp_dir};
+use crate::support::{Vhost, child, temp_dir};
 
 /// A job of a workflow that uses the Action.
 pub(super) struct Job {
@@ -142,7 +141,7 @@ impl Job {
             let given = step["env"].as_object().unwrap();
             let given = given.iter().map(|(name, value)| (name, self.expression(value.as_str().unwrap(), with)));
             // The runner's own bash command line. Both streams go into the log, in order.
-            let done = Command::new("bash")
+            let done = child("bash")
                 .args(["-c", "exec bash --noprofile --norc -eo pipefail \"$0\" 2>&1"])
                 .arg(&script)
                 .current_dir(self.workspace())

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
+use topo::model::intervals::in_words;
 
 use super::fixture::{
     Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, supports_quorum_queues,
@@ -24,7 +25,9 @@ fn unacknowledged_messages_are_awaited_and_never_deleted() {
         let peer = until("the consumer's address", || fixture.addresses().into_iter().flatten().next());
         // The counts of a quorum queue are up to a tick old. With a consumer, the transport starts after a third of the
         // timeout.
-        let (timeout, counted) = if conversion.is_slow() { ("20s", " (counted up to 5 s ago)") } else { ("15s", "") };
+        let tick = in_words(fixture.vhost.node().known_intervals().tick());
+        let counted = if conversion.is_slow() { format!(" (counted up to {tick} ago)") } else { String::new() };
+        let timeout = if conversion.is_slow() { "20s" } else { "15s" };
         let output = fixture.migrate(transport, &[&format!("--drain-timeout={timeout}")]);
         let context = format!("{} by {transport}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
