@@ -3,7 +3,7 @@
 use super::{Finding, Rule, Subject};
 use crate::expand::CreatedFor;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
-use crate::rabbitmq::{Effective, Governed, Source, WhenFull, effective};
+use crate::rabbitmq::{Effective, EffectiveSettings, Governed, Source};
 use crate::spec::{DeadLetter, Location, QueueSpec};
 
 /// A queue whose effective settings are known.
@@ -17,22 +17,21 @@ pub(super) struct EffectiveQueue<'a> {
     /// Its declaration; `None` for a delayed retry queue.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
-    /// A list, because there are only a few keys but very many queues.
-    holds: Box<[(String, Effective)]>,
+    settings: EffectiveSettings,
 }
 
 impl EffectiveQueue<'_> {
     /// Returns the effective setting of a policy key, with its origin.
     pub(super) fn get(&self, key: &str) -> Option<&Effective> {
-        self.holds.iter().find(|(known, _)| known == key).map(|(_, holds)| holds)
+        self.settings.get(key)
     }
 
     pub(super) fn integer(&self, key: &str) -> Option<i64> {
-        self.get(key)?.value.as_integer()
+        self.settings.integer(key)
     }
 
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        self.get(key)?.value.as_text()
+        self.settings.text(key)
     }
 
     pub(super) fn is_quorum(&self) -> bool {
@@ -55,13 +54,12 @@ impl EffectiveQueue<'_> {
 
     /// Whether a full queue rejects new messages instead of dropping its oldest one.
     pub(super) fn rejects(&self) -> bool {
-        WhenFull::of(self.get("overflow").map(|it| &it.value), self.kind).refuses()
+        self.settings.when_full().refuses()
     }
 
     /// Returns the delivery limit.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
-        let limit = self.get("delivery-limit")?;
-        limit.value.as_integer().filter(|number| *number >= 0 && self.is_quorum()).map(|number| (number, limit))
+        self.settings.delivery_limit().zip(self.get("delivery-limit"))
     }
 
     pub(super) fn has_dead_letter_exchange(&self) -> bool {
@@ -97,7 +95,7 @@ pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
             kind: queue.queue_type(),
             written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
-            holds: effective(queue, policy, None, subject.profile).into_iter().collect(),
+            settings: EffectiveSettings::of(queue, policy, None, subject.profile),
         })
     };
     subject.expansion.topology.queues.iter().filter_map(settle).collect()

@@ -1,6 +1,9 @@
-//! Which keys a type of queue does not take in a policy: one of them, and the broker skips the whole policy for the queue.
+//! Policy keys by queue type and version: keys for which the broker skips a policy, and which of argument, policy and
+//! operator policy takes precedence.
 
-use crate::model::{BrokerVersion, QueueType};
+use super::BrokerProfile;
+use crate::model::{ArgumentValue, BrokerVersion, QueueType};
+use std::cmp::Ordering;
 
 /// A range of versions, the first included, the last not.
 #[derive(Clone, Copy)]
@@ -105,6 +108,126 @@ pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> boo
         QueueType::Stream => STREAM,
     };
     !refused.iter().any(|(refused, Versions(first, end))| *refused == key && version >= *first && version < *end)
+}
+
+/// Who wins when a queue's argument and a policy set the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// The smaller number.
+    Smallest,
+    /// The smaller number, but the larger where one of them is negative, which means "no limit".
+    SmallestNonNegative,
+    /// The larger number.
+    Largest,
+    /// The argument.
+    Argument,
+    /// The policy.
+    Policy,
+}
+
+/// Who wins for a policy key (`max-length`) on a type of queue; `None` where a policy has no say over a live queue of that
+/// type: the key is not looked at, or only while the queue is made (`queue-leader-locator`, `initial-cluster-size`).
+///
+/// Sources: `rabbit_amqqueue_process:process_args_policy`, `rabbit_quorum_queue:ra_machine_config` and
+/// `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`, at 3.8.9 to 4.3.5, and live brokers: `tests/live/effective`.
+pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
+    let since = |major, minor, patch| profile.version >= BrokerVersion::new(major, minor, patch);
+    // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on `rabbit_queue_type` hands it to
+    // the queue (v4.3.5, line 948), and `rabbit_fifo` alone does something with it.
+    if key == "consumer-timeout" {
+        let is_looked_at = since(3, 12, 0) && (queue_type == QueueType::Quorum || !since(4, 3, 0));
+        return is_looked_at.then_some(Precedence::Smallest);
+    }
+    match queue_type {
+        QueueType::Classic => match key {
+            "message-ttl" | "expires" | "max-length" | "max-length-bytes" => Some(Precedence::Smallest),
+            "dead-letter-exchange" | "dead-letter-routing-key" | "overflow" => Some(Precedence::Argument),
+            // No effect since 3.12, not even looked at since 4.3.
+            "queue-mode" => (!since(4, 3, 0)).then_some(Precedence::Argument),
+            "queue-version" => (since(3, 10, 0) && !since(4, 3, 0)).then_some(Precedence::Argument),
+            _ => None,
+        },
+        QueueType::Quorum => match key {
+            "max-length" | "max-length-bytes" => Some(Precedence::Smallest),
+            "dead-letter-exchange" | "dead-letter-routing-key" => Some(Precedence::Argument),
+            "dead-letter-strategy" => since(3, 10, 0).then_some(Precedence::Argument),
+            "message-ttl" => since(3, 10, 0).then_some(Precedence::Smallest),
+            "delivery-limit" if since(4, 0, 0) => Some(Precedence::SmallestNonNegative),
+            "delivery-limit" => Some(Precedence::Smallest),
+            "expires" if since(4, 0, 0) => Some(Precedence::Smallest),
+            // 3.8.9 looks at neither.
+            "overflow" | "expires" => since(3, 8, 10).then_some(Precedence::Policy),
+            "max-in-memory-length" | "max-in-memory-bytes" => (!since(4, 0, 0)).then_some(Precedence::Smallest),
+            // Not seen live, because it takes a cluster: v4.0.5 and
+            // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
+            "target-group-size" => since(3, 13, 0).then_some(Precedence::Largest),
+            "delayed-retry-type" => since(4, 3, 0).then_some(Precedence::Policy),
+            "delayed-retry-min" | "delayed-retry-max" => since(4, 3, 0).then_some(Precedence::Smallest),
+            // Not seen live, because it takes a cluster: v4.3.5:rabbit_quorum_queue.erl:1960.
+            "consumer-disconnected-timeout" => since(4, 3, 0).then_some(Precedence::Smallest),
+            _ => None,
+        },
+        QueueType::Stream => match key {
+            "max-length-bytes" | "max-age" | "stream-max-segment-size-bytes" => {
+                since(3, 9, 0).then_some(Precedence::Policy)
+            }
+            // Not seen live: how large a filter is shows nowhere. v4.0.5:rabbit_stream_queue.erl:1070.
+            "stream-filter-size-bytes" => since(3, 13, 0).then_some(Precedence::Policy),
+            _ => None,
+        },
+    }
+}
+
+/// `rabbit_policies:merge_policy_value` and that of `rabbit_quorum_queue`. The rules came with the keys: `queue-version` in
+/// 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative `delivery-limit` in 4.0, delayed retries in 4.3; no
+/// earlier version takes these in an operator policy, or a negative limit in any.
+pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
+    match key {
+        "message-ttl"
+        | "expires"
+        | "max-length"
+        | "max-length-bytes"
+        | "max-in-memory-length"
+        | "max-in-memory-bytes"
+        | "delayed-retry-max" => erlang_order(operator, user) == Ordering::Less,
+        "target-group-size" | "delayed-retry-min" => erlang_order(operator, user) == Ordering::Greater,
+        "delivery-limit" => !keeps_policy(Precedence::SmallestNonNegative, user, operator),
+        // `overflow`, `queue-version`, `delayed-retry-type`, and booleans.
+        _ => true,
+    }
+}
+
+/// Whether the value of a policy is effective, not the different one of an argument.
+pub fn keeps_policy(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
+    let negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
+    match precedence {
+        Precedence::Argument => false,
+        Precedence::Policy => true,
+        Precedence::SmallestNonNegative if negative(policy) || negative(argument) => {
+            erlang_order(policy, argument) != Ordering::Less
+        }
+        Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
+        Precedence::Largest => erlang_order(policy, argument) != Ordering::Less,
+    }
+}
+
+/// Erlang's order of terms, as far as it matters: numbers before everything else. (`x-delivery-limit: five` is taken.)
+fn erlang_order(a: &ArgumentValue, b: &ArgumentValue) -> Ordering {
+    let number = |value: &ArgumentValue| match value {
+        ArgumentValue::Integer(number) => Some(*number as f64),
+        ArgumentValue::Float(number) => Some(number.0),
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Text(_)
+        | ArgumentValue::List(_)
+        | ArgumentValue::Table(_) => None,
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Describer<'_, '_> {
             let value = dead_letter(&it.value);
             all.push(self.said("deadLetter", value, it, "deadLetter"));
         }
-        for (key, effective) in &self.in_force.holds {
+        for (key, effective) in self.in_force.holds.iter() {
             let is_wiring = key == "dead-letter-exchange" || key == "dead-letter-routing-key";
             // Said above, in the spec's words.
             if !(is_wiring && written.dead_letter.is_some()) {

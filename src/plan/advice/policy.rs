@@ -9,7 +9,7 @@ use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
-use crate::rabbitmq::{BrokerProfile, Governed, Named, Policies, Precedence, effective, precedence, refusals};
+use crate::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, precedence, refusals};
 use std::collections::BTreeMap;
 use takeover::Takeover;
 use yaml::Fragment;
@@ -160,8 +160,9 @@ fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<St
     let operators = Policies::new(&operator_policies, profile.version);
     let operator = operators.governing(name.as_str(), Governed::from(queue)).likely()?;
     let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
-    let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), profile);
-    let held = holds.get(key).filter(|held| held.value != *value)?;
+    let settings =
+        EffectiveSettings::of(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), profile);
+    let held = settings.get(key).filter(|held| held.value != *value)?;
     Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
 }
 
