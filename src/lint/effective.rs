@@ -17,39 +17,34 @@ pub(super) struct EffectiveQueue<'a> {
     /// Its declaration; `None` for a delayed retry queue.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
-    settings: EffectiveSettings,
+    pub(super) settings: EffectiveSettings,
 }
 
 impl EffectiveQueue<'_> {
-    /// Returns the effective setting of a policy key, with its origin.
-    pub(super) fn get(&self, key: &str) -> Option<&Effective> {
-        self.settings.get(key)
-    }
-
-    pub(super) fn integer(&self, key: &str) -> Option<i64> {
-        self.settings.integer(key)
-    }
-
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
-        self.settings.text(key)
-    }
-
     pub(super) fn is_quorum(&self) -> bool {
         self.kind == Some(QueueType::Quorum)
     }
 
     /// Returns the policy that sets the effective value of a key, if there is one.
     pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
-        let holds = self.get(key)?;
+        let holds = self.settings.get(key)?;
         match &holds.source {
             Source::Policy(name) => Some((name, holds)),
             Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
         }
     }
 
+    /// Returns every setting that comes from a policy.
+    pub(super) fn by_policies(&self) -> impl Iterator<Item = (&PolicyName, &str, &Effective)> {
+        self.settings.iter().filter_map(|(key, effective)| match &effective.source {
+            Source::Policy(name) => Some((name, key, effective)),
+            Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
+        })
+    }
+
     /// Returns the first length limit that is set.
     pub(super) fn limit(&self) -> Option<&'static str> {
-        ["max-length", "max-length-bytes"].into_iter().find(|key| self.get(key).is_some())
+        ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
     /// Whether a full queue rejects new messages instead of dropping its oldest one.
@@ -59,11 +54,11 @@ impl EffectiveQueue<'_> {
 
     /// Returns the delivery limit.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
-        self.settings.delivery_limit().zip(self.get("delivery-limit"))
+        self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
 
     pub(super) fn has_dead_letter_exchange(&self) -> bool {
-        self.get("dead-letter-exchange").is_some()
+        self.settings.get("dead-letter-exchange").is_some()
     }
 
     /// Whether it has no dead-letter target and no `deadLetter: none`.

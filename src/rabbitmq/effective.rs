@@ -11,8 +11,10 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a quorum queue has that says nothing (`rabbit_quorum_queue`, 4.0 and later; before, there was no limit).
-const DEFAULT_DELIVERY_LIMIT: i64 = 20;
+/// Returns the delivery limit of a quorum queue without one (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); none before 4.0.
+pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
+    version.is_at_least(4, 0).then_some(20)
+}
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +92,8 @@ impl EffectiveSettings {
                 values.insert(key.to_owned(), Effective { value: argument.clone(), source: Source::Argument });
             }
         }
-        if kind == QueueType::Quorum && version.is_at_least(4, 0) {
-            let default = || Effective { value: DEFAULT_DELIVERY_LIMIT.into(), source: Source::Default };
+        if let Some(limit) = default_delivery_limit(version).filter(|_| kind == QueueType::Quorum) {
+            let default = || Effective { value: limit.into(), source: Source::Default };
             values.entry("delivery-limit".to_owned()).or_insert_with(default);
         }
         Self { kind: Some(kind), version, values: values.into_iter().collect() }
@@ -122,9 +124,24 @@ impl EffectiveSettings {
         self.get(key)?.value.as_text()
     }
 
+    /// Returns the type of the queue; `None` is a type of a plugin.
+    pub fn kind(&self) -> Option<QueueType> {
+        self.kind
+    }
+
+    /// Returns the version of the broker.
+    pub fn version(&self) -> BrokerVersion {
+        self.version
+    }
+
     /// Returns the behavior of the queue when it is full.
     pub fn when_full(&self) -> WhenFull {
-        WhenFull::of(self.text("overflow"), self.kind)
+        self.when_full_with(self.text("overflow"))
+    }
+
+    /// Returns the behavior of the queue when it is full, if this were its `overflow`.
+    pub(super) fn when_full_with(&self, overflow: Option<&str>) -> WhenFull {
+        WhenFull::of(overflow, self.kind)
     }
 
     /// Returns the number of redeliveries that a quorum queue allows; `None` means any number.

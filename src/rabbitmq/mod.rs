@@ -8,6 +8,7 @@ pub mod binding_key;
 pub mod declare;
 pub mod effective;
 pub mod governing;
+pub mod no_effect;
 pub mod pattern;
 pub mod policy_keys;
 pub mod profile;
@@ -20,6 +21,7 @@ pub use declare::{
 };
 pub use effective::{Effective, EffectiveSettings, Governors, Source, WhenFull, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use no_effect::NoEffect;
 pub use pattern::Pattern;
 pub use policy_keys::{Precedence, precedence};
 pub use profile::BrokerProfile;

@@ -4,8 +4,7 @@
 use super::Subject;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
-use crate::model::units::with_unit;
-use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority};
+use crate::model::{ApplyTo, Arguments, Object, Policy, PolicyName, Priority};
 use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::BTreeMap;
 
@@ -25,8 +24,6 @@ pub(super) struct Takeover {
     ties: Vec<PolicyName>,
     /// Policies whose patterns cannot be evaluated here.
     unread: Vec<PolicyName>,
-    /// What the operator's policy sets.
-    operator: Option<(PolicyName, Arguments)>,
 }
 
 impl Takeover {
@@ -55,8 +52,6 @@ impl Takeover {
         let found = read.governing(name, governed);
         let governing = found.likely();
         let pattern = pattern_of(name);
-        let operator_policies = context.operator_policies_written();
-        let operator = Policies::new(&operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
             name: PolicyName::from(""),
             pattern: pattern.clone(),
@@ -67,7 +62,6 @@ impl Takeover {
             governing: governing.map(|it| it.name.clone()),
             ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
-            operator: operator.map(|it| (it.name.clone(), it.policy.definition.clone())),
         };
         match governing {
             // The spec's own policy for this one object only needs more keys.
@@ -93,10 +87,7 @@ impl Takeover {
     }
 
     /// What can keep the policy from doing what it is made for.
-    pub(super) fn warnings<'a>(
-        &self,
-        settings: impl Iterator<Item = &'a (&'static str, ArgumentValue)>,
-    ) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .unread
             .iter()
@@ -113,15 +104,6 @@ impl Takeover {
                 "{taken} and {} may govern it, and RabbitMQ does not define which one: this policy includes {taken}",
                 ties.join(", ")
             ));
-        }
-        if let Some((policy, definition)) = &self.operator {
-            for (key, value) in settings {
-                let Some(other) = definition.get(*key).filter(|other| *other != value) else { continue };
-                // Of two numbers the smaller holds (`rabbit_policy:merge_operator_definitions`).
-                if other.as_integer().zip(value.as_integer()).is_none_or(|(other, value)| other < value) {
-                    warnings.push(format!("operator policy {policy} keeps it at {key} {}", with_unit(key, other)));
-                }
-            }
         }
         warnings
     }

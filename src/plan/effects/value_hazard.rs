@@ -190,7 +190,10 @@ impl<'a> Difference<'a> {
     }
 
     fn returns(&mut self) {
-        let Some(limit) = self.lowered("delivery-limit") else { return };
+        let Some(limit) = self.new.delivery_limit() else { return };
+        if self.old.delivery_limit().is_some_and(|old| old <= limit) {
+            return;
+        }
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let text = format!(
             "delivery-limit becomes {limit}: a message that was delivered more often is {fate} when it is requeued"
