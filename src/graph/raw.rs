@@ -8,7 +8,8 @@ use crate::model::{
 use crate::plan::{Desired, PlannedChange, Source};
 use crate::rabbitmq::routing::{Arrivals, Fate};
 use crate::rabbitmq::{
-    BrokerProfile, Governed, Governors, Policies, Routing, effective::effective_alternate, routing::DeadLettering,
+    BrokerProfile, Governed, Governors, Policies, Routing, effective::effective_alternate, predeclared_type,
+    routing::DeadLettering,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -268,7 +269,7 @@ impl<'a> Drawing<'a> {
     fn bindings(&mut self) {
         for binding in &self.desired.topology.bindings {
             let kind = self.desired.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
-            let label = label::of_binding(binding, kind.or(predeclared(&binding.source)));
+            let label = label::of_binding(binding, kind.or_else(|| predeclared_type(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
             self.link(&source, &binding.destination.id(), ArrowKind::Binding, label);
         }
@@ -292,7 +293,7 @@ impl<'a> Drawing<'a> {
                 ObjectId::Exchange(name) if name.as_str().is_empty() => {
                     (Kind::ForeignExchange, "to the queue that the key names".to_owned())
                 }
-                ObjectId::Exchange(name) => match predeclared(name) {
+                ObjectId::Exchange(name) => match predeclared_type(name) {
                     Some(of_type) => (Kind::ForeignExchange, format!("{of_type} exchange of the broker")),
                     None => (Kind::ForeignExchange, format!("{whose} exchange")),
                 },
@@ -323,16 +324,5 @@ fn in_the_queue(family: &Family) -> Option<String> {
             let waits = family.path.rsplit_once(" → ").map_or(family.path.as_str(), |(waits, _)| waits);
             Some(format!("{times}: {waits}"))
         }
-    }
-}
-
-/// The type of an exchange that every vhost has.
-fn predeclared(name: &ExchangeName) -> Option<&'static str> {
-    match name.as_str() {
-        "amq.direct" => Some("direct"),
-        "amq.fanout" => Some("fanout"),
-        "amq.headers" | "amq.match" => Some("headers"),
-        name if name == "amq.topic" || name.starts_with("amq.rabbitmq.") => Some("topic"),
-        _ => None,
     }
 }

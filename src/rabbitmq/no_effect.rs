@@ -2,7 +2,7 @@
 
 use super::EffectiveSettings;
 use super::WhenFull;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::fmt;
 
@@ -75,7 +75,7 @@ pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVers
     if key == "queue-version" && version.is_at_least(4, 0) {
         return of_version_1(value);
     }
-    let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))?;
+    let known = KnownArgument::of_policy_key(key)?;
     let gone = known.support.iter().map(|support| support.no_effect_since.filter(|since| version >= *since));
     // A policy can be for each of the types that read it.
     gone.collect::<Option<Vec<BrokerVersion>>>()?.into_iter().max().map(NoEffect::Since)

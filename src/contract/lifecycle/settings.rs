@@ -6,6 +6,7 @@ use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
 use crate::model::{ArgumentValue, Arguments, PolicyName};
+use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{Effective, Source as SetIn};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 
@@ -29,9 +30,8 @@ impl Describer<'_, '_> {
             all.push(self.said("deadLetter", value, it, "deadLetter"));
         }
         for (key, effective) in self.in_force.holds.iter() {
-            let is_wiring = key == "dead-letter-exchange" || key == "dead-letter-routing-key";
             // Said above, in the spec's words.
-            if !(is_wiring && written.dead_letter.is_some()) {
+            if !(WIRING_KEYS.contains(&key) && written.dead_letter.is_some()) {
                 all.extend(self.in_force(key, effective));
             }
         }

@@ -2,9 +2,10 @@
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument};
+use crate::model::known_arguments::{KnownArgument, KnownExchangeArgument};
 use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, ObjectId, PolicyName, Queue, QueueName};
 use crate::rabbitmq::no_effect::no_effect_in_policy;
+use crate::rabbitmq::policy_keys::{PolicyKey, Scope};
 use crate::rabbitmq::{Governors, NoEffect};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
@@ -122,7 +123,7 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
 
 /// Describes why a key of a policy has no effect on any queue.
 fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
-    let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))?;
+    let known = KnownArgument::of_policy_key(key)?;
     let (text, hint) = text(known, why, version)?;
     match why {
         NoEffect::Since(_) => Some((text.replace(known.name, key), "remove it from the policy".to_owned())),
@@ -142,7 +143,7 @@ fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
     for queue in subject.settled() {
         for (policy, key, effective) in queue.by_policies() {
-            let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key));
+            let known = KnownArgument::of_policy_key(key);
             let why = known.and_then(|known| queue.settings.no_effect(known, &effective.value));
             let is_reported = no_effect_in_policy(key, &effective.value, subject.profile.version).is_some();
             let why = why.filter(|_| !is_reported).map(|why| (queue, why));
@@ -162,12 +163,12 @@ fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// Of a policy's key that is for queues, in a policy for exchanges, or the other way around.
 fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
-    let is_of_queues = || key.starts_with("ha-") || KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key));
+    let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {
         ApplyTo::All => return None,
-        ApplyTo::Exchanges if is_of_queues() => ("exchanges", "queues"),
+        ApplyTo::Exchanges if known.is_of_queues() => ("exchanges", "queues"),
         ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams
-            if key == "alternate-exchange" =>
+            if known.scope == Scope::Exchanges =>
         {
             ("queues", "exchanges")
         }

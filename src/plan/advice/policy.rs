@@ -4,13 +4,14 @@
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
 use super::{Subject, exchange_named, places, retries, takeover, yaml};
 use crate::model::count::count;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 use crate::rabbitmq::effective::default_delivery_limit;
-use crate::rabbitmq::policy_keys::keeps_policy;
+use crate::rabbitmq::policy_keys::{PolicyKey, keeps_policy};
+use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, precedence, refusals};
 use std::collections::BTreeMap;
 use takeover::Takeover;
@@ -100,8 +101,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is not known");
             };
-            // Read when the queue is made (`rabbit_queue_location`), and never again.
-            if key.ends_with("-locator") {
+            if PolicyKey::named(key).is_some_and(PolicyKey::is_for_declares) {
                 return no("it has an effect only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
@@ -194,7 +194,7 @@ fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
 
 /// Why the spec or the broker would not take the policy.
 fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
-    let is_sayable = match KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key)) {
+    let is_sayable = match KnownArgument::of_policy_key(key) {
         Some(known) => yaml::known(known, value).is_some(),
         None => value.as_text().is_some(),
     };
@@ -242,7 +242,7 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
         takeover.definition.iter().map(|(key, value)| (key.as_str(), value)).collect();
     let mut is_needed = takeover.is_by_others;
     for (key, value) in by.iter().filter_map(|decision| decision.setting.as_ref()) {
-        if is_wired && ["dead-letter-exchange", "dead-letter-routing-key"].contains(key) {
+        if is_wired && WIRING_KEYS.contains(key) {
             continue;
         }
         definition.insert(key, value);
@@ -256,7 +256,7 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
     fragment.set(&["policies", policy, "applyTo"], takeover.apply_to.as_str());
     fragment.set(&["policies", policy, "priority"], takeover.priority.to_string());
     let entries = definition.iter().map(|(key, value)| {
-        let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key));
+        let known = KnownArgument::of_policy_key(key);
         let yaml = known.and_then(|known| yaml::known(known, value)).unwrap_or_else(|| yaml::value(value));
         (takeover::spec_key(key), yaml)
     });

@@ -2,9 +2,9 @@
 //! a name that is free.
 
 use super::Subject;
-use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
 use crate::model::{ApplyTo, Arguments, Object, Policy, PolicyName, Priority};
+use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::BTreeMap;
 
@@ -80,7 +80,8 @@ impl Takeover {
     /// A key that has to be taken over, and that a spec cannot say; with the policy that sets it.
     pub(super) fn unsayable(&self) -> Option<(&PolicyName, &str)> {
         let is_sayable = |key: &str| {
-            is_known(key) || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
+            PolicyKey::spelling(key).is_some()
+                || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
         };
         let key = self.definition.keys().find(|key| !is_sayable(key))?;
         Some((self.governing.as_ref()?, key))
@@ -120,16 +121,7 @@ fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName 
     names.find(|name| !policies.contains_key(name)).unwrap_or_else(|| PolicyName::new(name))
 }
 
-fn is_known(key: &str) -> bool {
-    KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key)) || key == "alternate-exchange"
-}
-
 /// A policy's key as specs write it.
 pub(super) fn spec_key(key: &str) -> &str {
-    match key {
-        "alternate-exchange" => "alternateExchange",
-        "dead-letter-exchange" => "deadLetterExchange",
-        "dead-letter-routing-key" => "deadLetterRoutingKey",
-        other => KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(other)).map_or(other, |known| known.key),
-    }
+    PolicyKey::spelling(key).unwrap_or(key)
 }

@@ -19,27 +19,12 @@ use crate::model::{
     Exchange, ExchangeName, Object, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, RecordKind, naming,
 };
 use crate::rabbitmq::effective::effective_alternate;
+use crate::rabbitmq::policy_keys::POLICY_KEYS;
+use crate::rabbitmq::predeclared::in_every_vhost;
 use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{EffectiveSettings, Governed, Governing, Governors, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;
-
-/// Exchanges that every vhost has: no topology holds them, and policies govern them all the same.
-const PREDECLARED: [&str; 5] = ["amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.topic"];
-
-/// Settings that are told of a queue that comes under another policy.
-const TOLD: [&str; 10] = [
-    "expires",
-    "message-ttl",
-    "max-length",
-    "max-length-bytes",
-    "overflow",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "dead-letter-strategy",
-    "delivery-limit",
-    "max-age",
-];
 
 /// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
@@ -93,7 +78,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         internal: false,
         arguments: crate::model::Arguments::new(),
     };
-    let predeclared = PREDECLARED.map(ExchangeName::from);
+    // No topology contains them, but policies govern them.
+    let predeclared: Vec<ExchangeName> = in_every_vhost().collect();
     for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
         let goes = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
         if !goes && !exchange.is_topos_own() {
@@ -347,8 +333,9 @@ fn told(old: &EffectiveSettings, new: &EffectiveSettings) -> String {
     let text = |key: &str, values: &EffectiveSettings| {
         values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))
     };
-    let differs = |key: &&&str| old.get(**key).map(|it| &it.value) != new.get(**key).map(|it| &it.value);
+    let differs = |key: &&str| old.get(key).map(|it| &it.value) != new.get(key).map(|it| &it.value);
+    let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
     let settings: Vec<String> =
-        TOLD.iter().filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
+        affecting.filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
     if settings.is_empty() { String::new() } else { format!(": {}", settings.join(", ")) }
 }

@@ -10,22 +10,10 @@ use crate::model::{
 };
 use crate::plan::Transports;
 use crate::plan::context::PlanContext;
+use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Governed, Governors, Named, Policies, is_made_by_http};
 use std::collections::BTreeMap;
-
-/// Policy keys that take messages from a queue, delete it, or make it refuse messages.
-const EATS: [&str; 9] = [
-    "message-ttl",
-    "expires",
-    "max-length",
-    "max-length-bytes",
-    "overflow",
-    "delivery-limit",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "dead-letter-strategy",
-];
 
 /// Why a queue cannot be migrated, and what lifts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +179,8 @@ fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
 
 /// The key by which a policy takes messages from what holds them, if it does.
 pub(super) fn eats(named: &Named<'_>) -> Option<&'static str> {
-    EATS.iter().find(|key| named.policy.definition.contains_key(**key)).copied()
+    let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
+    affecting.into_iter().find(|key| named.policy.definition.contains_key(*key))
 }
 
 /// The policy that is needed so that no other takes messages from what holds them.
