@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use topo::expand::expand;
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
-use topo::model::{ArgumentValue, Object, QueueType, Topology, Vhost};
+use topo::model::{ArgumentValue, Arguments, Object, QueueType, Record, RecordId, RecordKind, Topology, Vhost};
 use topo::plan::{
     Activity, Applicability, ChangeKind, Desired, Options, PlanContext, ResolutionKind, VhostPlan, plan_vhost,
 };
@@ -120,6 +121,49 @@ fn check(
     }
     assert!(matches!(change.before, Some(Object::Queue(..))));
     true
+}
+
+/// The resolution by a policy, in JSON: a queue without arguments gets this one, under an operator policy.
+fn by_policy(queue_type: QueueType, argument: (&str, ArgumentValue), operator: &[(&str, ArgumentValue)]) -> Value {
+    let profile = BrokerProfile::of("4.0.5".parse().unwrap());
+    let mut live = desired(&spec(queue_type.as_str(), &BTreeMap::new()), &profile).topology;
+    live.settings = Some(Vhost::default());
+    let definition: Arguments = operator.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let fields = json!({"pattern": ".*", "apply-to": "queues", "definition": definition});
+    let id = RecordId::named(RecordKind::OperatorPolicy, "cap");
+    let cap = Record::new(id.clone(), serde_json::from_value(fields).unwrap()).unwrap();
+    live.records.insert(id, cap);
+    let desired = desired(&spec(queue_type.as_str(), &BTreeMap::from([argument])), &profile);
+    let planned = plan(&live, &desired, &profile);
+    let conflict = planned.changes.iter().find_map(|change| change.conflict.clone()).expect("a conflict");
+    let way = conflict.resolutions.iter().find(|way| way.kind == ResolutionKind::Policy).unwrap();
+    serde_json::to_value(way).unwrap()
+}
+
+#[test]
+fn operator_policy_that_loses_is_no_warning() {
+    // The larger group is effective.
+    let argument = || ("x-quorum-target-group-size", ArgumentValue::from(5));
+    let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 3.into())]);
+    assert_eq!((&way["applicability"], way["warnings"].to_string().contains("cap")), (&json!("yes"), false), "{way:#}");
+    let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 7.into())]);
+    assert!(way["text"].as_str().unwrap().contains("operator policy cap keeps target-group-size at 7"), "{way:#}");
+    // A negative limit is none: the other one is effective.
+    let way = by_policy(QueueType::Quorum, ("x-delivery-limit", 10.into()), &[("delivery-limit", (-1).into())]);
+    assert_eq!((&way["applicability"], way["warnings"].to_string().contains("cap")), (&json!("yes"), false), "{way:#}");
+}
+
+#[test]
+fn overflow_by_policy_warns_of_rejections_only_where_the_type_rejects() {
+    for (queue_type, overflow, rejects) in [
+        (QueueType::Classic, "reject-publish-dlx", true),
+        (QueueType::Quorum, "reject-publish", true),
+        (QueueType::Quorum, "reject-publish-dlx", false),
+    ] {
+        let way = by_policy(queue_type, ("x-overflow", overflow.into()), &[]);
+        let warns = way["warnings"].to_string().contains("publishes are rejected");
+        assert_eq!(warns, rejects, "{queue_type} {overflow}: {way:#}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod realistic;
 mod resolutions;
 mod scenarios;
 mod schema;
+mod settings_without_effect;
 mod shipping;
 mod support;
 mod svg;

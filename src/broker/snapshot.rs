@@ -3,8 +3,7 @@
 use super::survey::Cluster;
 use super::wire;
 use crate::model::{
-    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Records, Topology,
-    Vhost, VhostName,
+    Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Records, Topology, Vhost, VhostName,
 };
 use crate::plan::{Activity, Desired, PlanContext};
 use crate::rabbitmq::BrokerProfile;
@@ -80,35 +79,22 @@ impl Snapshot {
     /// Of one that is.
     pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
         let mut snapshot = Self::missing(vhost, cluster);
-        let settings = lists.settings.map_or_else(Vhost::default, settings);
+        let settings = lists.settings.map_or_else(Vhost::default, wire::Vhost::into_model);
         snapshot.profile = cluster.profile_of(settings.default_queue_type.as_deref());
         snapshot.topology.settings = Some(settings);
         for listed in lists.exchanges {
-            let name = ExchangeName::new(listed.name);
+            let (name, exchange) = listed.into_model();
             if name.is_predeclared() {
                 continue;
             }
-            let exchange = Exchange {
-                kind: listed.kind,
-                durable: listed.durable,
-                auto_delete: listed.auto_delete,
-                internal: listed.internal,
-                arguments: listed.arguments,
-            };
             if exchange.auto_delete || exchange.is_topos_own() {
                 snapshot.untouchable.insert(ObjectId::Exchange(name.clone()));
             }
             snapshot.topology.exchanges.insert(name, exchange);
         }
         for listed in lists.queues {
-            let name = QueueName::new(listed.name);
-            let queue = Queue {
-                durable: listed.durable,
-                auto_delete: listed.auto_delete,
-                exclusive: listed.exclusive.unwrap_or(false),
-                arguments: listed.arguments,
-            };
             let internal = listed.internal.unwrap_or(false);
+            let (name, queue) = listed.into_model();
             if queue.exclusive || queue.auto_delete || internal || queue.is_topos_own() || name.is_server_named() {
                 snapshot.untouchable.insert(ObjectId::Queue(name.clone()));
             }
@@ -131,17 +117,8 @@ impl Snapshot {
     }
 }
 
-fn settings(listed: wire::Vhost) -> Vhost {
-    let default_queue_type = listed.default_queue_type().map(str::to_owned);
-    let description = listed.description.filter(|text| text != "undefined");
-    Vhost { description, tags: listed.tags, default_queue_type }
-}
-
 pub(super) fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy> {
-    let policy = |wire::Policy { name, pattern, apply_to, priority, definition }| {
-        (PolicyName::new(name), Policy { pattern, apply_to, priority, definition })
-    };
-    listed.into_iter().map(policy).collect()
+    listed.into_iter().map(wire::Policy::into_model).collect()
 }
 
 /// All but those of the default exchange, which every queue has and nobody can remove.

@@ -5,10 +5,9 @@ use super::context::Context;
 use super::document::DeadLetters;
 use crate::expand::Retry;
 use crate::model::{ExchangeName, ObjectId, QueueName, Reach};
-use crate::rabbitmq::Effective;
+use crate::rabbitmq::EffectiveSettings;
 use crate::rabbitmq::routing::{Answer, DeadLettering, Fate, Keys, Message, Unclear};
 use crate::spec::{DeadLetter, QueueSpec};
-use std::collections::BTreeMap;
 
 /// This many keys that the broker drops are listed.
 const MOST_KEYS: usize = 20;
@@ -19,7 +18,7 @@ impl Context<'_> {
         &self,
         queue: &QueueName,
         written: &QueueSpec,
-        holds: &BTreeMap<String, Effective>,
+        holds: &EffectiveSettings,
     ) -> Option<DeadLetters> {
         let retry = self.expansion.retries.get(queue);
         let to = self.target(queue, retry, holds)?;
@@ -28,25 +27,14 @@ impl Context<'_> {
     }
 
     /// The exchange where dead-lettered messages leave the queue and its retries, and the key that they get.
-    fn target(
-        &self,
-        queue: &QueueName,
-        retry: Option<&Retry>,
-        holds: &BTreeMap<String, Effective>,
-    ) -> Option<DeadLettering> {
+    fn target(&self, queue: &QueueName, retry: Option<&Retry>, holds: &EffectiveSettings) -> Option<DeadLettering> {
         if let Some(Retry::Ladder(ladder)) = retry {
             // The ladder's own keys lead to the exchange, and stay.
             return Some(DeadLettering { exchange: ladder.end.exchange.clone(), routing_key: None });
         }
-        let text = |key: &str| holds.get(key).and_then(|it| it.value.as_text()).map(str::to_owned);
-        match text("dead-letter-exchange") {
-            Some(exchange) => Some(DeadLettering {
-                exchange: ExchangeName::new(exchange),
-                routing_key: text("dead-letter-routing-key"),
-            }),
-            // Another policy may be the one that governs the queue.
-            None => self.routing.dead_lettering(queue).iter().flatten().next().cloned(),
-        }
+        // Another policy may be the one that governs the queue.
+        let possible = || self.routing.dead_lettering(queue).iter().flatten().next().cloned();
+        holds.dead_lettering().or_else(possible)
     }
 
     fn described(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {

@@ -4,9 +4,8 @@ use super::context::Context;
 use super::document::DeadLetters;
 use crate::expand::Retry;
 use crate::model::{Queue, QueueName, QueueType, Reach};
-use crate::rabbitmq::{BrokerProfile, Effective, Governed, WhenFull, effective};
+use crate::rabbitmq::{BrokerProfile, EffectiveSettings, Governors, WhenFull};
 use crate::spec::{DeadLetter, QueueSpec};
-use std::collections::BTreeMap;
 
 /// A declared queue that is worked off, or that keeps dead letters.
 pub(crate) struct InForce<'c, 'a> {
@@ -16,7 +15,7 @@ pub(crate) struct InForce<'c, 'a> {
     /// How it retries, if it does.
     pub(crate) retry: Option<&'c Retry>,
     /// What holds, by policy key.
-    pub(crate) holds: BTreeMap<String, Effective>,
+    pub(crate) holds: EffectiveSettings,
     /// Where its dead-lettered messages go; `None` where it has no dead-letter exchange.
     pub(crate) dead_letters: Option<DeadLetters>,
     /// Whether a client cannot publish to the exchange of the dead letters.
@@ -33,8 +32,7 @@ impl<'c, 'a> InForce<'c, 'a> {
         let written = spec.queues.get(name).or_else(of_dead_letters)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
-        let governing = routing.policies().governing(name.as_str(), Governed::from(queue));
-        let holds = effective(queue, governing.likely(), None, profile);
+        let holds = Governors::of(routing.policies(), profile).likely(name, queue);
         let dead_letters = context.dead_letters(name, written, &holds);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
@@ -49,8 +47,7 @@ impl<'c, 'a> InForce<'c, 'a> {
 
     /// Whether the queue keeps dead-lettered messages that no queue takes, instead of dropping them.
     pub(crate) fn keeps_what_is_not_routed(&self) -> bool {
-        let strategy = self.holds.get("dead-letter-strategy").and_then(|it| it.value.as_text());
-        strategy == Some("at-least-once") && self.when_full().refuses()
+        self.holds.is_at_least_once()
     }
 
     /// How often a message is tried again after the first attempt.
@@ -60,18 +57,12 @@ impl<'c, 'a> InForce<'c, 'a> {
 
     /// A number that holds, by policy key.
     pub(crate) fn number(&self, key: &str) -> Option<i64> {
-        self.holds.get(key).and_then(|it| it.value.as_integer())
+        self.holds.integer(key)
     }
 
     /// How many redeliveries a quorum queue allows; `None`: any number.
     pub(crate) fn delivery_limit(&self) -> Option<i64> {
-        let limit = self.number("delivery-limit").filter(|_| self.queue_type == QueueType::Quorum)?;
-        // Before 4.0, a negative limit means one delivery.
-        match (limit < 0, self.profile.version.is_at_least(4, 0)) {
-            (true, true) => None,
-            (true, false) => Some(0),
-            (false, _) => Some(limit),
-        }
+        self.holds.delivery_limit()
     }
 
     /// Whether the spec says that what dies here is dropped, and nothing else takes it.
@@ -82,6 +73,6 @@ impl<'c, 'a> InForce<'c, 'a> {
 
     /// Returns the behavior of the queue when it is full.
     pub(crate) fn when_full(&self) -> WhenFull {
-        WhenFull::of(self.holds.get("overflow").map(|it| &it.value), Some(self.queue_type))
+        self.holds.when_full()
     }
 }

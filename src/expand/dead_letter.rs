@@ -6,7 +6,7 @@ use super::origin::CreatedFor;
 use super::{Expander, text};
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType};
-use crate::rabbitmq::{Governed, Policies, wiring_policy};
+use crate::rabbitmq::{Governed, Policies, predeclared_type, wiring_policy};
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -163,14 +163,7 @@ impl Expander<'_> {
             let entry = entries.find(|(name, written)| exchange_of(name, written) == *exchange);
             entry.map(|(_, written)| written.exchange_type.value.clone())
         };
-        let predeclared = || match exchange.as_str() {
-            "" | "amq.direct" => Some("direct"),
-            "amq.fanout" => Some("fanout"),
-            "amq.headers" | "amq.match" => Some("headers"),
-            "amq.topic" | "amq.rabbitmq.trace" | "amq.rabbitmq.log" => Some("topic"),
-            _ => None,
-        };
-        declared.or_else(of_dead_letter_queue).or_else(|| predeclared().map(str::to_owned))
+        declared.or_else(of_dead_letter_queue).or_else(|| predeclared_type(exchange).map(str::to_owned))
     }
 }
 

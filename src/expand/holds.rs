@@ -2,18 +2,15 @@
 
 use super::Expander;
 use super::case::Case;
-use crate::model::{ArgumentValue, QueueName};
-use crate::rabbitmq::{Effective, Governed, Policies, Source, WhenFull, effective};
+use crate::model::QueueName;
+use crate::rabbitmq::{Effective, EffectiveSettings, Governors, Policies, Source};
 use crate::spec::{Diagnostic, Location, QueueSpec};
-use std::collections::BTreeMap;
 
 /// Effective settings by policy key, for each policy that may apply.
-pub(super) type Holds = Vec<BTreeMap<String, Effective>>;
+pub(super) type Holds = Vec<EffectiveSettings>;
 
 /// An effective setting with its position.
-pub(super) struct Said<'a> {
-    /// The value.
-    pub(super) value: &'a ArgumentValue,
+pub(super) struct Said {
     at: Location,
     policy: Option<String>,
 }
@@ -24,25 +21,24 @@ impl Expander<'_> {
         let mut queue = self.queue(name, written);
         // The settings of the retries are not known yet.
         queue.arguments.retain(|argument, _| argument == "x-queue-type" || written.arguments.contains_key(argument));
-        let governing = policies.governing(name.as_str(), Governed::from(&queue));
-        governing.possible().iter().map(|policy| effective(&queue, *policy, None, self.profile)).collect()
+        let possible = Governors::of(policies, self.profile).possible(name, &queue);
+        possible.into_iter().map(|(_, settings)| settings).collect()
     }
 }
 
 impl Case<'_> {
     /// Returns the value of a policy key, if it does not depend on which policy applies to the queue.
-    pub(super) fn said(&self, key: &str) -> Option<Said<'_>> {
-        let each: Option<Vec<Said<'_>>> = self.holds.iter().map(|holds| self.set_by(key, holds.get(key)?)).collect();
+    pub(super) fn said(&self, key: &str) -> Option<Said> {
+        let each: Option<Vec<Said>> = self.holds.iter().map(|holds| self.set_by(key, holds.get(key)?)).collect();
         each?.into_iter().next()
     }
 
     /// Returns the `overflow` with which a full queue rejects messages, if it is set.
-    pub(super) fn rejects(&self) -> Option<Said<'_>> {
-        let kind = Some(self.queue_type.value);
-        self.said("overflow").filter(|said| WhenFull::of(Some(said.value), kind).refuses())
+    pub(super) fn rejects(&self) -> Option<Said> {
+        self.said("overflow").filter(|_| self.holds.iter().all(|holds| holds.when_full().refuses()))
     }
 
-    fn set_by<'s>(&'s self, key: &str, holds: &'s Effective) -> Option<Said<'s>> {
+    fn set_by(&self, key: &str, holds: &Effective) -> Option<Said> {
         let (at, policy) = match &holds.source {
             Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
             Source::Policy(name) => {
@@ -51,11 +47,11 @@ impl Case<'_> {
             }
             Source::Default | Source::OperatorPolicy(_) => return None,
         };
-        Some(Said { value: &holds.value, at, policy })
+        Some(Said { at, policy })
     }
 }
 
-impl Said<'_> {
+impl Said {
     /// Creates an error about a conflict with the retries of a queue.
     pub(super) fn error(&self, message: String, case: &Case<'_>) -> Diagnostic {
         let diagnostic = Diagnostic::error("retry-strategy", message, self.at);

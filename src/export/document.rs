@@ -13,8 +13,9 @@ use crate::model::{
 };
 use crate::plan::spec_keys::{self, Parts, QueueKeys, key_and_arguments, queue_keys};
 use crate::rabbitmq::dead_lettering;
+use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::routing::DeadLettering;
-use crate::spec::{Wiring, policy_key};
+use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of comment, by the object above which they stand.
@@ -247,7 +248,7 @@ pub(super) fn number(Priority(number): Priority) -> Tree {
 /// The definition of a policy, with the keys and units of a spec.
 pub(super) fn definition(definition: &Arguments) -> Tree {
     Tree::table(definition.iter().map(|(name, value)| {
-        let key = policy_key(name).unwrap_or(name);
+        let key = PolicyKey::spelling(name).unwrap_or(name);
         entry(key, with_unit(name, value))
     }))
 }

@@ -6,7 +6,7 @@ use super::{ArrowKind, Mark, fold};
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::Desired;
 use crate::rabbitmq::routing::{Keys, Message, Reason};
-use crate::rabbitmq::{BrokerProfile, Governed, Routing, effective};
+use crate::rabbitmq::{BrokerProfile, Governors, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Draws as retries what the queues of `now` send there, and what goes away of those `before`.
@@ -31,9 +31,8 @@ pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<Obj
         .with_bound_by_others(&desired.scope.external_dead_letter_queues);
     let made = fold::members(desired);
     let age = |name: &QueueName, queue: &Queue| {
-        let governing = routing.policies().governing(name.as_str(), Governed::from(queue)).likely();
-        let holds = effective(queue, governing, None, profile);
-        holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|age| *age > 0)
+        let settings = Governors::of(routing.policies(), profile).likely(name, queue);
+        settings.integer("message-ttl").filter(|age| *age > 0)
     };
     let sends = |name: &QueueName| routing.dead_lettering(name).iter().any(Option::is_some);
     let own = topology.queues.iter().filter(|(name, _)| !made.contains_key(&ObjectId::Queue((*name).clone())));

@@ -7,7 +7,10 @@ use crate::model::{
 };
 use crate::plan::{Desired, PlannedChange, Source};
 use crate::rabbitmq::routing::{Arrivals, Fate};
-use crate::rabbitmq::{BrokerProfile, Governed, Policies, Routing, effective, effective::effective_alternate};
+use crate::rabbitmq::{
+    BrokerProfile, Governed, Governors, Policies, Routing, effective::effective_alternate, predeclared_type,
+    routing::DeadLettering,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Boxes by what they stand for, and the arrows between them.
@@ -228,14 +231,11 @@ impl<'a> Drawing<'a> {
             self.desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
         for (name, queue) in &self.desired.topology.queues {
             let id = ObjectId::Queue(name.clone());
-            let governing = self.policies.governing(name.as_str(), Governed::from(queue)).likely();
-            let holds = effective(queue, governing, None, self.profile);
-            let held = holds.iter().map(|(key, it)| (key.clone(), it.value.clone()));
+            let settings = Governors::of(&self.policies, self.profile).likely(name, queue);
+            let held = settings.iter().map(|(key, it)| (key.to_owned(), it.value.clone()));
             self.raw.holds.insert(id.clone(), held.collect());
-            let text = |key: &str| holds.get(key).and_then(|it| it.value.as_text());
-            if let Some(exchange) = text("dead-letter-exchange") {
-                let key = text("dead-letter-routing-key");
-                let (to, label) = match (exchange, key) {
+            if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
+                let (to, label) = match (exchange.as_str(), routing_key.as_deref()) {
                     // To the default exchange with a key is to the queue of that name.
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
                     (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(label::of_key)),
@@ -246,7 +246,7 @@ impl<'a> Drawing<'a> {
             }
             let mut notes: Vec<String> =
                 families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
-            let ttl = holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|ttl| *ttl >= 0);
+            let ttl = settings.integer("message-ttl").filter(|ttl| *ttl >= 0);
             // With 0, only a consumer that is ready gets a message.
             notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
             notes.extend(self.drops(name).then(|| "dead-lettered messages are unroutable".to_owned()));
@@ -269,7 +269,7 @@ impl<'a> Drawing<'a> {
     fn bindings(&mut self) {
         for binding in &self.desired.topology.bindings {
             let kind = self.desired.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
-            let label = label::of_binding(binding, kind.or(predeclared(&binding.source)));
+            let label = label::of_binding(binding, kind.or_else(|| predeclared_type(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
             self.link(&source, &binding.destination.id(), ArrowKind::Binding, label);
         }
@@ -293,7 +293,7 @@ impl<'a> Drawing<'a> {
                 ObjectId::Exchange(name) if name.as_str().is_empty() => {
                     (Kind::ForeignExchange, "to the queue that the key names".to_owned())
                 }
-                ObjectId::Exchange(name) => match predeclared(name) {
+                ObjectId::Exchange(name) => match predeclared_type(name) {
                     Some(of_type) => (Kind::ForeignExchange, format!("{of_type} exchange of the broker")),
                     None => (Kind::ForeignExchange, format!("{whose} exchange")),
                 },
@@ -324,16 +324,5 @@ fn in_the_queue(family: &Family) -> Option<String> {
             let waits = family.path.rsplit_once(" → ").map_or(family.path.as_str(), |(waits, _)| waits);
             Some(format!("{times}: {waits}"))
         }
-    }
-}
-
-/// The type of an exchange that every vhost has.
-fn predeclared(name: &ExchangeName) -> Option<&'static str> {
-    match name.as_str() {
-        "amq.direct" => Some("direct"),
-        "amq.fanout" => Some("fanout"),
-        "amq.headers" | "amq.match" => Some("headers"),
-        name if name == "amq.topic" || name.starts_with("amq.rabbitmq.") => Some("topic"),
-        _ => None,
     }
 }

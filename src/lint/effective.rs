@@ -3,7 +3,7 @@
 use super::{Finding, Rule, Subject};
 use crate::expand::CreatedFor;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
-use crate::rabbitmq::{Effective, Governed, Source, WhenFull, effective};
+use crate::rabbitmq::{Effective, EffectiveSettings, Governed, Source};
 use crate::spec::{DeadLetter, Location, QueueSpec};
 
 /// A queue whose effective settings are known.
@@ -17,55 +17,48 @@ pub(super) struct EffectiveQueue<'a> {
     /// Its declaration; `None` for a delayed retry queue.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
-    /// A list, because there are only a few keys but very many queues.
-    holds: Box<[(String, Effective)]>,
+    pub(super) settings: EffectiveSettings,
 }
 
 impl EffectiveQueue<'_> {
-    /// Returns the effective setting of a policy key, with its origin.
-    pub(super) fn get(&self, key: &str) -> Option<&Effective> {
-        self.holds.iter().find(|(known, _)| known == key).map(|(_, holds)| holds)
-    }
-
-    pub(super) fn integer(&self, key: &str) -> Option<i64> {
-        self.get(key)?.value.as_integer()
-    }
-
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
-        self.get(key)?.value.as_text()
-    }
-
     pub(super) fn is_quorum(&self) -> bool {
         self.kind == Some(QueueType::Quorum)
     }
 
     /// Returns the policy that sets the effective value of a key, if there is one.
     pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
-        let holds = self.get(key)?;
+        let holds = self.settings.get(key)?;
         match &holds.source {
             Source::Policy(name) => Some((name, holds)),
             Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
         }
     }
 
+    /// Returns every setting that comes from a policy.
+    pub(super) fn by_policies(&self) -> impl Iterator<Item = (&PolicyName, &str, &Effective)> {
+        self.settings.iter().filter_map(|(key, effective)| match &effective.source {
+            Source::Policy(name) => Some((name, key, effective)),
+            Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
+        })
+    }
+
     /// Returns the first length limit that is set.
     pub(super) fn limit(&self) -> Option<&'static str> {
-        ["max-length", "max-length-bytes"].into_iter().find(|key| self.get(key).is_some())
+        ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
     /// Whether a full queue rejects new messages instead of dropping its oldest one.
     pub(super) fn rejects(&self) -> bool {
-        WhenFull::of(self.get("overflow").map(|it| &it.value), self.kind).refuses()
+        self.settings.when_full().refuses()
     }
 
     /// Returns the delivery limit.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
-        let limit = self.get("delivery-limit")?;
-        limit.value.as_integer().filter(|number| *number >= 0 && self.is_quorum()).map(|number| (number, limit))
+        self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
 
     pub(super) fn has_dead_letter_exchange(&self) -> bool {
-        self.get("dead-letter-exchange").is_some()
+        self.settings.get("dead-letter-exchange").is_some()
     }
 
     /// Whether it has no dead-letter target and no `deadLetter: none`.
@@ -97,7 +90,7 @@ pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
             kind: queue.queue_type(),
             written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
-            holds: effective(queue, policy, None, subject.profile).into_iter().collect(),
+            settings: EffectiveSettings::of(queue, policy, None, subject.profile),
         })
     };
     subject.expansion.topology.queues.iter().filter_map(settle).collect()

@@ -4,8 +4,7 @@
 use super::Subject;
 use crate::model::{Exchange, ObjectId, PolicyName, Queue, QueueName};
 use crate::rabbitmq::governing::chosen;
-use crate::rabbitmq::{Effective, Fit, Governed, Source, effective};
-use std::collections::BTreeMap;
+use crate::rabbitmq::{Effective, EffectiveSettings, Fit, Governed, Source};
 
 /// A queue or an exchange, with the policies that match it, the highest priority first.
 pub(super) struct Ruled<'a> {
@@ -31,8 +30,8 @@ impl<'a> Ruled<'a> {
     }
 
     /// Returns the effective settings of a queue from its arguments and the policy that applies to it.
-    pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> BTreeMap<String, Effective> {
-        effective(queue, chosen(&self.fits).likely(), None, subject.profile)
+    pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> EffectiveSettings {
+        EffectiveSettings::of(queue, chosen(&self.fits).likely(), None, subject.profile)
     }
 }
 

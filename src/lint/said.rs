@@ -1,6 +1,6 @@
 //! Lists the known arguments of queues, set on the queue or in a policy, with their positions.
 
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, ObjectId};
 use crate::spec::{Location, Spec};
 
@@ -29,7 +29,7 @@ pub(super) fn said(spec: &Spec) -> impl Iterator<Item = Said<'_>> {
     });
     let of_policies = spec.policies.iter().flat_map(|(name, policy)| {
         policy.definition.iter().filter_map(move |(setting, it)| {
-            let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(setting))?;
+            let known = KnownArgument::of_policy_key(setting)?;
             Some(Said { id: ObjectId::Policy(name.clone()), setting, known, value: &it.value, at: it.key_at })
         })
     });

@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod binding;
 pub mod count;
 mod desired;
+pub mod encoding;
 pub mod exchange;
 pub mod intervals;
 pub mod known_arguments;

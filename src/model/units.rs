@@ -1,14 +1,11 @@
 //! Numbers with their units, as people read them.
 
 use super::ArgumentValue;
-use super::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
+use super::known_arguments::{KnownArgument, Unit};
 
 /// The unit of an argument (`x-message-ttl`) or of a policy key (`message-ttl`).
 pub fn unit_of(name: &str) -> Unit {
-    KNOWN_ARGUMENTS
-        .iter()
-        .find(|known| known.name == name || known.policy_key == Some(name))
-        .map_or(Unit::None, KnownArgument::unit)
+    KnownArgument::named(name).or_else(|| KnownArgument::of_policy_key(name)).map_or(Unit::None, KnownArgument::unit)
 }
 
 /// A value with quotes where it could be taken for something else: the broker tells `"30000"` and `30000` apart.

@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::model::address::encode;
-use crate::model::{Arguments, Binding, Destination, Exchange, Queue, RecordId, TopicPermission, VhostName};
+use crate::model::{Binding, Destination, RecordId, VhostName, encoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -133,28 +133,30 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
             Request::put(path("vhosts", &[vhost.as_str()]), body)
         }
         Action::DeclareExchange { name, exchange, bindings } if bindings.is_empty() => {
-            Request::put(in_vhost("exchanges", name.as_str()), exchange_body(exchange))
+            Request::put(in_vhost("exchanges", name.as_str()), encoding::exchange(exchange))
         }
         Action::DeclareExchange { name, exchange, bindings } => {
-            let mut exchange = exchange_body(exchange);
-            exchange["name"] = json!(name);
-            let bindings: Vec<Value> = bindings.iter().map(binding_body).collect();
+            let exchange = encoding::named(name, encoding::exchange(exchange));
+            let entry = |binding| encoding::with_ends(binding, encoding::binding(binding));
+            let bindings: Vec<Value> = bindings.iter().map(entry).collect();
             Request {
                 method: Method::Post,
                 path: path("definitions", &[vhost.as_str()]),
                 body: Some(json!({ "exchanges": [exchange], "bindings": bindings })),
             }
         }
-        Action::PutTopicPermission { permission: TopicPermission { user, exchange, write, read } } => {
-            let body = json!({ "exchange": exchange, "write": write, "read": read });
-            Request::put(in_vhost("topic-permissions", user.as_str()), body)
+        Action::PutTopicPermission { permission } => {
+            let path = in_vhost("topic-permissions", permission.user.as_str());
+            Request::put(path, encoding::topic_permission(permission))
         }
-        Action::PutPolicy { name, policy } => Request::put(in_vhost("policies", name.as_str()), json!(policy)),
-        Action::DeclareQueue { name, queue } => Request::put(in_vhost("queues", name.as_str()), queue_body(queue)),
+        Action::PutPolicy { name, policy } => {
+            Request::put(in_vhost("policies", name.as_str()), encoding::policy(policy))
+        }
+        Action::DeclareQueue { name, queue } => Request::put(in_vhost("queues", name.as_str()), encoding::queue(queue)),
         Action::Bind { binding } => Request {
             method: Method::Post,
             path: path("bindings", &binding_segments(vhost, binding)),
-            body: Some(json!({ "routing_key": binding.routing_key, "arguments": arguments(&binding.arguments) })),
+            body: Some(encoding::binding(binding)),
         },
         Action::Unbind { binding, properties_key } => {
             let key = match properties_key.as_str() {
@@ -197,44 +199,6 @@ pub(crate) fn properties_key(routing_key: &str) -> String {
     quoted.collect()
 }
 
-/// `exclusive` is never sent: over HTTP it makes a transient queue that nobody owns.
-fn queue_body(queue: &Queue) -> Value {
-    json!({
-        "durable": queue.durable,
-        "auto_delete": queue.auto_delete,
-        "arguments": arguments(&queue.arguments),
-    })
-}
-
-fn exchange_body(exchange: &Exchange) -> Value {
-    json!({
-        "type": exchange.kind,
-        "durable": exchange.durable,
-        "auto_delete": exchange.auto_delete,
-        "internal": exchange.internal,
-        "arguments": arguments(&exchange.arguments),
-    })
-}
-
-/// As `POST /api/definitions/VHOST` takes it.
-fn binding_body(binding: &Binding) -> Value {
-    let kind = match &binding.destination {
-        Destination::Queue(_) => "queue",
-        Destination::Exchange(_) => "exchange",
-    };
-    json!({
-        "source": binding.source,
-        "destination": binding.destination.name(),
-        "destination_type": kind,
-        "routing_key": binding.routing_key,
-        "arguments": arguments(&binding.arguments),
-    })
-}
-
-fn arguments(arguments: &Arguments) -> Value {
-    json!(arguments)
-}
-
 fn binding_segments<'a>(vhost: &'a VhostName, binding: &'a Binding) -> [&'a str; 5] {
     let kind = match &binding.destination {
         Destination::Queue(_) => "q",
@@ -246,7 +210,7 @@ fn binding_segments<'a>(vhost: &'a VhostName, binding: &'a Binding) -> [&'a str;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ApplyTo, ArgumentValue, Float, Policy, Priority, Vhost};
+    use crate::model::{ApplyTo, ArgumentValue, Arguments, Exchange, Float, Policy, Priority, Queue, Vhost};
     use crate::plan::Guard;
 
     fn delete_queue(name: &str) -> Request {

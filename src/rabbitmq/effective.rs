@@ -1,82 +1,19 @@
-//! Which value holds where an argument, a policy and an operator policy say different things.
+//! Computes effective settings: the values that the broker uses after arguments, policies and operator policies.
 
 use super::BrokerProfile;
-use super::governing::Named;
+use super::governing::{Governing, Named, Policies};
+use super::policy_keys::{keeps_policy, operator_wins, precedence};
+use super::routing::DeadLettering;
 use crate::model::known_arguments::KnownArgument;
-use crate::model::{ArgumentValue, Arguments, BrokerVersion, Exchange, PolicyName, Queue, QueueType};
-use std::cmp::Ordering;
+use crate::model::{
+    ArgumentValue, Arguments, BrokerVersion, Exchange, ExchangeName, PolicyName, Queue, QueueName, QueueType,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Who wins when a queue's argument and a policy set the same thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precedence {
-    /// The smaller number.
-    Smallest,
-    /// The smaller number, but the larger where one of them is negative, which means "no limit".
-    SmallestNonNegative,
-    /// The larger number.
-    Largest,
-    /// The argument.
-    Argument,
-    /// The policy.
-    Policy,
-}
-
-/// What a quorum queue has that says nothing (`rabbit_quorum_queue`, 4.0 and later; before, there was no limit).
-const DEFAULT_DELIVERY_LIMIT: i64 = 20;
-
-/// Who wins for a policy key (`max-length`) on a type of queue; `None` where a policy has no say over a live queue of that
-/// type: the key is not looked at, or only while the queue is made (`queue-leader-locator`, `initial-cluster-size`).
-///
-/// Sources: `rabbit_amqqueue_process:process_args_policy`, `rabbit_quorum_queue:ra_machine_config` and
-/// `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`, at 3.8.9 to 4.3.5, and live brokers: `tests/live/effective`.
-pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
-    let since = |major, minor, patch| profile.version >= BrokerVersion::new(major, minor, patch);
-    // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on `rabbit_queue_type` hands it to
-    // the queue (v4.3.5, line 948), and `rabbit_fifo` alone does something with it.
-    if key == "consumer-timeout" {
-        let is_looked_at = since(3, 12, 0) && (queue_type == QueueType::Quorum || !since(4, 3, 0));
-        return is_looked_at.then_some(Precedence::Smallest);
-    }
-    match queue_type {
-        QueueType::Classic => match key {
-            "message-ttl" | "expires" | "max-length" | "max-length-bytes" => Some(Precedence::Smallest),
-            "dead-letter-exchange" | "dead-letter-routing-key" | "overflow" => Some(Precedence::Argument),
-            // No effect since 3.12, not even looked at since 4.3.
-            "queue-mode" => (!since(4, 3, 0)).then_some(Precedence::Argument),
-            "queue-version" => (since(3, 10, 0) && !since(4, 3, 0)).then_some(Precedence::Argument),
-            _ => None,
-        },
-        QueueType::Quorum => match key {
-            "max-length" | "max-length-bytes" => Some(Precedence::Smallest),
-            "dead-letter-exchange" | "dead-letter-routing-key" => Some(Precedence::Argument),
-            "dead-letter-strategy" => since(3, 10, 0).then_some(Precedence::Argument),
-            "message-ttl" => since(3, 10, 0).then_some(Precedence::Smallest),
-            "delivery-limit" if since(4, 0, 0) => Some(Precedence::SmallestNonNegative),
-            "delivery-limit" => Some(Precedence::Smallest),
-            "expires" if since(4, 0, 0) => Some(Precedence::Smallest),
-            // 3.8.9 looks at neither.
-            "overflow" | "expires" => since(3, 8, 10).then_some(Precedence::Policy),
-            "max-in-memory-length" | "max-in-memory-bytes" => (!since(4, 0, 0)).then_some(Precedence::Smallest),
-            // Not seen live, because it takes a cluster: v4.0.5 and
-            // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
-            "target-group-size" => since(3, 13, 0).then_some(Precedence::Largest),
-            "delayed-retry-type" => since(4, 3, 0).then_some(Precedence::Policy),
-            "delayed-retry-min" | "delayed-retry-max" => since(4, 3, 0).then_some(Precedence::Smallest),
-            // Not seen live, because it takes a cluster: v4.3.5:rabbit_quorum_queue.erl:1960.
-            "consumer-disconnected-timeout" => since(4, 3, 0).then_some(Precedence::Smallest),
-            _ => None,
-        },
-        QueueType::Stream => match key {
-            "max-length-bytes" | "max-age" | "stream-max-segment-size-bytes" => {
-                since(3, 9, 0).then_some(Precedence::Policy)
-            }
-            // Not seen live: how large a filter is shows nowhere. v4.0.5:rabbit_stream_queue.erl:1070.
-            "stream-filter-size-bytes" => since(3, 13, 0).then_some(Precedence::Policy),
-            _ => None,
-        },
-    }
+/// Returns the delivery limit of a quorum queue without one (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); none before 4.0.
+pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
+    version.is_at_least(4, 0).then_some(20)
 }
 
 /// Where a value comes from.
@@ -132,81 +69,140 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
     merged
 }
 
-/// `rabbit_policies:merge_policy_value` and that of `rabbit_quorum_queue`. The rules came with the keys: `queue-version` in
-/// 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative `delivery-limit` in 4.0, delayed retries in 4.3; no
-/// earlier version takes these in an operator policy, or a negative limit in any.
-fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
-    match key {
-        "message-ttl"
-        | "expires"
-        | "max-length"
-        | "max-length-bytes"
-        | "max-in-memory-length"
-        | "max-in-memory-bytes"
-        | "delayed-retry-max" => erlang_order(operator, user) == Ordering::Less,
-        "target-group-size" | "delayed-retry-min" => erlang_order(operator, user) == Ordering::Greater,
-        "delivery-limit" => !keeps_first(Precedence::SmallestNonNegative, user, operator),
-        // `overflow`, `queue-version`, `delayed-retry-type`, and booleans.
-        _ => true,
-    }
+/// The effective settings of a queue, by policy key: only keys that its type reads, and none of a plugin's type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveSettings {
+    kind: Option<QueueType>,
+    version: BrokerVersion,
+    /// Sorted by key. A list, because there are only a few keys but very many queues.
+    values: Box<[(String, Effective)]>,
 }
 
-/// Whether the first of two values holds: the policy's, of a policy and an argument.
-fn keeps_first(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
-    let negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
-    match precedence {
-        Precedence::Argument => false,
-        Precedence::Policy => true,
-        Precedence::SmallestNonNegative if negative(policy) || negative(argument) => {
-            erlang_order(policy, argument) != Ordering::Less
+impl EffectiveSettings {
+    /// Combines the arguments of a queue with the policy and the operator policy that govern it, as the broker does.
+    pub fn of(queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>, profile: &BrokerProfile) -> Self {
+        let version = profile.version;
+        let Some(kind) = queue.queue_type() else { return Self { kind: None, version, values: Box::default() } };
+        let mut values = effective_definition(policy, operator);
+        values.retain(|key, _| precedence(key, kind, profile).is_some());
+        for (name, argument) in &queue.arguments {
+            let Some(key) = KnownArgument::named(name).and_then(|known| known.policy_key) else { continue };
+            let Some(precedence) = precedence(key, kind, profile) else { continue };
+            if !values.get(key).is_some_and(|policy| keeps_policy(precedence, &policy.value, argument)) {
+                values.insert(key.to_owned(), Effective { value: argument.clone(), source: Source::Argument });
+            }
         }
-        Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
-        Precedence::Largest => erlang_order(policy, argument) != Ordering::Less,
-    }
-}
-
-/// Erlang's order of terms, as far as it matters: numbers before everything else. (`x-delivery-limit: five` is taken.)
-fn erlang_order(a: &ArgumentValue, b: &ArgumentValue) -> Ordering {
-    let number = |value: &ArgumentValue| match value {
-        ArgumentValue::Integer(number) => Some(*number as f64),
-        ArgumentValue::Float(number) => Some(number.0),
-        ArgumentValue::Null
-        | ArgumentValue::Boolean(_)
-        | ArgumentValue::Text(_)
-        | ArgumentValue::List(_)
-        | ArgumentValue::Table(_) => None,
-    };
-    match (number(a), number(b)) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.cmp(b),
-    }
-}
-
-/// What holds for a live queue: argument, policy and operator policy together, by policy key. Only keys that its type looks
-/// at; none of a plugin's type.
-pub fn effective(
-    queue: &Queue,
-    policy: Option<Named<'_>>,
-    operator: Option<Named<'_>>,
-    profile: &BrokerProfile,
-) -> BTreeMap<String, Effective> {
-    let Some(kind) = queue.queue_type() else { return BTreeMap::new() };
-    let mut holds = effective_definition(policy, operator);
-    holds.retain(|key, _| precedence(key, kind, profile).is_some());
-    for (name, argument) in &queue.arguments {
-        let Some(key) = KnownArgument::named(name).and_then(|known| known.policy_key) else { continue };
-        let Some(precedence) = precedence(key, kind, profile) else { continue };
-        if !holds.get(key).is_some_and(|policy| keeps_first(precedence, &policy.value, argument)) {
-            holds.insert(key.to_owned(), Effective { value: argument.clone(), source: Source::Argument });
+        if let Some(limit) = default_delivery_limit(version).filter(|_| kind == QueueType::Quorum) {
+            let default = || Effective { value: limit.into(), source: Source::Default };
+            values.entry("delivery-limit".to_owned()).or_insert_with(default);
         }
+        Self { kind: Some(kind), version, values: values.into_iter().collect() }
     }
-    if kind == QueueType::Quorum && profile.version.is_at_least(4, 0) {
-        let default = || Effective { value: DEFAULT_DELIVERY_LIMIT.into(), source: Source::Default };
-        holds.entry("delivery-limit".to_owned()).or_insert_with(default);
+
+    /// Returns every setting, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Effective)> {
+        self.values.iter().map(|(key, effective)| (key.as_str(), effective))
     }
-    holds
+
+    /// Returns a value with its origin.
+    pub fn get(&self, key: &str) -> Option<&Effective> {
+        self.values.iter().find(|(known, _)| known == key).map(|(_, effective)| effective)
+    }
+
+    /// Whether a value is set.
+    pub fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Returns a number.
+    pub fn integer(&self, key: &str) -> Option<i64> {
+        self.get(key)?.value.as_integer()
+    }
+
+    /// Returns a text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.get(key)?.value.as_text()
+    }
+
+    /// Returns the type of the queue; `None` is a type of a plugin.
+    pub fn kind(&self) -> Option<QueueType> {
+        self.kind
+    }
+
+    /// Returns the version of the broker.
+    pub fn version(&self) -> BrokerVersion {
+        self.version
+    }
+
+    /// Returns the behavior of the queue when it is full.
+    pub fn when_full(&self) -> WhenFull {
+        self.when_full_with(self.text("overflow"))
+    }
+
+    /// Returns the behavior of the queue when it is full, if this were its `overflow`.
+    pub(super) fn when_full_with(&self, overflow: Option<&str>) -> WhenFull {
+        WhenFull::of(overflow, self.kind)
+    }
+
+    /// Returns the number of redeliveries that a quorum queue allows; `None` means any number.
+    ///
+    /// A negative limit is none since 4.0. Before, it allows a single delivery, as 0 does.
+    pub fn delivery_limit(&self) -> Option<i64> {
+        let limit = self.integer("delivery-limit")?;
+        (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
+    }
+
+    /// Returns the exchange and the key of dead-lettered messages. A key without an exchange has no effect.
+    pub fn dead_lettering(&self) -> Option<DeadLettering> {
+        let exchange = ExchangeName::new(self.text("dead-letter-exchange")?);
+        let routing_key = self.text("dead-letter-routing-key").map(str::to_owned);
+        Some(DeadLettering { exchange, routing_key })
+    }
+
+    /// Whether dead-lettered messages stay in the queue until their targets have confirmed them. The broker falls back to
+    /// at-most-once unless the queue has an exchange for them and rejects publishes when it is full
+    /// (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
+    pub fn is_at_least_once(&self) -> bool {
+        let strategy = self.text("dead-letter-strategy");
+        strategy == Some("at-least-once") && self.has("dead-letter-exchange") && self.when_full().refuses()
+    }
+}
+
+/// The policies and the operator policies of a vhost.
+#[derive(Clone, Copy)]
+pub struct Governors<'p, 'a> {
+    users: &'p Policies<'a>,
+    operators: Option<&'p Policies<'a>>,
+    profile: &'p BrokerProfile,
+}
+
+impl<'p, 'a> Governors<'p, 'a> {
+    /// Policies of a spec, without operator policies.
+    pub fn of(users: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
+        Self { users, operators: None, profile }
+    }
+
+    /// Adds operator policies.
+    #[must_use]
+    pub fn with_operators(self, operators: &'p Policies<'a>) -> Self {
+        Self { operators: Some(operators), ..self }
+    }
+
+    /// Returns the effective settings of a queue under the policies that most likely govern it.
+    pub fn likely(&self, name: &QueueName, queue: &Queue) -> EffectiveSettings {
+        let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into()).likely();
+        EffectiveSettings::of(queue, governing(self.users), self.operators.and_then(governing), self.profile)
+    }
+
+    /// Returns the effective settings under each policy that can govern the queue, with that policy, the most likely first.
+    pub fn possible(&self, name: &QueueName, queue: &Queue) -> Vec<(Option<Named<'a>>, EffectiveSettings)> {
+        let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into());
+        let operators = self.operators.map(governing);
+        let operators = operators.as_ref().map_or(&[None][..], Governing::possible);
+        let users = governing(self.users);
+        let pairs = users.possible().iter().flat_map(|user| operators.iter().map(move |operator| (*user, *operator)));
+        pairs.map(|(user, operator)| (user, EffectiveSettings::of(queue, user, operator, self.profile))).collect()
+    }
 }
 
 /// The behavior of a full queue when a message is published to it.
@@ -225,8 +221,8 @@ impl WhenFull {
     ///
     /// A quorum queue accepts `reject-publish-dlx` and drops the oldest message (`rabbit_quorum_queue:overflow/3`, 3.8 to
     /// 4.3).
-    pub fn of(overflow: Option<&ArgumentValue>, kind: Option<QueueType>) -> Self {
-        match overflow.and_then(ArgumentValue::as_text) {
+    fn of(overflow: Option<&str>, kind: Option<QueueType>) -> Self {
+        match overflow {
             Some("reject-publish") => Self::Refuses,
             Some("reject-publish-dlx") if kind != Some(QueueType::Quorum) => Self::RefusesAndDeadLetters,
             Some(_) | None => Self::DropsOldest,
@@ -276,8 +272,9 @@ mod tests {
                 },
             );
             let named = Named { name: &name, policy: &policy };
-            let holds = effective(&queue, Some(named), None, &BrokerProfile::of(BrokerVersion::new(4, 0, 5)));
-            let held = &holds["target-group-size"];
+            let profile = BrokerProfile::of(BrokerVersion::new(4, 0, 5));
+            let settings = EffectiveSettings::of(&queue, Some(named), None, &profile);
+            let held = settings.get("target-group-size").unwrap();
             assert_eq!((held.value.clone(), held.source.to_string().as_str()), (5.into(), source));
         }
     }

@@ -8,8 +8,10 @@ pub mod binding_key;
 pub mod declare;
 pub mod effective;
 pub mod governing;
+pub mod no_effect;
 pub mod pattern;
 pub mod policy_keys;
+pub mod predeclared;
 pub mod profile;
 pub mod routing;
 pub mod wiring;
@@ -18,9 +20,12 @@ pub use binding_key::is_made_by_http;
 pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
 };
-pub use effective::{Effective, Precedence, Source, WhenFull, effective, effective_definition, precedence};
+pub use effective::{Effective, EffectiveSettings, Governors, Source, WhenFull, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use no_effect::NoEffect;
 pub use pattern::Pattern;
+pub use policy_keys::{Precedence, precedence};
+pub use predeclared::predeclared_type;
 pub use profile::BrokerProfile;
 pub use routing::Routing;
 pub use wiring::{dead_lettering, own_wiring, wiring_policy};

@@ -1,7 +1,7 @@
 //! Topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface take.
 
 use crate::model::printable::clean_json;
-use crate::model::{Arguments, Destination, RecordKind, TopicPermission, Topology, VhostName};
+use crate::model::{Arguments, RecordKind, TopicPermission, Topology, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -37,29 +37,15 @@ pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str
 
 fn topic_permissions(restrictions: &[(VhostName, TopicPermission)]) -> Vec<Value> {
     let entry = |(vhost, permission): &(VhostName, TopicPermission)| {
-        json!({
-            "vhost": vhost,
-            "user": permission.user,
-            "exchange": permission.exchange,
-            "write": permission.write,
-            "read": permission.read,
-        })
+        let body = encoding::topic_permission(permission);
+        encoding::in_vhost(vhost, encoding::of_user(permission, body))
     };
     restrictions.iter().map(entry).collect()
 }
 
 fn policies(topology: &Topology) -> Vec<Value> {
-    let policy = |(name, policy): (&_, &crate::model::Policy)| {
-        json!({
-            "vhost": topology.vhost,
-            "name": name,
-            "pattern": policy.pattern,
-            "apply-to": policy.apply_to,
-            "priority": policy.priority,
-            "definition": policy.definition,
-        })
-    };
-    topology.policies.iter().map(policy).collect()
+    let entries = topology.policies.iter().map(|(name, policy)| encoding::named(name, encoding::policy(policy)));
+    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
 }
 
 /// Records are runtime parameters. A parameter holds all settings of its owner.
@@ -77,47 +63,16 @@ fn parameters(topology: &Topology) -> Vec<Value> {
 }
 
 fn exchanges(topology: &Topology) -> Vec<Value> {
-    let exchange = |(name, exchange): (&_, &crate::model::Exchange)| {
-        json!({
-            "vhost": topology.vhost,
-            "name": name,
-            "type": exchange.kind,
-            "durable": exchange.durable,
-            "auto_delete": exchange.auto_delete,
-            "internal": exchange.internal,
-            "arguments": exchange.arguments,
-        })
-    };
-    topology.exchanges.iter().map(exchange).collect()
+    let entries = topology.exchanges.iter().map(|(name, exchange)| encoding::named(name, encoding::exchange(exchange)));
+    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
 }
 
 fn queues(topology: &Topology) -> Vec<Value> {
-    let queue = |(name, queue): (&_, &crate::model::Queue)| {
-        json!({
-            "vhost": topology.vhost,
-            "name": name,
-            "durable": queue.durable,
-            "auto_delete": queue.auto_delete,
-            "arguments": queue.arguments,
-        })
-    };
-    topology.queues.iter().map(queue).collect()
+    let entries = topology.queues.iter().map(|(name, queue)| encoding::named(name, encoding::queue(queue)));
+    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
 }
 
 fn bindings(topology: &Topology) -> Vec<Value> {
-    let binding = |binding: &crate::model::Binding| {
-        let kind = match binding.destination {
-            Destination::Queue(_) => "queue",
-            Destination::Exchange(_) => "exchange",
-        };
-        json!({
-            "vhost": topology.vhost,
-            "source": binding.source,
-            "destination": binding.destination.name(),
-            "destination_type": kind,
-            "routing_key": binding.routing_key,
-            "arguments": binding.arguments,
-        })
-    };
-    topology.bindings.iter().map(binding).collect()
+    let entries = topology.bindings.iter().map(|binding| encoding::with_ends(binding, encoding::binding(binding)));
+    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
 }

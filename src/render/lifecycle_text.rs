@@ -217,7 +217,8 @@ fn settings(text: &mut String, settings: &[Source], width: usize) {
         .iter()
         .map(|it| {
             let at = it.at.as_ref().map_or_else(String::new, shown);
-            [it.key.clone(), it.value.clone(), it.set_by.clone(), at].map(|cell| clean(&cell))
+            let no_effect = it.no_effect.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+            [it.key.clone(), it.value.clone() + &no_effect, it.set_by.clone(), at].map(|cell| clean(&cell))
         })
         .collect();
     let widest = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);

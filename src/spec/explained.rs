@@ -3,7 +3,7 @@
 
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::shape::{Key, Object, Shape};
-use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ pub fn key_page(name: &str) -> Option<String> {
 /// Returns the key for another spelling: `x-message-ttl`, `message-ttl`, or a whole path such as `queues.NAME.retry`.
 pub fn key_of(text: &str) -> Option<&'static str> {
     let names = key_names();
-    let known = KNOWN_ARGUMENTS.iter().find(|known| known.name == text || known.policy_key == Some(text));
+    let known = KnownArgument::named(text).or_else(|| KnownArgument::of_policy_key(text));
     let is_path = text.split_once('.').is_some_and(|(first, _)| names.contains(first));
     let last = text.rsplit('.').next().filter(|_| is_path).and_then(|last| names.get(last).copied());
     known.map(|known| known.key).filter(|key| names.contains(key)).or(last)

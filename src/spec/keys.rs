@@ -7,6 +7,7 @@ use super::retry_keys::RETRY_POLICY;
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::record_kinds::APPLY_TO;
+use crate::rabbitmq::policy_keys;
 use std::sync::LazyLock;
 
 const GLOBS: Shape = Shape::List(&Shape::Text);
@@ -266,12 +267,8 @@ pub(crate) struct PolicyKey {
 /// The known keys of policies; others are sent unchanged.
 pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
     let known = KNOWN_ARGUMENTS.iter().filter_map(|known| {
-        let key = match known.name {
-            "x-dead-letter-exchange" => "deadLetterExchange",
-            "x-dead-letter-routing-key" => "deadLetterRoutingKey",
-            _ => known.key,
-        };
-        known.policy_key.map(|name| PolicyKey { key, name, shape: known.value.into(), doc: known.doc })
+        let (name, key) = (known.policy_key?, policy_keys::PolicyKey::spelling(known.policy_key?)?);
+        Some(PolicyKey { key, name, shape: known.value.into(), doc: known.doc })
     });
     let alternate = PolicyKey {
         key: "alternateExchange",
@@ -281,8 +278,3 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
     };
     known.chain([alternate]).collect()
 });
-
-/// Returns the spelling of a RabbitMQ policy key in a spec, or `None` for an unknown key.
-pub(crate) fn policy_key(name: &str) -> Option<&'static str> {
-    POLICY_KEYS.iter().find(|known| known.name == name).map(|known| known.key)
-}

@@ -51,7 +51,6 @@ pub use allow::Allow;
 pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{key_names, key_of, key_page};
-pub(crate) use keys::policy_key;
 pub use level::Level;
 pub use notation::Notation;
 pub use position::{Keyed, Location, Sourced};

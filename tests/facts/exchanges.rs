@@ -23,6 +23,46 @@ fn there_are(stage: &Stage, names: &[&str]) {
     until(&format!("the exchanges {names:?}"), || (stage.vhost.names("exchanges") == names).then_some(()));
 }
 
+/// `rabbitmq::predeclared`: the exchanges of a new vhost, with their types. The one for tracing is internal.
+#[test]
+fn new_vhost_has_seven_exchanges() {
+    let stage = Stage::new("predeclared");
+    let all = stage.http.get(&stage.path("exchanges", &[])).expect_status(200);
+    let mut found: Vec<(String, String, bool)> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let text = |key: &str| it[key].as_str().unwrap().to_owned();
+            assert!(it["durable"] == true && it["auto_delete"] == false && it["arguments"] == json!({}), "{it}");
+            (text("name"), text("type"), it["internal"] == true)
+        })
+        .collect();
+    found.sort();
+    let expected = [
+        ("", "direct", false),
+        ("amq.direct", "direct", false),
+        ("amq.fanout", "fanout", false),
+        ("amq.headers", "headers", false),
+        ("amq.match", "headers", false),
+        ("amq.rabbitmq.trace", "topic", true),
+        ("amq.topic", "topic", false),
+    ];
+    assert_eq!(found, expected.map(|(name, kind, internal)| (name.to_owned(), kind.to_owned(), internal)));
+}
+
+/// `rabbitmq::predeclared`: a policy governs predeclared exchanges, too.
+#[test]
+fn policies_govern_predeclared_exchanges() {
+    let stage = Stage::new("governed");
+    let policy = json!({"pattern": ".*", "apply-to": "exchanges", "definition": {"alternate-exchange": "amq.fanout"}});
+    stage.http.put(&stage.path("policies", &["all"]), &policy).expect_status(201);
+    for name in ["amq.topic", "amq.rabbitmq.trace"] {
+        let exchange = || stage.http.get(&stage.path("exchanges", &[name])).expect_status(200);
+        until(&format!("the policy of {name}"), || (exchange()["policy"] == "all").then_some(()));
+    }
+}
+
 /// `plan::topic_permissions`: Khepri deletes the topic permissions of an exchange with it, Mnesia keeps them.
 #[test]
 fn topic_permissions_go_with_their_exchange_where_the_broker_has_khepri() {

@@ -130,6 +130,9 @@ pub struct Source {
     pub key: String,
     /// What holds.
     pub value: String,
+    /// Why the broker ignores it; absent where it has an effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_effect: Option<String>,
     /// Who says so.
     pub set_by: String,
     /// Where; null where nobody wrote it.

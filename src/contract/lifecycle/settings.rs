@@ -6,6 +6,7 @@ use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
 use crate::model::{ArgumentValue, Arguments, PolicyName};
+use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{Effective, Source as SetIn};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 
@@ -28,10 +29,9 @@ impl Describer<'_, '_> {
             let value = dead_letter(&it.value);
             all.push(self.said("deadLetter", value, it, "deadLetter"));
         }
-        for (key, effective) in &self.in_force.holds {
-            let is_wiring = key == "dead-letter-exchange" || key == "dead-letter-routing-key";
+        for (key, effective) in self.in_force.holds.iter() {
             // Said above, in the spec's words.
-            if !(is_wiring && written.dead_letter.is_some()) {
+            if !(WIRING_KEYS.contains(&key) && written.dead_letter.is_some()) {
                 all.extend(self.in_force(key, effective));
             }
         }
@@ -46,7 +46,7 @@ impl Describer<'_, '_> {
             SetBy::Defaults => format!("defaults.{default}"),
             SetBy::Vhost => "vhost.defaultQueueType".to_owned(),
         };
-        Source { key: key.to_owned(), value, set_by, at: Some(place(self.context.spec, setting.at)) }
+        Source { key: key.to_owned(), value, no_effect: None, set_by, at: Some(place(self.context.spec, setting.at)) }
     }
 
     /// The entry of `retryPolicies` that says what stands there.
@@ -71,7 +71,13 @@ impl Describer<'_, '_> {
             (None, Some(of)) => {
                 let why = if retry.schedule.is_some() { "there are delays" } else { "a quorum queue counts" };
                 let set_by = format!("topo: {why}");
-                all.push(Source { key: "strategy".to_owned(), value: of.strategy().to_string(), set_by, at: None });
+                all.push(Source {
+                    key: "strategy".to_owned(),
+                    value: of.strategy().to_string(),
+                    no_effect: None,
+                    set_by,
+                    at: None,
+                });
             }
             (None, None) => {}
         }
@@ -86,11 +92,16 @@ impl Describer<'_, '_> {
         let known = KnownArgument::named(&argument);
         let shown = known.map_or(key, |known| known.key);
         let value = with_unit(&argument, &effective.value);
-        let source = |set_by: String, at| Source { key: shown.to_owned(), value: value.clone(), set_by, at };
+        let no_effect = known.and_then(|known| self.in_force.holds.no_effect(known, &effective.value));
+        let no_effect = no_effect.map(|why| why.to_string());
+        let source = |set_by: String, at| {
+            let (value, no_effect) = (value.clone(), no_effect.clone());
+            Source { key: shown.to_owned(), value, no_effect, set_by, at }
+        };
         match &effective.source {
             SetIn::Default => Some(source("RabbitMQ's default".to_owned(), None)),
             SetIn::Argument => match self.in_force.written.arguments.get(&argument) {
-                Some(setting) => Some(self.said(shown, value, setting, "queue")),
+                Some(setting) => Some(Source { no_effect, ..self.said(shown, value, setting, "queue") }),
                 // What nobody writes is what the retries, or topo's care for dead letters, set.
                 None if self.in_force.retry.is_some() => Some(source("the strategy".to_owned(), None)),
                 None => Some(source("topo: inspection must not lose a message".to_owned(), None)),

@@ -32,9 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return findings;
     }
     for queue in subject.settled().iter().filter(|queue| queue.is_quorum()) {
-        if queue.text("dead-letter-strategy") == Some("at-least-once")
-            && queue.text("overflow") != Some("reject-publish")
-        {
+        if queue.settings.text("dead-letter-strategy") == Some("at-least-once") && !queue.rejects() {
             findings.push(RULE.about(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }

@@ -50,7 +50,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// How messages die in a queue with nobody's help, and the key that says so. The delivery limit that a broker has by
 /// itself is left out: every retry by hand would be one finding more.
 fn deaths(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
-    let expired = queue.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
+    let expired = queue.settings.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
     let dropped = queue.limit().filter(|_| !queue.rejects()).map(|key| (Reason::Maxlen, key));
     let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
@@ -78,7 +78,7 @@ impl Way {
 
 /// Whether messages leave a queue with nobody's help: when their time is up.
 fn goes_on_from(queue: &EffectiveQueue<'_>) -> bool {
-    queue.get("message-ttl").is_some()
+    queue.settings.get("message-ttl").is_some()
 }
 
 /// The way of a dead letter, until it is home again.

@@ -23,10 +23,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let beyond = beyond_dead_letters(settled);
     // Of a policy that reaches too far, its own rule speaks.
     let holds = |queue: &EffectiveQueue<'_>, key: &str| {
-        queue.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
+        queue.settings.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
     };
     for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue) {
-        let shown = |key| queue.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        let shown = |key| queue.settings.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
         if holds(queue, "expires") {
             let text =
                 format!("the queue is deleted with all its messages after {} without consumers", shown("expires"));

@@ -60,9 +60,10 @@ fn of_retries(
 
 /// What becomes of dead letters that reach no queue.
 fn fate(queue: &EffectiveQueue<'_>) -> &'static str {
-    match queue.text("dead-letter-strategy") {
-        Some("at-least-once") if queue.rejects() => "they stay in the queue and are never delivered again",
-        Some(_) | None => "the broker drops them",
+    if queue.settings.is_at_least_once() {
+        "they stay in the queue and are never delivered again"
+    } else {
+        "the broker drops them"
     }
 }
 

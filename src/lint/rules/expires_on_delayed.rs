@@ -16,13 +16,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.get("expires").is_some()) {
+    for queue in subject.settled().iter().filter(|queue| queue.settings.get("expires").is_some()) {
         let retry = subject.expansion.retries.get(queue.name).filter(|retry| !retry.delays().is_empty());
-        let delays = retry.is_none() && matches!(queue.text("delayed-retry-type"), Some("all" | "failed" | "returned"));
+        let delays =
+            retry.is_none() && matches!(queue.settings.text("delayed-retry-type"), Some("all" | "failed" | "returned"));
         if retry.is_none() && !delays {
             continue;
         }
-        let after = queue.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        let after = queue.settings.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
         let what = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
             Some(false) => "the messages in its delayed retry queues are dropped when they return",
             Some(true) | None => "its messages that wait for a retry are deleted with it",

@@ -17,7 +17,10 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled().iter().filter(|queue| queue.retries_of.is_none()) {
-        let (Some(expires), Some(ttl)) = (queue.integer("expires"), queue.integer("message-ttl")) else { continue };
+        let (Some(expires), Some(ttl)) = (queue.settings.integer("expires"), queue.settings.integer("message-ttl"))
+        else {
+            continue;
+        };
         if expires >= ttl {
             continue;
         }

@@ -1,6 +1,8 @@
 //! `queueMode`: without effect since 3.12, where all classic queues keep messages on disk (`rabbit_variable_queue`).
 
 use crate::lint::{Finding, Rule, Subject};
+use crate::rabbitmq::NoEffect;
+use crate::rabbitmq::no_effect::no_effect_in_policy;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -14,12 +16,14 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    if !subject.is_at_least(3, 12) {
-        return Vec::new();
-    }
     let version = subject.profile.version;
-    let text =
-        format!("`queueMode` has no effect since RabbitMQ 3.12, the broker is {version}: every classic queue is lazy");
+    let Some(NoEffect::Since(since)) = no_effect_in_policy("queue-mode", &"lazy".into(), version) else {
+        return Vec::new();
+    };
+    let text = format!(
+        "`queueMode` has no effect since RabbitMQ {}, the broker is {version}: every classic queue is lazy",
+        since.series()
+    );
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
         // Compared up to 4.3 (`rabbit_classic_queue:capabilities/0`): taking it out of a live queue's spec is a conflict.
         RULE.finding(subject, &id, "x-queue-mode", text.as_str()).hint(

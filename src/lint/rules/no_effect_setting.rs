@@ -1,9 +1,14 @@
 //! Settings that a broker takes and then does nothing with.
 
+use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument};
-use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, ObjectId, Queue, QueueName, QueueType};
+use crate::model::known_arguments::{KnownArgument, KnownExchangeArgument};
+use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, ObjectId, PolicyName, Queue, QueueName};
+use crate::rabbitmq::no_effect::no_effect_in_policy;
+use crate::rabbitmq::policy_keys::{PolicyKey, Scope};
+use crate::rabbitmq::{Governors, NoEffect};
 use crate::spec::Severity;
+use std::collections::BTreeMap;
 
 pub(super) static RULE: Rule = Rule {
     name: "no-effect-setting",
@@ -41,92 +46,129 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (id, policy) in subject.policies() {
         for (key, it) in &policy.definition {
-            let nobody_reads = || of_key(key, &it.value, subject.profile.version);
+            let nobody_reads = || {
+                let why = no_effect_in_policy(key, &it.value, subject.profile.version)?;
+                in_policy(key, why, subject.profile.version)
+            };
             if let Some((text, hint)) = of_others(key, policy.apply_to.value).or_else(nobody_reads) {
                 findings.push(RULE.finding(subject, &id, key, text).hint(hint));
             }
         }
     }
+    findings.extend(on_every_queue(subject));
     findings
 }
 
 fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
-    let Some(kind) = queue.queue_type() else { return Vec::new() };
     let refused = subject.refusals_of(name);
     let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
     if is_refused("x-queue-type") {
         // There is no queue that could read anything.
         return Vec::new();
     }
-    let taken = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
-    taken
-        .filter_map(|(argument, value)| Some((argument.as_str(), of_argument(subject, kind, argument, value, queue)?)))
-        .collect()
-}
-
-fn of_argument(
-    subject: &Subject<'_>,
-    kind: QueueType,
-    argument: &str,
-    value: &ArgumentValue,
-    queue: &Queue,
-) -> Option<Reason> {
-    let version = subject.profile.version;
-    let known = KnownArgument::named(argument)?;
-    match argument {
-        // A rule of its own.
-        "x-queue-mode" => None,
-        "x-queue-version" if version.is_at_least(4, 0) => of_key("queue-version", value, version),
-        _ if known.is_idle(kind, version) => Some(idle(known, kind, version)),
-        // `rabbit_quorum_queue:overflow/3` warns in its log, and drops from the head (3.8 to 4.3).
-        "x-overflow" if kind == QueueType::Quorum && value.as_text() == Some("reject-publish-dlx") => Some((
-            "quorum queues do not support `reject-publish-dlx` and silently drop the oldest message instead".to_owned(),
-            "use `overflow: reject-publish`, or `drop-head` to make this explicit".to_owned(),
-        )),
-        // `disabled` is the type that holds when none is said.
-        "x-delayed-retry-min" | "x-delayed-retry-max" if !has(subject, queue, "delayed-retry-type") => Some((
-            format!("`{argument}` has no effect without `delayedRetryType`"),
-            "add a type: `delayedRetryType: failed`".to_owned(),
-        )),
-        // `rabbit_quorum_queue:dlh/5` says so in the broker's log.
-        "x-dead-letter-strategy" if !has(subject, queue, "dead-letter-exchange") => Some((
-            "the strategy has no effect: the queue has no dead-letter exchange".to_owned(),
-            "add a dead-letter target: `deadLetter: …`".to_owned(),
-        )),
-        _ => None,
-    }
-}
-
-/// Of an argument that the version keeps and does not look at.
-fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> Reason {
-    let (name, key) = (known.name, known.key);
-    let Some(support) = known.support_for(kind) else {
-        let text = format!("{kind} queues do not read `{name}`: RabbitMQ {version} stores it and ignores it");
-        return (text, format!("remove `{key}`"));
+    // Each policy that may govern the queue.
+    let possible = Governors::of(subject.routing().policies(), subject.profile).possible(name, queue);
+    let reason = |argument: &str, value: &ArgumentValue| {
+        let known = KnownArgument::named(argument)?;
+        let each: Option<Vec<NoEffect>> =
+            possible.iter().map(|(_, settings)| settings.no_effect(known, value)).collect();
+        text(known, each?.into_iter().next()?, subject.profile.version)
     };
-    match support.no_effect_since.filter(|since| version >= *since) {
-        Some(since) => (
-            format!("`{name}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
-            OUT.to_owned(),
+    let taken = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
+    taken.filter_map(|(argument, value)| Some((argument.as_str(), reason(argument, value)?))).collect()
+}
+
+/// Describes why an argument has no effect, and what to do about it. Lazy mode and at-least-once dead-lettering without
+/// `reject-publish` have rules of their own.
+fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
+    let (name, key) = (known.name, known.key);
+    Some(match why {
+        NoEffect::Since(_) if name == "x-queue-mode" => return None,
+        NoEffect::WithoutRejectPublish => return None,
+        NoEffect::Type(kind) => (
+            format!("{kind} queues do not read `{name}`: RabbitMQ {version} stores it and ignores it"),
+            format!("remove `{key}`"),
         ),
-        None if version < support.taken.since => {
-            let since = support.taken.since.series();
+        NoEffect::NotYet(kind, since) => {
+            let since = since.series();
             let text =
                 format!("{kind} queues read `{name}` since RabbitMQ {since}: {version} stores it and ignores it");
             (text, format!("remove `{key}` until the broker is {since}"))
         }
-        None => (format!("RabbitMQ {version} no longer reads `{name}`"), OUT.to_owned()),
+        NoEffect::Since(since) => (
+            format!("`{name}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
+            OUT.to_owned(),
+        ),
+        NoEffect::NoLonger => (format!("RabbitMQ {version} no longer reads `{name}`"), OUT.to_owned()),
+        NoEffect::RemovedQueueVersion => {
+            let text = format!(
+                "RabbitMQ 4.0 removed version 1 of classic queues, the broker is {version}: the queue uses version 2"
+            );
+            (text, OUT.to_owned())
+        }
+        NoEffect::DropsOldest => (
+            "quorum queues do not support `reject-publish-dlx` and silently drop the oldest message instead".to_owned(),
+            "use `overflow: reject-publish`, or `drop-head` to make this explicit".to_owned(),
+        ),
+        NoEffect::WithoutDelayedRetryType => (
+            format!("`{name}` has no effect without `delayedRetryType`"),
+            "add a type: `delayedRetryType: failed`".to_owned(),
+        ),
+        NoEffect::WithoutDeadLetterExchange => (
+            "the strategy has no effect: the queue has no dead-letter exchange".to_owned(),
+            "add a dead-letter target: `deadLetter: …`".to_owned(),
+        ),
+    })
+}
+
+/// Describes why a key of a policy has no effect on any queue.
+fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
+    let known = KnownArgument::of_policy_key(key)?;
+    let (text, hint) = text(known, why, version)?;
+    match why {
+        NoEffect::Since(_) => Some((text.replace(known.name, key), "remove it from the policy".to_owned())),
+        NoEffect::WithoutDelayedRetryType => Some((text.replace(known.name, key), hint)),
+        NoEffect::Type(_)
+        | NoEffect::NotYet(..)
+        | NoEffect::NoLonger
+        | NoEffect::RemovedQueueVersion
+        | NoEffect::DropsOldest
+        | NoEffect::WithoutDeadLetterExchange
+        | NoEffect::WithoutRejectPublish => Some((text, hint)),
     }
+}
+
+/// Settings of policies that have no effect on any of the queues that they govern.
+fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
+    for queue in subject.settled() {
+        for (policy, key, effective) in queue.by_policies() {
+            let known = KnownArgument::of_policy_key(key);
+            let why = known.and_then(|known| queue.settings.no_effect(known, &effective.value));
+            let is_reported = no_effect_in_policy(key, &effective.value, subject.profile.version).is_some();
+            let why = why.filter(|_| !is_reported).map(|why| (queue, why));
+            let first = found.entry((policy, key)).or_insert(why);
+            if why.is_none() {
+                *first = None;
+            }
+        }
+    }
+    let findings = found.into_iter().filter_map(|((policy, key), first)| {
+        let (queue, why) = first.filter(|_| subject.spec.policies.contains_key(policy))?;
+        let (text, hint) = in_policy(key, why, subject.profile.version)?;
+        Some(RULE.about(subject, queue, key, text).hint(hint))
+    });
+    findings.collect()
 }
 
 /// Of a policy's key that is for queues, in a policy for exchanges, or the other way around.
 fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
-    let is_of_queues = || key.starts_with("ha-") || KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key));
+    let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {
         ApplyTo::All => return None,
-        ApplyTo::Exchanges if is_of_queues() => ("exchanges", "queues"),
+        ApplyTo::Exchanges if known.is_of_queues() => ("exchanges", "queues"),
         ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams
-            if key == "alternate-exchange" =>
+            if known.scope == Scope::Exchanges =>
         {
             ("queues", "exchanges")
         }
@@ -136,38 +178,4 @@ fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
     };
     let text = format!("{not_read_by} do not read `{key}`, and the policy applies only to {not_read_by}");
     Some((text, format!("move it to a policy with `applyTo: {read_by}`")))
-}
-
-/// Of a policy's key, which may be for several types of queues.
-fn of_key(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Reason> {
-    match key {
-        // `rabbit_variable_queue:set_queue_version/2`: "Queue version now ignored; only v2 is available".
-        "queue-version" if version.is_at_least(4, 0) => (value.as_integer() == Some(1)).then(|| {
-            let text = format!(
-                "RabbitMQ 4.0 removed version 1 of classic queues, the broker is {version}: the queue uses version 2"
-            );
-            (text, OUT.to_owned())
-        }),
-        // Lazy mode has a rule of its own.
-        "queue-mode" => None,
-        _ => {
-            let of_key = KNOWN_ARGUMENTS.iter().filter(|known| known.policy_key == Some(key));
-            // Of all types that ever read it, as a policy may be for any of them.
-            let gone = |known: &&KnownArgument| {
-                known.support.iter().all(|it| it.no_effect_since.is_some_and(|since| version >= since))
-            };
-            let known = of_key.filter(gone).find(|known| !known.support.is_empty())?;
-            let since = known.support.iter().filter_map(|it| it.no_effect_since).max()?;
-            Some((
-                format!("`{key}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
-                "remove it from the policy".to_owned(),
-            ))
-        }
-    }
-}
-
-/// Whether the queue sets that, or any policy, which may be the one that governs it.
-fn has(subject: &Subject<'_>, queue: &Queue, key: &str) -> bool {
-    queue.arguments.contains_key(&format!("x-{key}"))
-        || subject.expansion.topology.policies.values().any(|policy| policy.definition.contains_key(key))
 }

@@ -46,7 +46,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// What holds for a policy's key; `None` where nothing looks at it.
 fn holds(subject: &Subject<'_>, it: &Ruled<'_>, key: &str) -> Option<Effective> {
     match it.kind {
-        Kind::Queue(queue) => it.effective(queue, subject).remove(key),
+        Kind::Queue(queue) => it.effective(queue, subject).get(key).cloned(),
         Kind::Exchange(exchange) if key == "alternate-exchange" => {
             effective_alternate(exchange, chosen(&it.fits).likely())
         }

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_in_silence()) {
-        if let Some(ttl) = queue.integer("message-ttl") {
+        if let Some(ttl) = queue.settings.integer("message-ttl") {
             let after = duration(ttl).map_or_else(|| "immediately".to_owned(), |ttl| format!("after {ttl}"));
             let text = format!("messages that are not consumed are deleted {after}");
             let hint = "if this is intended, set `deadLetter: none`; otherwise use an entry of `deadLetterQueues`";

@@ -19,7 +19,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     // A dead-letter queue with a limit loses letters, a tier hands back too early.
     for queue in subject.settled().iter().filter(|it| !it.is_dead_letter_queue && it.written.is_some()) {
         let is_stream = queue.kind == Some(QueueType::Stream);
-        if !is_stream && queue.limit().is_none() && queue.get("message-ttl").is_none() {
+        if !is_stream && queue.limit().is_none() && queue.settings.get("message-ttl").is_none() {
             let text =
                 "without consumers it grows until the broker runs out of memory or disk and blocks all publishers";
             let finding = RULE.finding(subject, &queue.id, "name", text);

@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled() {
         let is_stream = queue.kind == Some(QueueType::Stream);
-        if is_stream && queue.get("max-age").is_none() && queue.get("max-length-bytes").is_none() {
+        if is_stream && queue.settings.get("max-age").is_none() && queue.settings.get("max-length-bytes").is_none() {
             let text = "this stream has no retention: it grows until the disk is full";
             let finding = RULE.finding(subject, &queue.id, "name", text);
             findings.push(finding.hint("add a retention: `maxAge: 7D`, `maxLengthBytes: 20GiB`, or both"));

@@ -189,6 +189,11 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
+    /// The argument that sets the same as this key of a policy.
+    pub fn of_policy_key(key: &str) -> Option<&'static Self> {
+        KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
+    }
+
     /// What is known of it for a type of queue; `None` when it never did anything there.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)

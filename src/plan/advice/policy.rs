@@ -5,15 +5,18 @@ use super::fragment::Fragment;
 use super::keep::{self, DEAD_LETTER, Edits};
 use super::{Subject, exchange_named, places, retries, takeover};
 use crate::model::count::count;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
 use crate::model::yaml::value::{self, is_representable};
 use crate::model::yaml::{Tree, entry};
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
+use crate::rabbitmq::effective::default_delivery_limit;
+use crate::rabbitmq::policy_keys::{PolicyKey, keeps_policy};
+use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{
-    BrokerProfile, Governed, Named, Policies, Precedence, WhenFull, dead_lettering, effective, precedence, refusals,
+    BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, dead_lettering, precedence, refusals,
 };
 use std::collections::BTreeMap;
 use takeover::Takeover;
@@ -58,7 +61,7 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     write_policy(subject, &mut fragment, &takeover, &by);
     let applicability =
         if not.is_empty() && !edits.is_laborious() { Applicability::Yes } else { Applicability::Partly };
-    let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
+    let mut warnings = takeover.warnings();
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     Resolution {
         fields,
@@ -103,8 +106,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is not known");
             };
-            // Read when the queue is made (`rabbit_queue_location`), and never again.
-            if key.ends_with("-locator") {
+            if PolicyKey::named(key).is_some_and(PolicyKey::is_for_declares) {
                 return no("it has an effect only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
@@ -130,7 +132,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Some(_) | None => return no("no policy removes an existing argument"),
         },
     };
-    if holds(rule, field.before.as_ref(), &value).as_ref() != Some(&value) {
+    if field.before.as_ref().is_some_and(|argument| *argument != value && !keeps_policy(rule, &value, argument)) {
         return no(match rule {
             Precedence::Argument => "the existing argument overrides a policy",
             Precedence::Smallest | Precedence::SmallestNonNegative => {
@@ -159,15 +161,20 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
 
 /// Why the value would not hold although a policy said it: the operator's says another, and wins.
 fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
+    let settings = with_policy(subject, key, value)?;
+    let held = settings.get(key).filter(|held| held.value != *value)?;
+    Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
+}
+
+/// Returns the effective settings of the existing queue under a policy with this key, and its operator policy.
+fn with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<EffectiveSettings> {
     let Object::Queue(name, queue) = subject.before else { return None };
     let profile = subject.context.profile;
     let operator_policies = subject.context.operator_policies_written();
     let operators = Policies::new(&operator_policies, profile.version);
-    let operator = operators.governing(name.as_str(), Governed::from(queue)).likely()?;
+    let operator = operators.governing(name.as_str(), Governed::from(queue)).likely();
     let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
-    let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), profile);
-    let held = holds.get(key).filter(|held| held.value != *value)?;
-    Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
+    Some(EffectiveSettings::of(queue, Some(Named { name: &advice, policy: &policy }), operator, profile))
 }
 
 /// A policy of one key.
@@ -180,35 +187,19 @@ fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
     }
 }
 
-/// What holds when the argument and a policy say these.
-fn holds(rule: Precedence, argument: Option<&ArgumentValue>, policy: &ArgumentValue) -> Option<ArgumentValue> {
-    let Some(argument) = argument else { return Some(policy.clone()) };
-    match rule {
-        Precedence::Argument => Some(argument.clone()),
-        Precedence::Policy => Some(policy.clone()),
-        Precedence::Largest => Some(argument.as_integer()?.max(policy.as_integer()?).into()),
-        Precedence::Smallest | Precedence::SmallestNonNegative => {
-            let (argument, policy) = (argument.as_integer()?, policy.as_integer()?);
-            let is_unlimited = rule == Precedence::SmallestNonNegative && (argument < 0 || policy < 0);
-            Some(if is_unlimited { argument.max(policy) } else { argument.min(policy) }.into())
-        }
-    }
-}
-
 /// What a policy says instead of saying nothing, where there is a word for it.
 fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),
         "delayed-retry-type" => Some("disabled".into()),
-        // `rabbit_quorum_queue`, DEFAULT_DELIVERY_LIMIT.
-        "delivery-limit" if profile.version.is_at_least(4, 0) => Some(20.into()),
+        "delivery-limit" => default_delivery_limit(profile.version).map(ArgumentValue::from),
         _ => None,
     }
 }
 
 /// Why the spec or the broker would not take the policy.
 fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
-    let is_sayable = match KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key)) {
+    let is_sayable = match KnownArgument::of_policy_key(key) {
         Some(known) => is_representable(known, value),
         None => value.as_text().is_some(),
     };
@@ -254,7 +245,7 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
         takeover.definition.iter().map(|(key, value)| (key.as_str(), value)).collect();
     let mut is_needed = takeover.is_by_others;
     for (key, value) in by.iter().filter_map(|decision| decision.setting.as_ref()) {
-        if is_wired && ["dead-letter-exchange", "dead-letter-routing-key"].contains(key) {
+        if is_wired && WIRING_KEYS.contains(key) {
             continue;
         }
         definition.insert(key, value);
@@ -299,7 +290,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can be removed")),
         "expires" => Some(format!("{said}: the queue itself is deleted when it is unused for that long")),
         "dead-letter-strategy" => Some(format!("{said}: messages that wait to be dead-lettered can be dropped")),
-        "overflow" if WhenFull::of(Some(value), queue.queue_type()).refuses() => {
+        "overflow" if with_policy(subject, key, value).is_some_and(|it| it.when_full().refuses()) => {
             Some(format!("{said}: publishes are rejected when it is full"))
         }
         _ => None,

@@ -2,10 +2,9 @@
 //! a name that is free.
 
 use super::Subject;
-use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
-use crate::model::units::with_unit;
-use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority};
+use crate::model::{ApplyTo, Arguments, Object, Policy, PolicyName, Priority};
+use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::BTreeMap;
 
@@ -25,8 +24,6 @@ pub(super) struct Takeover {
     ties: Vec<PolicyName>,
     /// Policies whose patterns cannot be evaluated here.
     unread: Vec<PolicyName>,
-    /// What the operator's policy sets.
-    operator: Option<(PolicyName, Arguments)>,
 }
 
 impl Takeover {
@@ -55,8 +52,6 @@ impl Takeover {
         let found = read.governing(name, governed);
         let governing = found.likely();
         let pattern = pattern_of(name);
-        let operator_policies = context.operator_policies_written();
-        let operator = Policies::new(&operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
             name: PolicyName::from(""),
             pattern: pattern.clone(),
@@ -67,7 +62,6 @@ impl Takeover {
             governing: governing.map(|it| it.name.clone()),
             ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
-            operator: operator.map(|it| (it.name.clone(), it.policy.definition.clone())),
         };
         match governing {
             // The spec's own policy for this one object only needs more keys.
@@ -86,17 +80,15 @@ impl Takeover {
     /// A key that has to be taken over, and that a spec cannot say; with the policy that sets it.
     pub(super) fn unsayable(&self) -> Option<(&PolicyName, &str)> {
         let is_sayable = |key: &str| {
-            is_known(key) || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
+            PolicyKey::spelling(key).is_some()
+                || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
         };
         let key = self.definition.keys().find(|key| !is_sayable(key))?;
         Some((self.governing.as_ref()?, key))
     }
 
     /// What can keep the policy from doing what it is made for.
-    pub(super) fn warnings<'a>(
-        &self,
-        settings: impl Iterator<Item = &'a (&'static str, ArgumentValue)>,
-    ) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .unread
             .iter()
@@ -114,15 +106,6 @@ impl Takeover {
                 ties.join(", ")
             ));
         }
-        if let Some((policy, definition)) = &self.operator {
-            for (key, value) in settings {
-                let Some(other) = definition.get(*key).filter(|other| *other != value) else { continue };
-                // Of two numbers the smaller holds (`rabbit_policy:merge_operator_definitions`).
-                if other.as_integer().zip(value.as_integer()).is_none_or(|(other, value)| other < value) {
-                    warnings.push(format!("operator policy {policy} keeps it at {key} {}", with_unit(key, other)));
-                }
-            }
-        }
         warnings
     }
 }
@@ -138,16 +121,7 @@ fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName 
     names.find(|name| !policies.contains_key(name)).unwrap_or_else(|| PolicyName::new(name))
 }
 
-fn is_known(key: &str) -> bool {
-    KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key)) || key == "alternate-exchange"
-}
-
 /// A policy's key as specs write it.
 pub(super) fn spec_key(key: &str) -> &str {
-    match key {
-        "alternate-exchange" => "alternateExchange",
-        "dead-letter-exchange" => "deadLetterExchange",
-        "dead-letter-routing-key" => "deadLetterRoutingKey",
-        other => KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(other)).map_or(other, |known| known.key),
-    }
+    PolicyKey::spelling(key).unwrap_or(key)
 }

@@ -10,7 +10,6 @@ use crate::plan::HazardKind;
 use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use crate::rabbitmq::Effective;
-use crate::rabbitmq::Governed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a generated queue is for.
@@ -38,16 +37,11 @@ pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
 }
 
 fn broken(sides: &Sides<'_>, role: Role, (name, queue): (&QueueName, &Queue)) -> BTreeSet<(HazardKind, String)> {
-    let kind = Governed::from(queue);
-    let (governing, operators) =
-        (sides.after.governing(name.as_str(), kind), sides.operator.governing(name.as_str(), kind));
     let mut found = BTreeSet::new();
-    for policy in governing.possible() {
-        for operator in operators.possible() {
-            for (key, holds) in sides.values(queue, *policy, *operator) {
-                let Some(by) = sides.foreigner(name, queue, &key, &holds.source) else { continue };
-                found.extend(sentence(role, &key, &holds, queue).map(|(kind, text)| (kind, format!("{by} {text}"))));
-            }
+    for (_, settings) in sides.governors().possible(name, queue) {
+        for (key, holds) in settings.iter() {
+            let Some(by) = sides.foreigner(name, queue, key, &holds.source) else { continue };
+            found.extend(sentence(role, key, holds, queue).map(|(kind, text)| (kind, format!("{by} {text}"))));
         }
     }
     found

@@ -7,9 +7,8 @@ use crate::model::{Object, ObjectId, ObjectKind, PolicyName, Queue, QueueName, Q
 use crate::plan::builder::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, PlannedChange};
-use crate::rabbitmq::effective::Source;
 use crate::rabbitmq::governing::chosen;
-use crate::rabbitmq::{Governed, Named, Policies};
+use crate::rabbitmq::{Governed, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many names stand for all.
@@ -88,28 +87,21 @@ pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
     let context = sides.context;
     let declared = &context.desired.topology.policies;
     // Whether it is the operator's, with its name; what it does to which queues.
-    let mut found = BTreeMap::<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
+    let mut found = BTreeMap::<(bool, PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
     for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {
         let Some(Object::Queue(name, queue)) = &change.after else { continue };
-        let kind = Governed::from(queue);
-        let governing = sides.after.governing(name.as_str(), kind);
-        let operators = sides.operator.governing(name.as_str(), kind);
-        for policy in governing.possible() {
-            for operator in operators.possible() {
-                for (key, holds) in sides.values(queue, *policy, *operator) {
-                    let by = match &holds.source {
-                        Source::Policy(name) if !declared.contains_key(name) => policy.map(|named| (false, named.name)),
-                        Source::OperatorPolicy(_) => operator.map(|named| (true, named.name)),
-                        Source::Policy(_) | Source::Argument | Source::Default => None,
-                    };
-                    if let Some(by) = by {
-                        let (names, settings) = found.entry(by).or_default();
-                        if names.last() != Some(&name) {
-                            names.push(name);
-                        }
-                        settings.insert(format!("{key} {}", with_unit(&key, &holds.value)));
-                    }
+        for (_, effective) in sides.governors().possible(name, queue) {
+            for (key, holds) in effective.iter() {
+                let by = match &holds.source {
+                    Source::Policy(name) if !declared.contains_key(name) => (false, name.clone()),
+                    Source::OperatorPolicy(name) => (true, name.clone()),
+                    Source::Policy(_) | Source::Argument | Source::Default => continue,
+                };
+                let (names, settings) = found.entry(by).or_default();
+                if names.last() != Some(&name) {
+                    names.push(name);
                 }
+                settings.insert(format!("{key} {}", with_unit(key, &holds.value)));
             }
         }
     }
@@ -121,7 +113,7 @@ pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
             builder.info(&context.address(&ObjectId::Vhost), text);
         } else {
             let text = format!("this policy is not in the spec, but governs {names}, created by this plan: {settings}");
-            builder.info(&context.address(&ObjectId::Policy(name.clone())), text);
+            builder.info(&context.address(&ObjectId::Policy(name)), text);
         }
     }
 }

@@ -18,28 +18,13 @@ use crate::model::units::with_unit;
 use crate::model::{
     Exchange, ExchangeName, Object, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, RecordKind, naming,
 };
-use crate::rabbitmq::effective::{Effective, Source, effective_alternate};
+use crate::rabbitmq::effective::effective_alternate;
+use crate::rabbitmq::policy_keys::POLICY_KEYS;
+use crate::rabbitmq::predeclared::in_every_vhost;
 use crate::rabbitmq::wiring::WIRING_KEYS;
-use crate::rabbitmq::{Governed, Governing, Named, Policies, effective};
+use crate::rabbitmq::{EffectiveSettings, Governed, Governing, Governors, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;
-
-/// Exchanges that every vhost has: no topology holds them, and policies govern them all the same.
-const PREDECLARED: [&str; 5] = ["amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.topic"];
-
-/// Settings that are told of a queue that comes under another policy.
-const TOLD: [&str; 10] = [
-    "expires",
-    "message-ttl",
-    "max-length",
-    "max-length-bytes",
-    "overflow",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "dead-letter-strategy",
-    "delivery-limit",
-    "max-age",
-];
 
 /// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
@@ -93,7 +78,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         internal: false,
         arguments: crate::model::Arguments::new(),
     };
-    let predeclared = PREDECLARED.map(ExchangeName::from);
+    // No topology contains them, but policies govern them.
+    let predeclared: Vec<ExchangeName> = in_every_vhost().collect();
     for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
         let goes = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
         if !goes && !exchange.is_topos_own() {
@@ -159,11 +145,19 @@ struct Sides<'a> {
 
 const OPERATOR_POLICY: ObjectKind = ObjectKind::Record(RecordKind::OperatorPolicy);
 
-type Values = BTreeMap<String, Effective>;
+impl<'a> Sides<'a> {
+    fn values(&self, queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> EffectiveSettings {
+        EffectiveSettings::of(queue, policy, operator, self.context.profile)
+    }
 
-impl Sides<'_> {
-    fn values(&self, queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> Values {
-        effective(queue, policy, operator, self.context.profile)
+    /// Returns what governs queues before the plan.
+    fn governors_before(&self) -> Governors<'_, 'a> {
+        Governors::of(&self.before, self.context.profile).with_operators(&self.operator_before)
+    }
+
+    /// Returns what governs queues after the plan.
+    fn governors(&self) -> Governors<'_, 'a> {
+        Governors::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
     /// Who of others says what holds for a queue, if it is none of the spec's: also where the policy that wires the queue's
@@ -246,14 +240,9 @@ impl Sides<'_> {
             .filter(|queue| self.context.current.queues.contains_key(queue))
             .map(|queue| self.context.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
-        let values = |queue: &Queue, policies: &Policies<'_>, operators: &Policies<'_>| {
-            let policy = policies.governing(name.as_str(), queue.into());
-            let operator = operators.governing(name.as_str(), queue.into());
-            self.values(queue, policy.likely(), operator.likely())
-        };
-        let new = values(desired, &self.after, &self.operator);
-        let old_values = values(old, &self.before, &self.operator_before);
-        let mut threats = value_hazard::threats_of_return(desired, messages, &old_values, &new);
+        let was = self.governors_before().likely(name, old);
+        let new = self.governors().likely(name, desired);
+        let mut threats = value_hazard::threats_of_return(desired, messages, &was, &new);
         if begun.is_some() {
             // Policies may have changed since it began, and what is held beside a queue follows none.
             for more in value_hazard::threats_of_overflow(desired, messages, &self.values(old, None, None), &new) {
@@ -340,12 +329,13 @@ fn policy(named: Option<Named<'_>>) -> String {
 }
 
 /// `: max-length 1000 → absent`, or nothing where all stays as it was.
-fn told(old: &Values, new: &Values) -> String {
-    let text = |key: &str, values: &Values| {
+fn told(old: &EffectiveSettings, new: &EffectiveSettings) -> String {
+    let text = |key: &str, values: &EffectiveSettings| {
         values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))
     };
-    let differs = |key: &&&str| old.get(**key).map(|it| &it.value) != new.get(**key).map(|it| &it.value);
+    let differs = |key: &&str| old.get(key).map(|it| &it.value) != new.get(key).map(|it| &it.value);
+    let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
     let settings: Vec<String> =
-        TOLD.iter().filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
+        affecting.filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
     if settings.is_empty() { String::new() } else { format!(": {}", settings.join(", ")) }
 }

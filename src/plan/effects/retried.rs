@@ -1,13 +1,13 @@
 //! Policies of others that break the retries of a queue: under them, messages that come back from a tier are lost. Those
 //! of the spec itself are refused when it is expanded (`expand::ladder`, `expand::case`), by the same rules.
 
-use super::{Sides, Values};
+use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
 use crate::plan::HazardKind;
 use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, Options};
-use crate::rabbitmq::{Governed, WhenFull};
+use crate::rabbitmq::EffectiveSettings;
 use std::collections::BTreeSet;
 
 /// A hazard where the plan makes or changes such retries, or what wires them; else it has happened, and is a note.
@@ -38,18 +38,12 @@ fn is_touched(builder: &PlanBuilder, family: &Family) -> bool {
 
 fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String> {
     let name = &family.queue;
-    let kind = Governed::from(queue);
-    let (governing, operators) =
-        (sides.after.governing(name.as_str(), kind), sides.operator.governing(name.as_str(), kind));
     let mut found = BTreeSet::new();
-    for policy in governing.possible() {
-        for operator in operators.possible() {
-            let values = sides.values(queue, *policy, *operator);
-            for (key, holds) in &values {
-                let Some(why) = loses(sides, family, queue, &values, key) else { continue };
-                if let Some(by) = sides.foreigner(name, queue, key, &holds.source) {
-                    found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &holds.value)));
-                }
+    for (_, settings) in sides.governors().possible(name, queue) {
+        for (key, holds) in settings.iter() {
+            let Some(why) = loses(sides, family, queue, &settings, key) else { continue };
+            if let Some(by) = sides.foreigner(name, queue, key, &holds.source) {
+                found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &holds.value)));
             }
         }
     }
@@ -57,9 +51,9 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
 }
 
 /// What a setting that holds for a queue does to its retries, if it loses any.
-fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, values: &Values, key: &str) -> Option<String> {
+fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, settings: &EffectiveSettings, key: &str) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
-    let rejects = WhenFull::of(values.get("overflow").map(|it| &it.value), queue.queue_type()).refuses();
+    let rejects = settings.when_full().refuses();
     let version = sides.context.profile.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {

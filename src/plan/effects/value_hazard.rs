@@ -1,13 +1,12 @@
 //! Finds the messages that a queue loses, and the publishers that it blocks, when its effective settings change. Looser
 //! limits are not a hazard.
 
-use super::Values;
 use crate::model::count::{count, number};
 use crate::model::intervals::in_words;
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
 use crate::plan::{HazardKind, QueueActivity};
-use crate::rabbitmq::WhenFull;
+use crate::rabbitmq::EffectiveSettings;
 
 /// More messages, and more bytes, than a quorum queue takes in between two ticks of the default interval.
 const IN_ONE_TICK: i64 = 1_000_000;
@@ -29,8 +28,8 @@ pub(super) fn threats(
     queue: &Queue,
     live: Option<&QueueActivity>,
     intervals: Intervals,
-    old: &Values,
-    new: &Values,
+    old: &EffectiveSettings,
+    new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
     let messages = live.and_then(|live| live.messages);
     let mut change = Difference { intervals, ..Difference::new(queue, messages, old, new) };
@@ -56,7 +55,12 @@ pub(super) fn threats(
 }
 
 /// What a migration brings back into a queue comes to it anew, and what the new queue says holds for it. `queue` is the new one.
-pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<ValueHazard> {
+pub(super) fn threats_of_return(
+    queue: &Queue,
+    messages: Option<u64>,
+    old: &EffectiveSettings,
+    new: &EffectiveSettings,
+) -> Vec<ValueHazard> {
     let mut change = Difference::new(queue, messages, old, new);
     change.the_queue_itself();
     change.dead_letters();
@@ -70,11 +74,11 @@ pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Valu
 pub(super) fn threats_of_overflow(
     queue: &Queue,
     messages: Option<u64>,
-    old: &Values,
-    new: &Values,
+    old: &EffectiveSettings,
+    new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
     let mut change = Difference::new(queue, messages, old, new);
-    if messages.is_some() && !change.rejects(new) {
+    if messages.is_some() && !new.when_full().refuses() {
         change.places();
     }
     change.found
@@ -85,13 +89,13 @@ struct Difference<'a> {
     messages: Option<u64>,
     /// How often the count is renewed.
     intervals: Intervals,
-    old: &'a Values,
-    new: &'a Values,
+    old: &'a EffectiveSettings,
+    new: &'a EffectiveSettings,
     found: Vec<ValueHazard>,
 }
 
 impl<'a> Difference<'a> {
-    fn new(queue: &Queue, messages: Option<u64>, old: &'a Values, new: &'a Values) -> Self {
+    fn new(queue: &Queue, messages: Option<u64>, old: &'a EffectiveSettings, new: &'a EffectiveSettings) -> Self {
         let intervals = Intervals::default();
         Self { queue_type: queue.queue_type(), messages, intervals, old, new, found: Vec::new() }
     }
@@ -102,17 +106,8 @@ impl<'a> Difference<'a> {
 
     /// The new value, if it is a tighter limit than the old one. A negative limit is none.
     fn lowered(&self, key: &str) -> Option<i64> {
-        let limit = |values: &Values| values.get(key).and_then(|it| it.value.as_integer()).filter(|limit| *limit >= 0);
+        let limit = |values: &EffectiveSettings| values.integer(key).filter(|limit| *limit >= 0);
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
-    }
-
-    fn text<'v>(values: &'v Values, key: &str) -> Option<&'v str> {
-        values.get(key).and_then(|it| it.value.as_text())
-    }
-
-    /// Whether a full queue refuses publishers.
-    fn rejects(&self, values: &Values) -> bool {
-        WhenFull::of(values.get("overflow").map(|it| &it.value), self.queue_type).refuses()
     }
 
     /// The count of a quorum queue comes with a tick: 0 may stand for
@@ -154,7 +149,7 @@ impl<'a> Difference<'a> {
 
     /// Not a loss of what is in it now, but of all that is rejected later: it was kept so far.
     fn dead_letters(&mut self) {
-        let target = |values: &Values| Self::text(values, "dead-letter-exchange").map(str::to_owned);
+        let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
             let text = format!(
                 "its dead-letter exchange {old} is removed: messages that are rejected, expire or overflow are \
@@ -169,7 +164,7 @@ impl<'a> Difference<'a> {
         if self.queue_type != Some(QueueType::Stream) {
             return;
         }
-        let limit = |values: &Values| Self::text(values, "max-age").map(str::to_owned);
+        let limit = |values: &EffectiveSettings| values.text("max-age").map(str::to_owned);
         let (old, new) = (limit(self.old), limit(self.new));
         if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
             self.add(HazardKind::MessageDrop, format!("max-age becomes {new}: older messages are deleted"), None);
@@ -184,12 +179,7 @@ impl<'a> Difference<'a> {
     /// Dead letters wait in a quorum queue until they have arrived, as long as it is at-least-once; when it no longer is,
     /// all that wait are dropped at once (seen live on 3.10.8 and 4.3.6: 5 of 5).
     fn backlog(&mut self) {
-        let waits = |values: &Values| {
-            Self::text(values, "dead-letter-strategy") == Some("at-least-once")
-                && values.contains_key("dead-letter-exchange")
-                && self.rejects(values)
-        };
-        if self.queue_type == Some(QueueType::Quorum) && waits(self.old) && !waits(self.new) {
+        if self.old.is_at_least_once() && !self.new.is_at_least_once() {
             let holds = self.holds();
             let text = format!(
                 "its dead-lettering is no longer at-least-once, and the queue holds {holds}: messages that wait to be \
@@ -200,8 +190,11 @@ impl<'a> Difference<'a> {
     }
 
     fn returns(&mut self) {
-        let Some(limit) = self.lowered("delivery-limit") else { return };
-        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let Some(limit) = self.new.delivery_limit() else { return };
+        if self.old.delivery_limit().is_some_and(|old| old <= limit) {
+            return;
+        }
+        let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let text = format!(
             "delivery-limit becomes {limit}: a message that was delivered more often is {fate} when it is requeued"
         );
@@ -209,8 +202,8 @@ impl<'a> Difference<'a> {
     }
 
     fn length(&mut self) {
-        let limit = self.new.get("max-length").and_then(|it| it.value.as_integer());
-        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
+        let limit = self.new.integer("max-length");
+        let (rejected, rejects) = (self.old.when_full().refuses(), self.new.when_full().refuses());
         let lowered = self.lowered("max-length");
         if let Some(limit) = limit {
             let over = self.may_exceed(limit);
@@ -245,7 +238,7 @@ impl<'a> Difference<'a> {
                 return;
             }
         }
-        let limited = limit.is_some() || self.new.contains_key("max-length-bytes");
+        let limited = limit.is_some() || self.new.has("max-length-bytes");
         if !rejected && rejects && limited {
             let holds = self.holds();
             let text = format!(
@@ -257,8 +250,8 @@ impl<'a> Difference<'a> {
     }
 
     fn bytes(&mut self) {
-        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
-        let limit = self.new.get("max-length-bytes").and_then(|it| it.value.as_integer());
+        let (rejected, rejects) = (self.old.when_full().refuses(), self.new.when_full().refuses());
+        let limit = self.new.integer("max-length-bytes");
         let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
         if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default()) {
             return;
@@ -291,7 +284,7 @@ impl<'a> Difference<'a> {
     /// Whether there is room for all that comes back, and for how long.
     fn room(&mut self) {
         self.places();
-        let (rejects, come) = (self.rejects(self.new), self.come());
+        let (rejects, come) = (self.new.when_full().refuses(), self.come());
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
             let text = format!("max-length-bytes becomes {value}, and {come}");
@@ -303,7 +296,7 @@ impl<'a> Difference<'a> {
         }
         if let Some(ttl) = self.lowered("message-ttl") {
             let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
-            let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+            let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!(
                 "message-ttl becomes {value}, and {come}: messages that are not consumed by then are \
                                 {fate}"
@@ -319,7 +312,7 @@ impl<'a> Difference<'a> {
             return;
         }
         let text = format!("max-length becomes {limit}, and {}", self.come());
-        if self.rejects(self.new) {
+        if self.new.when_full().refuses() {
             self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
         } else {
             let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
@@ -339,7 +332,7 @@ impl<'a> Difference<'a> {
     fn age(&mut self) {
         let Some(ttl) = self.lowered("message-ttl") else { return };
         let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
-        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let holds = self.holds();
         let text = format!(
             "message-ttl becomes {value}: new messages are {fate} after that time; the {holds} in the queue keep \

@@ -1,15 +1,14 @@
 //! Checks that dead-lettered messages of a queue with `wiring: policy` go where the spec sends them, despite unmanaged
 //! policies and the arguments of the queue; and reports the policies that the generated policy displaces.
 
-use super::{Sides, Values};
+use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::document::Options;
 use crate::plan::wiring::{Wired, wired};
-use crate::rabbitmq::effective::Source;
 use crate::rabbitmq::wiring::WIRING_KEYS;
-use crate::rabbitmq::{Governed, Governing};
+use crate::rabbitmq::{Governed, Governing, Source};
 
 /// Blocks the plan where they do not, on every plan: what is rejected would be lost, and nothing would say so.
 pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
@@ -62,26 +61,20 @@ fn unclear<'a>(
 
 /// Why dead letters go elsewhere, if they do or may.
 fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
-    let name = wired.queue_name.as_str();
-    let kind = Governed::from(queue);
-    let operators = sides.operator.governing(name, kind);
-    for policy in sides.after.governing(name, kind).possible() {
-        for operator in operators.possible() {
-            let values: Values = sides.values(queue, *policy, *operator);
-            for key in WIRING_KEYS {
-                let (is, desired) = (values.get(key), wired.policy.definition.get(key));
-                if is.map(|it| &it.value) == desired {
-                    continue;
-                }
-                return Some(match (is.map(|it| &it.source), policy) {
-                    (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
-                    (_, Some(policy)) if policy.name != wired.name => {
-                        format!("policy {} has precedence over this one", policy.name)
-                    }
-                    (_, Some(_)) => format!("{key} of a policy has no effect on it"),
-                    (_, None) => "no policy governs it".to_owned(),
-                });
+    for (policy, settings) in sides.governors().possible(&wired.queue_name, queue) {
+        for key in WIRING_KEYS {
+            let (is, desired) = (settings.get(key), wired.policy.definition.get(key));
+            if is.map(|it| &it.value) == desired {
+                continue;
             }
+            return Some(match (is.map(|it| &it.source), policy) {
+                (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
+                (_, Some(policy)) if policy.name != wired.name => {
+                    format!("policy {} has precedence over this one", policy.name)
+                }
+                (_, Some(_)) => format!("{key} of a policy has no effect on it"),
+                (_, None) => "no policy governs it".to_owned(),
+            });
         }
     }
     None

@@ -8,7 +8,7 @@ use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
 use crate::plan::recreate::{held_by_unlisted, unlisted_are_cancelled};
 use crate::plan::{QueueActivity, Transports};
-use crate::rabbitmq::{Governed, Policies, Source, effective};
+use crate::rabbitmq::{Governors, Policies, Source};
 
 /// More messages than these take long enough to be told of: the transports do 6,000 to 24,000 a second.
 const TAKE_A_SECOND: u64 = 5_000;
@@ -114,12 +114,9 @@ pub(super) fn limit_of_deliveries(context: &PlanContext<'_>, name: &QueueName, q
     let users = Policies::new(&context.current.policies, version);
     let operator_policies = context.operator_policies();
     let operators = Policies::new(&operator_policies, version);
-    let policy = users.governing(name.as_str(), Governed::from(queue)).likely();
-    let bound = operators.governing(name.as_str(), Governed::from(queue)).likely();
-    let holds = effective(queue, policy, bound, context.profile);
-    let limit = holds.get("delivery-limit").filter(|it| it.source != Source::Default)?.value.as_integer()?;
-    // From 4.0 on, -1 is none; before, it was like 0.
-    (limit >= 0 || !version.is_at_least(4, 0)).then(|| limit.max(0))
+    let settings = Governors::of(&users, context.profile).with_operators(&operators).likely(name, queue);
+    settings.get("delivery-limit").filter(|it| it.source != Source::Default)?;
+    settings.delivery_limit()
 }
 
 /// What consumers see of it; nothing, where there are none. `unlisted` is how many messages somebody holds whom the broker

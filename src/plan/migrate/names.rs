@@ -10,21 +10,10 @@ use crate::model::{
 };
 use crate::plan::Transports;
 use crate::plan::context::PlanContext;
-use crate::rabbitmq::{Governed, Named, Policies, effective, is_made_by_http};
+use crate::rabbitmq::policy_keys::POLICY_KEYS;
+use crate::rabbitmq::routing::DeadLettering;
+use crate::rabbitmq::{Governed, Governors, Named, Policies, is_made_by_http};
 use std::collections::BTreeMap;
-
-/// Policy keys that take messages from a queue, delete it, or make it refuse messages.
-const EATS: [&str; 9] = [
-    "message-ttl",
-    "expires",
-    "max-length",
-    "max-length-bytes",
-    "overflow",
-    "delivery-limit",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "dead-letter-strategy",
-];
 
 /// Why a queue cannot be migrated, and what lifts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,26 +89,19 @@ pub(in crate::plan) fn migration(
     let operator_policies = context.operator_policies_written();
     let operator = Policies::new(&operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
-    let bound = operator.governing(name.as_str(), Governed::from(old)).likely();
-    let holds = effective(old, policy, bound, context.profile);
+    let settings = Governors::of(&after, context.profile).with_operators(&operator).likely(name, old);
     let mirrored = policy.is_some_and(|named| named.policy.definition.contains_key("ha-mode"));
     let quorum = old.queue_type() == Some(QueueType::Quorum) || mirrored;
     let mut arguments = Arguments::new();
     let kind = if quorum { QueueType::Quorum } else { QueueType::Classic };
     arguments.insert("x-queue-type".to_owned(), ArgumentValue::Text(kind.as_str().to_owned()));
-    for key in ["dead-letter-exchange", "dead-letter-routing-key"] {
-        if let Some(effective) = holds.get(key) {
-            arguments.insert(format!("x-{key}"), effective.value.clone());
-        }
-    }
     // A routing key without an exchange is refused.
-    if !arguments.contains_key("x-dead-letter-exchange") {
-        arguments.remove("x-dead-letter-routing-key");
+    if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
+        arguments.insert("x-dead-letter-exchange".to_owned(), exchange.as_str().into());
+        arguments.extend(routing_key.map(|key| ("x-dead-letter-routing-key".to_owned(), key.as_str().into())));
     }
     // What expires meanwhile waits for its exchange as it would have in the queue. Without a limit nothing is refused.
-    let is = |key: &str, text: &str| holds.get(key).is_some_and(|it| it.value.as_text() == Some(text));
-    let waits = is("dead-letter-strategy", "at-least-once") && is("overflow", "reject-publish");
-    if quorum && waits && arguments.contains_key("x-dead-letter-exchange") {
+    if settings.is_at_least_once() {
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
@@ -197,7 +179,8 @@ fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
 
 /// The key by which a policy takes messages from what holds them, if it does.
 pub(super) fn eats(named: &Named<'_>) -> Option<&'static str> {
-    EATS.iter().find(|key| named.policy.definition.contains_key(**key)).copied()
+    let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
+    affecting.into_iter().find(|key| named.policy.definition.contains_key(*key))
 }
 
 /// The policy that is needed so that no other takes messages from what holds them.

@@ -1,9 +1,10 @@
 //! Bindings that are refused.
 
 use super::{Refusal, name, null_refusal};
-use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, Queue, QueueType};
-use crate::rabbitmq::BrokerProfile;
-use serde::Serialize;
+use crate::model::{
+    ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, Queue, QueueType, encoding,
+};
+use crate::rabbitmq::{BrokerProfile, predeclared_type};
 
 /// The largest body that a binding may be made with since [`BODY_LIMITED`], in bytes (`rabbit_mgmt_wm_bindings`).
 const LARGEST_BODY: usize = 5000;
@@ -65,15 +66,9 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
     found
 }
 
-/// The body that [`plan::request`](crate::plan::request) makes, in bytes.
+/// Returns the length of the request's body, in bytes.
 fn body_length(binding: &Binding) -> usize {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        routing_key: &'a str,
-        arguments: &'a Arguments,
-    }
-    let body = Body { routing_key: &binding.routing_key, arguments: &binding.arguments };
-    serde_json::to_string(&body).map_or(0, |text| text.len())
+    encoding::binding(binding).to_string().len()
 }
 
 /// 401 "Access refused.", all versions.
@@ -86,18 +81,7 @@ fn default_exchange(binding: &Binding) -> Option<Refusal> {
     })
 }
 
-/// The type of an exchange that every vhost has.
-fn predeclared_type(name: &ExchangeName) -> Option<&'static str> {
-    match name.as_str() {
-        "amq.direct" => Some("direct"),
-        "amq.fanout" => Some("fanout"),
-        "amq.topic" => Some("topic"),
-        "amq.headers" | "amq.match" => Some("headers"),
-        _ => None,
-    }
-}
-
-/// Other `amq.` exchanges cannot be declared; those of plugins and of the log start with `amq.rabbitmq.`.
+/// Other `amq.` exchanges cannot be declared; those of other plugins start with `amq.rabbitmq.`, too.
 fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
     let is_made_by_broker = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
     (name.as_str().starts_with("amq.") && !is_made_by_broker).then(|| {

@@ -1,54 +1,18 @@
-//! The keys of policies, and what the broker takes for each: its validators, version by version.
-//!
-//! Sources: `rabbit_policies`, `rabbit_mirror_queue_misc` with its modes, `rabbit_queue_location_validator`, and
-//! `validate_policy` of `rabbit_quorum_queue` and `rabbit_classic_queue`, at all minor versions from 3.8 to 4.3.
+//! Definitions of policies that are refused: what each module of the broker that validates policies finds.
 
 use super::Refusal;
-use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use crate::model::known_arguments::Versions;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, age};
-
-/// Keys that a plugin validates, so only the broker knows whether they are accepted: federation and sharding.
-const PLUGIN_KEYS: [&str; 5] =
-    ["federation-upstream", "federation-upstream-pattern", "federation-upstream-set", "routing-key", "shards-per-node"];
-
-/// What a value has to be.
-enum Takes {
-    /// Any text.
-    Text,
-    /// A whole number of at least this; a float is none, however whole.
-    AtLeast(i64),
-    /// A whole number from the first to the second.
-    Between(i64, i64),
-    /// Any whole number.
-    Integer,
-    /// One of these words.
-    Words(&'static [&'static str]),
-    /// Digits and a unit, `7D`.
-    Age,
-}
-
-/// The module that validates a key. A definition is given to one module after the other, and the first mistake of the
-/// first that finds one is the answer. Their order is that of a hash table: it differs from one Erlang to another.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Validator {
-    Locator,
-    Mirroring,
-    General,
-    Quorum,
-}
-
-/// Keys that are no queue's argument, and no plugin's.
-const KEYS_OF_NO_ARGUMENT: [&str; 1] = ["alternate-exchange"];
+use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
 
 /// Every key that some version from 3.8 on knows, and those of the plugins that come with it.
 pub fn policy_keys() -> impl Iterator<Item = &'static str> {
-    let of_arguments = KNOWN_ARGUMENTS.iter().filter_map(|known| known.policy_key);
-    of_arguments.chain(KEYS_OF_NO_ARGUMENT).chain(MIRRORING_KEYS).chain(PLUGIN_KEYS)
+    POLICY_KEYS.iter().filter(|key| key.is_valid()).map(|key| key.name)
 }
 
 /// The keys of a definition that a plugin has to know.
 pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
-    definition.keys().map(String::as_str).filter(|key| PLUGIN_KEYS.contains(key))
+    definition.keys().map(String::as_str).filter(|key| is_of(key, Scope::Plugin))
 }
 
 /// What is wrong with a definition: of what each module finds, the first.
@@ -77,65 +41,27 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
 
 fn is_known(key: &str, version: BrokerVersion) -> bool {
     known(key, version).is_some()
-        || PLUGIN_KEYS.contains(&key)
-        || MIRRORING_KEYS.contains(&key) && !version.is_at_least(4, 0)
+        || is_of(key, Scope::Plugin)
+        || is_of(key, Scope::Mirroring) && !version.is_at_least(4, 0)
+}
+
+fn is_of(key: &str, scope: Scope) -> bool {
+    PolicyKey::named(key).is_some_and(|key| key.scope == scope)
 }
 
 /// The first version that knows a key which none before it knows.
-fn since(key: &str) -> Option<(u16, u16)> {
-    Some(match key {
-        "initial-cluster-size" | "max-age" | "queue-leader-locator" | "stream-max-segment-size-bytes" => (3, 9),
-        "dead-letter-strategy" | "queue-version" => (3, 10),
-        "consumer-timeout" => (3, 12),
-        "stream-filter-size-bytes" | "target-group-size" => (3, 13),
-        "consumer-disconnected-timeout" | "delayed-retry-max" | "delayed-retry-min" | "delayed-retry-type" => (4, 3),
-        _ => return None,
-    })
+fn since(key: &str) -> Option<BrokerVersion> {
+    let (first, ..) = PolicyKey::named(key)?.accepts.first()?;
+    Some(first.since).filter(|since| *since > Versions::ALL.since)
 }
 
-/// Who validates a key, and what it takes; `None` where no one knows it.
-fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Takes)> {
-    use Validator::{General, Locator, Quorum};
-    if since(key).is_some_and(|(major, minor)| !version.is_at_least(major, minor)) {
-        return None;
-    }
-    Some(match key {
-        "alternate-exchange" | "dead-letter-exchange" | "dead-letter-routing-key" => (General, Takes::Text),
-        "consumer-disconnected-timeout"
-        | "consumer-timeout"
-        | "initial-cluster-size"
-        | "max-in-memory-bytes"
-        | "max-in-memory-length"
-        | "max-length"
-        | "max-length-bytes"
-        | "message-ttl" => (General, Takes::AtLeast(0)),
-        "dead-letter-strategy" => (General, Takes::Words(&["at-least-once", "at-most-once"])),
-        "delivery-limit" if version.is_at_least(4, 0) => (General, Takes::Integer),
-        "delivery-limit" => (General, Takes::AtLeast(0)),
-        "expires" => (General, Takes::AtLeast(1)),
-        "max-age" => (General, Takes::Age),
-        "overflow" => (General, Takes::Words(&["drop-head", "reject-publish", "reject-publish-dlx"])),
-        "queue-leader-locator" if version.is_at_least(3, 10) => {
-            (General, Takes::Words(&["balanced", "client-local", "least-leaders", "random"]))
-        }
-        "queue-leader-locator" => (General, Takes::Words(&["client-local", "least-leaders", "random"])),
-        "queue-mode" => (General, Takes::Words(&["default", "lazy"])),
-        "queue-version" => (General, Takes::Between(1, 2)),
-        "stream-filter-size-bytes" => (General, Takes::Between(16, 255)),
-        "stream-max-segment-size-bytes" => (General, Takes::Between(0, 3_000_000_000)),
-        "delayed-retry-max" | "delayed-retry-min" | "target-group-size" => (Quorum, Takes::AtLeast(1)),
-        "delayed-retry-type" => (Quorum, Takes::Words(&["all", "disabled", "failed", "returned"])),
-        // Deprecated, and not permitted from 4.3 on, unless the node is told otherwise.
-        "queue-master-locator" if version.is_at_least(4, 3) => (Locator, Takes::Words(&[])),
-        "queue-master-locator" if version.is_at_least(4, 0) => {
-            (Locator, Takes::Words(&["balanced", "client-local", "least-leaders", "min-masters", "random"]))
-        }
-        "queue-master-locator" => (Locator, Takes::Words(&["client-local", "min-masters", "random"])),
-        _ => return None,
-    })
+/// Who validates a key, and what it accepts; `None` where no one knows it.
+fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
+    let of_version = |(versions, ..): &&(Versions, Validator, Accepts)| versions.contains(version);
+    PolicyKey::named(key)?.accepts.iter().find(of_version).map(|(_, validator, accepts)| (*validator, *accepts))
 }
 
-impl Takes {
+impl Accepts {
     fn refusal(&self, key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Refusal> {
         let desired = match self {
             Self::Text => value.as_text().is_none().then(|| "text".to_owned()),
@@ -189,26 +115,18 @@ fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     }
 }
 
-const MIRRORING_KEYS: [&str; 6] =
-    ["ha-mode", "ha-params", "ha-promote-on-failure", "ha-promote-on-shutdown", "ha-sync-batch-size", "ha-sync-mode"];
-
 /// `rabbit_mirror_queue_misc:validate_policy`, up to 3.13.
 fn mirroring(definition: &Arguments) -> Option<Refusal> {
-    let first = MIRRORING_KEYS.iter().find(|key| definition.contains_key(**key))?;
+    let first = definition.keys().find(|key| is_of(key, Scope::Mirroring))?;
     let Some(mode) = definition.get("ha-mode") else {
         return Some(Refusal::new("ha-mode", format!("{first} is set without ha-mode")).hint("add ha-mode"));
     };
     mirrors(mode, definition.get("ha-params")).or_else(|| {
-        let word = |key: &'static str, words: &'static [&'static str]| (key, Takes::Words(words));
-        let rest = [
-            word("ha-sync-mode", &["automatic", "manual"]),
-            ("ha-sync-batch-size", Takes::AtLeast(1)),
-            word("ha-promote-on-shutdown", &["always", "when-synced"]),
-            word("ha-promote-on-failure", &["always", "when-synced"]),
-        ];
-        let said = rest.into_iter().filter_map(|(key, takes)| Some((key, takes, definition.get(key)?)));
-        // The version is no matter to words and numbers.
-        said.into_iter().find_map(|(key, takes, value)| takes.refusal(key, value, BrokerVersion::new(3, 8, 0)))
+        let rest = POLICY_KEYS.iter().filter(|key| key.scope == Scope::Mirroring);
+        rest.filter_map(|key| Some((key, definition.get(key.name)?)))
+            .flat_map(|(key, value)| key.accepts.iter().map(move |(_, _, accepts)| (key.name, accepts, value)))
+            // The version is no matter to words and numbers.
+            .find_map(|(key, accepts, value)| accepts.refusal(key, value, Versions::ALL.since))
     })
 }
 
@@ -232,11 +150,12 @@ fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refus
 
 fn unknown(key: &str, version: BrokerVersion) -> Refusal {
     match since(key) {
-        Some((major, minor)) => {
-            let text = format!("policies support {key} since RabbitMQ {major}.{minor}, the broker is {version}");
+        Some(since) => {
+            let since = since.series();
+            let text = format!("policies support {key} since RabbitMQ {since}, the broker is {version}");
             Refusal::new(key, text).hint("remove it from the spec")
         }
-        None if MIRRORING_KEYS.contains(&key) => {
+        None if is_of(key, Scope::Mirroring) => {
             let text = format!("RabbitMQ 4.0 and later do not mirror classic queues and refuse {key}");
             Refusal::new(key, text).hint("use quorum queues")
         }

@@ -2,8 +2,7 @@
 
 use super::{Keys, Message, Route, Routing};
 use crate::model::{BrokerVersion, ExchangeName, Queue, QueueName};
-use crate::rabbitmq::Governed;
-use crate::rabbitmq::effective::effective;
+use crate::rabbitmq::Governors;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -87,22 +86,12 @@ impl Routing<'_> {
     }
 
     fn dead_lettering_of(&self, name: &QueueName, queue: &Queue) -> Vec<Option<DeadLettering>> {
-        let governed = Governed::from(queue);
-        let users = self.policies.governing(name.as_str(), governed);
-        let operators = self.operator_policies.governing(name.as_str(), governed);
+        let governors = Governors::of(&self.policies, self.profile).with_operators(&self.operator_policies);
         let mut found = Vec::new();
-        for user in users.possible() {
-            for operator in operators.possible() {
-                let holds = effective(queue, *user, *operator, self.profile);
-                let text = |key: &str| holds.get(key).and_then(|it| it.value.as_text()).map(str::to_owned);
-                // A key alone has no effect.
-                let dead_lettering = text("dead-letter-exchange").map(|exchange| DeadLettering {
-                    exchange: ExchangeName::new(exchange),
-                    routing_key: text("dead-letter-routing-key"),
-                });
-                if !found.contains(&dead_lettering) {
-                    found.push(dead_lettering);
-                }
+        for (_, settings) in governors.possible(name, queue) {
+            let dead_lettering = settings.dead_lettering();
+            if !found.contains(&dead_lettering) {
+                found.push(dead_lettering);
             }
         }
         found

@@ -4,6 +4,7 @@ use super::{Certainty, Keys, Message, Routing, Unclear};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, QueueName};
 use crate::rabbitmq::Governed;
 use crate::rabbitmq::effective::effective_alternate;
+use crate::rabbitmq::predeclared_type;
 
 /// How an exchange chooses among its bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +51,6 @@ impl Hop {
     }
 }
 
-/// The type of an exchange that every vhost has.
-fn predeclared(name: &ExchangeName) -> Option<Kind> {
-    match name.as_str() {
-        "" => Some(Kind::Default),
-        "amq.direct" => Some(Kind::Direct),
-        "amq.fanout" => Some(Kind::Fanout),
-        "amq.headers" | "amq.match" => Some(Kind::Headers),
-        "amq.topic" | "amq.rabbitmq.trace" | "amq.rabbitmq.event" | "amq.rabbitmq.log" => Some(Kind::Topic),
-        _ => None,
-    }
-}
-
 fn of_type(word: &str) -> Kind {
     match word {
         "direct" => Kind::Direct,
@@ -83,7 +72,10 @@ impl<'a> Routing<'a> {
             return Some(of_type(delayed.and_then(ArgumentValue::as_text).unwrap_or(&exchange.kind)));
         }
         let is_external = self.external.contains(&ObjectId::Exchange(name.clone()));
-        predeclared(name).or(is_external.then_some(Kind::Unknown))
+        if name.as_str().is_empty() {
+            return Some(Kind::Default);
+        }
+        predeclared_type(name).map(of_type).or(is_external.then_some(Kind::Unknown))
     }
 
     /// Whether others may have bound it: whatever the topology does not declare.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue};
-use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, effective};
+use topo::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Policies};
 
 use super::{Counts, version};
 use crate::support::{Amqp, NONE, Node, Outcome, Random, Vhost, draws_on, seed};
@@ -66,7 +66,7 @@ fn policy(name: &str, definition: &Arguments) -> Policy {
 }
 
 /// topo's prediction of the effective values.
-fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> BTreeMap<String, Effective> {
+fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> EffectiveSettings {
     let id = PolicyName::new(name);
     let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
     let read = |definition: &Arguments, policy| {
@@ -78,7 +78,7 @@ fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> BTreeMap<Strin
     let certain = |policies: &Policies<'_>| policies.governing(name, governed).certain().is_some();
     assert!(certain(&users) && certain(&operators));
     let (user, operator) = (users.governing(name, governed).likely(), operators.governing(name, governed).likely());
-    effective(&case.queue, user, operator, profile)
+    EffectiveSettings::of(&case.queue, user, operator, profile)
 }
 
 fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
@@ -103,7 +103,7 @@ fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
 type Seen = (Option<String>, u32, bool, [u32; 2]);
 
 /// The effective capacity, and whether the queue rejects more.
-fn room(holds: &BTreeMap<String, Effective>) -> (usize, bool) {
+fn room(holds: &EffectiveSettings) -> (usize, bool) {
     let limit = holds.get("max-length").and_then(|it| it.value.as_integer());
     let limit = limit.map_or(MESSAGES, |limit| usize::try_from(limit).unwrap());
     let overflow = holds.get("overflow").and_then(|it| it.value.as_text());
@@ -111,7 +111,7 @@ fn room(holds: &BTreeMap<String, Effective>) -> (usize, bool) {
 }
 
 /// Whether the counts match, except for the oldest message.
-fn counts_fit(holds: &BTreeMap<String, Effective>, kind: &str, (_, ready, refused, letters): &Seen) -> bool {
+fn counts_fit(holds: &EffectiveSettings, kind: &str, (_, ready, refused, letters): &Seen) -> bool {
     let (limit, rejects) = room(holds);
     let ready = usize::try_from(*ready).unwrap();
     let length = match (rejects, kind) {
@@ -124,7 +124,7 @@ fn counts_fit(holds: &BTreeMap<String, Effective>, kind: &str, (_, ready, refuse
     length && *refused == rejects && *letters == TARGETS.map(|it| if target == Some(it) { dropped } else { 0 })
 }
 
-fn fits(holds: &BTreeMap<String, Effective>, kind: &str, seen: &Seen) -> bool {
+fn fits(holds: &EffectiveSettings, kind: &str, seen: &Seen) -> bool {
     let (limit, rejects) = room(holds);
     let first = format!("message {}", if rejects { 0 } else { MESSAGES - limit });
     counts_fit(holds, kind, seen) && seen.0 == Some(first)
@@ -161,7 +161,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             let Case { queue, policy, operator } = case;
             wrong.push(format!("{:?}, {policy:?}, {operator:?}: topo {holds:?}, seen {seen:?}", queue.arguments));
         }
-        for (key, value) in &holds {
+        for (key, value) in holds.iter() {
             let said = [case.queue.arguments.get(&format!("x-{key}")), case.policy.get(key), case.operator.get(key)];
             let values: Vec<&ArgumentValue> = said.into_iter().flatten().collect();
             if values.windows(2).any(|pair| pair[0] != pair[1]) {
@@ -217,7 +217,7 @@ fn different_observation_is_a_disagreement() {
         operator: Arguments::new(),
     };
     let holds = predicted("q", &case, &BrokerProfile::of("4.0.5".parse().unwrap()));
-    assert_eq!(serde_json::to_value(&holds["max-length"].value).unwrap(), Value::from(3));
+    assert_eq!(serde_json::to_value(&holds.get("max-length").unwrap().value).unwrap(), Value::from(3));
     let oldest = |number: usize| Some(format!("message {number}"));
     assert!(fits(&holds, "classic", &(oldest(9), 3, false, [0, 0])));
     assert!(!fits(&holds, "classic", &(oldest(8), 4, false, [0, 0])));

@@ -121,8 +121,8 @@ fn delayed_retries_use_the_policy_type_and_the_smaller_times() {
         let arguments: serde_json::Map<String, Value> =
             table.map(|(key, value)| (format!("x-{key}"), value.clone())).collect();
         let holds = arrange_all(&vhost, name, QueueType::Quorum, Value::Object(arguments), policy);
-        let [kind, min, max] =
-            ["delayed-retry-type", "delayed-retry-min", "delayed-retry-max"].map(|key| json_of(&holds[key].value));
+        let [kind, min, max] = ["delayed-retry-type", "delayed-retry-min", "delayed-retry-max"]
+            .map(|key| json_of(&holds.get(key).unwrap().value));
         let predicted = match kind.as_str().unwrap() {
             "disabled" => "disabled".to_owned(),
             kind => format!("{kind} (min: {min}ms, max: {max}ms)"),

@@ -1,11 +1,9 @@
 //! Effective values of queues with conflicting arguments and policies: one case per rule and queue type, compared with
 //! topo's prediction.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
-use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, Source, WhenFull, effective};
+use topo::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Policies, Source, WhenFull};
 
 use super::version;
 use crate::support::{Node, Outcome, Vhost, until};
@@ -32,7 +30,7 @@ pub(super) fn arrange_all(
     kind: QueueType,
     arguments: Value,
     definition: Value,
-) -> BTreeMap<String, Effective> {
+) -> EffectiveSettings {
     let mut arguments: Arguments = serde_json::from_value(arguments).unwrap();
     arguments.insert("x-queue-type".to_owned(), kind.as_str().into());
     let policy = Policy {
@@ -51,7 +49,7 @@ pub(super) fn arrange_all(
     let policy_name = PolicyName::new(name);
     let policies = Policies::new([(&policy_name, &policy)], version);
     let governing = policies.governing(name, Governed::from(&queue)).certain().unwrap();
-    effective(&queue, governing, None, &BrokerProfile::of(version))
+    EffectiveSettings::of(&queue, governing, None, &BrokerProfile::of(version))
 }
 
 pub(super) fn json_of(value: &ArgumentValue) -> Value {
@@ -162,18 +160,25 @@ fn effective_overflow_depends_on_the_type() {
     }
 }
 
-/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy.
+/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy: the broker does what
+/// `when_full` of the effective settings predicts. A policy with `overflow` skips streams as a whole.
 #[test]
 fn full_queue_behaves_as_predicted() {
     let node = Node::shared();
     let vhost = node.vhost("when-full");
     let amqp = vhost.amqp();
     let mut compared = 0;
-    for kind in [QueueType::Classic, QueueType::Quorum] {
+    for kind in [QueueType::Classic, QueueType::Quorum, QueueType::Stream] {
         for overflow in ["drop-head", "reject-publish", "reject-publish-dlx"] {
             for by_policy in [false, true] {
-                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy.
-                if !node.at_least(3, 9) && (kind == QueueType::Quorum || by_policy) {
+                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy. Later versions
+                // refuse `x-overflow` on a stream.
+                let is_refused = match kind {
+                    QueueType::Classic => !node.at_least(3, 9) && by_policy,
+                    QueueType::Quorum => !node.at_least(3, 9),
+                    QueueType::Stream => !node.at_least(3, 9) || !by_policy,
+                };
+                if is_refused {
                     continue;
                 }
                 let name = format!("{kind}-{overflow}-{by_policy}");
@@ -181,23 +186,22 @@ fn full_queue_behaves_as_predicted() {
                 amqp.declare_exchange(&dead, "fanout", &[]).unwrap();
                 amqp.declare_queue(&dead, &[]).unwrap();
                 amqp.bind_queue(&dead, &dead, "", &[]);
-                let mut arguments =
-                    json!({"x-queue-type": kind.as_str(), "x-max-length": 2, "x-dead-letter-exchange": dead});
+                let is_stream = kind == QueueType::Stream;
+                let mut arguments = if is_stream { json!({}) } else { json!({"x-dead-letter-exchange": dead}) };
+                let mut definition = if is_stream { json!({}) } else { json!({"max-length": 2}) };
                 if by_policy {
-                    let definition = json!({"overflow": overflow});
-                    let body = json!({"pattern": format!("^{name}$"), "apply-to": "queues", "definition": definition});
-                    vhost.http().put(&vhost.path("policies", &[&name]), &body).expect_status(201);
+                    definition["overflow"] = json!(overflow);
                 } else {
                     arguments["x-overflow"] = json!(overflow);
                 }
-                let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
-                vhost.http().put(&vhost.path("queues", &[&name]), &body).expect_status(201);
+                let settings = arrange_all(&vhost, &name, kind, arguments, definition);
                 // A quorum queue rejects some messages after it is full.
                 let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
                 let is_refused = outcomes.contains(&Outcome::Refused);
-                let predicted = WhenFull::of(Some(&overflow.into()), Some(kind));
+                let predicted = settings.when_full();
                 assert_eq!(predicted.refuses(), is_refused, "{name}: {outcomes:?}");
-                if predicted == WhenFull::Refuses {
+                assert_eq!(settings.has("overflow"), !is_stream, "{name}");
+                if predicted == WhenFull::Refuses || is_stream {
                     assert_eq!(amqp.ready(&dead), 0, "{name}");
                 } else {
                     until(&format!("dead-lettered messages of {name}"), || (amqp.ready(&dead) > 0).then_some(()));
@@ -206,7 +210,7 @@ fn full_queue_behaves_as_predicted() {
             }
         }
     }
-    assert_eq!(compared, if node.at_least(3, 9) { 12 } else { 3 });
+    assert_eq!(compared, if node.at_least(3, 9) { 15 } else { 3 });
 }
 
 /// The smaller value is effective; quorum queues before 4.0 use the policy.

@@ -2,9 +2,9 @@
 
 use crate::broker::Snapshot;
 use crate::model::count::number;
-use crate::model::{ArgumentValue, Queue, QueueName};
+use crate::model::{Queue, QueueName};
 use crate::plan::QueueActivity;
-use crate::rabbitmq::{Effective, Governed, Policies, WhenFull, effective};
+use crate::rabbitmq::{Governors, Policies};
 
 /// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,9 @@ impl Limit {
         let operator_policies = seen.topology.operator_policies();
         let (policies, operator) =
             (Policies::new(&seen.topology.policies, version), Policies::new(&operator_policies, version));
-        let governed = Governed::from(queue);
-        let policy = policies.governing(name.as_str(), governed).likely();
-        let holds = effective(queue, policy, operator.governing(name.as_str(), governed).likely(), &seen.profile);
-        let value = |key: &str| holds.get(key).map(|Effective { value, .. }| value);
-        let is_rejecting = WhenFull::of(value("overflow"), queue.queue_type()).refuses();
-        let messages = value("max-length").and_then(ArgumentValue::as_integer);
-        Self { messages: messages.and_then(|limit| u64::try_from(limit).ok()), is_rejecting }
+        let settings = Governors::of(&policies, &seen.profile).with_operators(&operator).likely(name, queue);
+        let messages = settings.integer("max-length").and_then(|limit| u64::try_from(limit).ok());
+        Self { messages, is_rejecting: settings.when_full().refuses() }
     }
 
     /// The maximum number of messages, if the queue drops the rest.

@@ -1,0 +1,74 @@
+//! Encodes objects in RabbitMQ's JSON: the bodies of requests and the entries of definitions files.
+
+use super::{Binding, Destination, Exchange, Policy, Queue, TopicPermission, VhostName};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Returns the body that declares a queue. `exclusive` is never sent: over HTTP it makes a transient queue without an owner.
+pub fn queue(queue: &Queue) -> Value {
+    json!({ "durable": queue.durable, "auto_delete": queue.auto_delete, "arguments": queue.arguments })
+}
+
+/// Returns the body that declares an exchange.
+pub fn exchange(exchange: &Exchange) -> Value {
+    json!({
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": exchange.arguments,
+    })
+}
+
+/// Returns the body that sets a policy.
+pub fn policy(policy: &Policy) -> Value {
+    json!(policy)
+}
+
+/// Returns the body that binds: the path names both ends.
+pub fn binding(binding: &Binding) -> Value {
+    json!({ "routing_key": binding.routing_key, "arguments": binding.arguments })
+}
+
+/// Returns the body that sets a topic permission: the path names the user.
+pub fn topic_permission(permission: &TopicPermission) -> Value {
+    json!({ "exchange": permission.exchange, "write": permission.write, "read": permission.read })
+}
+
+/// Adds the name of an object to its body.
+pub fn named(name: &impl Serialize, body: Value) -> Value {
+    before([("name", json!(name))], body)
+}
+
+/// Adds the ends of a binding to its body.
+pub fn with_ends(binding: &Binding, body: Value) -> Value {
+    let kind = match binding.destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    };
+    let ends = [
+        ("source", json!(binding.source)),
+        ("destination", json!(binding.destination.name())),
+        ("destination_type", json!(kind)),
+    ];
+    before(ends, body)
+}
+
+/// Adds the vhost, as a definitions file of several vhosts needs it.
+pub fn in_vhost(vhost: &VhostName, entry: Value) -> Value {
+    before([("vhost", json!(vhost))], entry)
+}
+
+/// Adds the user of a topic permission to its body.
+pub fn of_user(permission: &TopicPermission, body: Value) -> Value {
+    before([("user", json!(permission.user))], body)
+}
+
+/// Puts entries in front of those of an object.
+fn before<const N: usize>(entries: [(&str, Value); N], body: Value) -> Value {
+    let mut all: Map<String, Value> = entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    if let Value::Object(body) = body {
+        all.extend(body);
+    }
+    Value::Object(all)
+}

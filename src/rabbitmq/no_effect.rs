@@ -1,0 +1,95 @@
+//! Determines whether a setting has an effect on a queue, and why not. `topo explain` and the lint rules read this answer.
+
+use super::EffectiveSettings;
+use super::WhenFull;
+use crate::model::known_arguments::KnownArgument;
+use crate::model::{ArgumentValue, BrokerVersion, QueueType};
+use std::fmt;
+
+/// Why the broker accepts a setting and ignores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoEffect {
+    /// Queues of the type do not read it.
+    Type(QueueType),
+    /// Queues of the type read it from that version on.
+    NotYet(QueueType, BrokerVersion),
+    /// It has had no effect since that version.
+    Since(BrokerVersion),
+    /// The version no longer reads it.
+    NoLonger,
+    /// Version 1 of classic queues was removed in 4.0 (`rabbit_variable_queue:set_queue_version/2`).
+    RemovedQueueVersion,
+    /// A quorum queue drops the oldest message in spite of `reject-publish-dlx`, and logs a warning
+    /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
+    DropsOldest,
+    /// The limits of a delayed retry need a type. Without one, it is `disabled`.
+    WithoutDelayedRetryType,
+    /// A strategy needs a dead-letter exchange (`rabbit_quorum_queue:dlh/5`).
+    WithoutDeadLetterExchange,
+    /// `at-least-once` needs `overflow: reject-publish`. Without it, dead-lettering is at-most-once.
+    WithoutRejectPublish,
+}
+
+impl fmt::Display for NoEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type(kind) => write!(f, "{kind} queues do not read it"),
+            Self::NotYet(kind, since) => write!(f, "{kind} queues read it since RabbitMQ {}", since.series()),
+            Self::Since(since) => write!(f, "no effect since RabbitMQ {}", since.series()),
+            Self::NoLonger => f.write_str("no longer read"),
+            Self::RemovedQueueVersion => f.write_str("removed in RabbitMQ 4.0: the queue uses version 2"),
+            Self::DropsOldest => f.write_str("no effect on a quorum queue: it drops the oldest message"),
+            Self::WithoutDelayedRetryType => f.write_str("no effect without delayedRetryType"),
+            Self::WithoutDeadLetterExchange => f.write_str("no effect without a dead-letter exchange"),
+            Self::WithoutRejectPublish => f.write_str("no effect without overflow: reject-publish"),
+        }
+    }
+}
+
+impl EffectiveSettings {
+    /// Returns why a value of a known argument has no effect on the queue; `None` means that it has one.
+    pub fn no_effect(&self, known: &KnownArgument, value: &ArgumentValue) -> Option<NoEffect> {
+        let kind = self.kind()?;
+        match known.name {
+            "x-queue-version" if kind == QueueType::Classic && self.version().is_at_least(4, 0) => of_version_1(value),
+            _ if known.is_idle(kind, self.version()) => Some(idle(known, kind, self.version())),
+            "x-overflow" => {
+                let drops = self.when_full_with(value.as_text()) == WhenFull::DropsOldest;
+                (drops && value.as_text() == Some("reject-publish-dlx")).then_some(NoEffect::DropsOldest)
+            }
+            "x-delayed-retry-min" | "x-delayed-retry-max" => {
+                (!self.has("delayed-retry-type")).then_some(NoEffect::WithoutDelayedRetryType)
+            }
+            "x-dead-letter-strategy" if !self.has("dead-letter-exchange") => Some(NoEffect::WithoutDeadLetterExchange),
+            "x-dead-letter-strategy" => {
+                let falls_back = value.as_text() == Some("at-least-once") && !self.when_full().refuses();
+                falls_back.then_some(NoEffect::WithoutRejectPublish)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns why a key of a policy has no effect on any queue of that version.
+pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<NoEffect> {
+    if key == "queue-version" && version.is_at_least(4, 0) {
+        return of_version_1(value);
+    }
+    let known = KnownArgument::of_policy_key(key)?;
+    let gone = known.support.iter().map(|support| support.no_effect_since.filter(|since| version >= *since));
+    // A policy can be for each of the types that read it.
+    gone.collect::<Option<Vec<BrokerVersion>>>()?.into_iter().max().map(NoEffect::Since)
+}
+
+fn of_version_1(value: &ArgumentValue) -> Option<NoEffect> {
+    (value.as_integer() == Some(1)).then_some(NoEffect::RemovedQueueVersion)
+}
+
+fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> NoEffect {
+    let Some(support) = known.support_for(kind) else { return NoEffect::Type(kind) };
+    match support.no_effect_since.filter(|since| version >= *since) {
+        Some(since) => NoEffect::Since(since),
+        None if version < support.taken.since => NoEffect::NotYet(kind, support.taken.since),
+        None => NoEffect::NoLonger,
+    }
+}

@@ -1,0 +1,237 @@
+//! Policy keys by queue type and version: what the broker accepts, for which keys a type skips a policy, and which of
+//! argument, policy and operator policy takes precedence. All of it is in one [table](POLICY_KEYS).
+
+mod table;
+
+pub use table::POLICY_KEYS;
+
+use super::BrokerProfile;
+use crate::model::known_arguments::Versions;
+use crate::model::{ArgumentValue, BrokerVersion, QueueType};
+use std::cmp::Ordering;
+
+/// A key of policies.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyKey {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its spelling in a spec.
+    pub spec_key: &'static str,
+    /// What reads it.
+    pub scope: Scope,
+    /// What the broker accepts, and the module that validates it, by version. No other version knows the key.
+    pub(super) accepts: &'static [(Versions, Validator, Accepts)],
+    /// The queue types for which the broker skips the whole policy.
+    skipped_by: &'static [(QueueType, Versions)],
+    /// Whether a quorum queue of RabbitMQ 3.8.12 or earlier reads it: these list the keys that they read.
+    is_read_by_old_quorum: bool,
+    /// What takes precedence on an existing queue of a type that reads it.
+    precedence: &'static [(QueueType, Versions, Precedence)],
+    /// What takes precedence between a policy and an operator policy.
+    merge: Merge,
+    /// Whether it takes messages from a queue, sends them elsewhere, deletes the queue or makes it reject messages.
+    pub affects_messages: bool,
+}
+
+/// What reads a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Queues.
+    Queues,
+    /// Exchanges.
+    Exchanges,
+    /// Mirrored queues, up to 3.13.
+    Mirroring,
+    /// A plugin, which validates it: only the broker knows whether it is accepted.
+    Plugin,
+}
+
+/// The module that validates a key. A definition is given to one module after the other, and the first mistake of the
+/// first that finds one is the answer. Their order is that of a hash table: it differs from one Erlang to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Validator {
+    Locator,
+    Mirroring,
+    General,
+    Quorum,
+}
+
+/// What a value has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accepts {
+    /// Any text.
+    Text,
+    /// A whole number of at least this; a float is none, however whole.
+    AtLeast(i64),
+    /// A whole number from the first to the second.
+    Between(i64, i64),
+    /// Any whole number.
+    Integer,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Digits and a unit, `7D`.
+    Age,
+}
+
+/// Which of the values of a policy and of an operator policy is effective (`rabbit_policies:merge_policy_value` and that of
+/// `rabbit_quorum_queue`).
+///
+/// The rules came with the keys: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative
+/// `delivery-limit` in 4.0, delayed retries in 4.3. No earlier version accepts these in an operator policy, or a negative
+/// limit in any policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// The smaller number.
+    Smaller,
+    /// The smaller number, but the larger one if one of them is negative.
+    SmallerNonNegative,
+    /// The larger number.
+    Larger,
+    /// The operator policy.
+    Operator,
+}
+
+/// Who wins when a queue's argument and a policy set the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// The smaller number.
+    Smallest,
+    /// The smaller number, but the larger where one of them is negative, which means "no limit".
+    SmallestNonNegative,
+    /// The larger number.
+    Largest,
+    /// The argument.
+    Argument,
+    /// The policy.
+    Policy,
+}
+
+impl PolicyKey {
+    /// Returns the key with this name on the wire.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        POLICY_KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Whether queues read it.
+    pub fn is_of_queues(&self) -> bool {
+        match self.scope {
+            Scope::Queues => self.is_valid(),
+            Scope::Mirroring => true,
+            Scope::Exchanges | Scope::Plugin => false,
+        }
+    }
+
+    /// Returns the spelling of a key in specs; `None` if they have none of their own for it.
+    pub fn spelling(name: &str) -> Option<&'static str> {
+        let is_spelled = |key: &&Self| !key.accepts.is_empty() && matches!(key.scope, Scope::Queues | Scope::Exchanges);
+        Self::named(name).filter(is_spelled).map(|key| key.spec_key)
+    }
+
+    /// Whether some version accepts it in a policy.
+    pub fn is_valid(&self) -> bool {
+        match self.scope {
+            Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
+            Scope::Mirroring | Scope::Plugin => true,
+        }
+    }
+
+    /// Whether queues read it only while they are declared.
+    pub fn is_for_declares(&self) -> bool {
+        self.scope == Scope::Queues && self.precedence.is_empty()
+    }
+}
+
+/// Whether a policy with this key can govern a queue of that type (`rabbit_queue_type:is_policy_applicable`). A key that
+/// is in no list, such as a plugin's, is no obstacle, whether it does anything or not.
+pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
+    let key = PolicyKey::named(key);
+    if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
+        return key.is_some_and(|key| key.is_read_by_old_quorum);
+    }
+    let is_skipped = |(of, versions): &(QueueType, Versions)| *of == queue_type && versions.contains(version);
+    !key.is_some_and(|key| key.skipped_by.iter().any(is_skipped))
+}
+
+/// What takes precedence for a policy key on an existing queue of a type; `None` if the type does not read the key, or only
+/// while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). Compared with brokers by
+/// `tests/live/effective`.
+pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
+    let mut all = PolicyKey::named(key)?.precedence.iter();
+    let is_it = |(of, versions, _): &&(QueueType, Versions, Precedence)| {
+        *of == queue_type && versions.contains(profile.version)
+    };
+    all.find(is_it).map(|(_, _, precedence)| *precedence)
+}
+
+/// Whether the value of an operator policy is effective, not the different one of a policy.
+pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
+    match PolicyKey::named(key).map_or(Merge::Operator, |key| key.merge) {
+        Merge::Smaller => erlang_order(operator, user) == Ordering::Less,
+        Merge::Larger => erlang_order(operator, user) == Ordering::Greater,
+        Merge::SmallerNonNegative => !keeps_policy(Precedence::SmallestNonNegative, user, operator),
+        Merge::Operator => true,
+    }
+}
+
+/// Whether the value of a policy is effective, not the different one of an argument.
+pub fn keeps_policy(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
+    let negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
+    match precedence {
+        Precedence::Argument => false,
+        Precedence::Policy => true,
+        Precedence::SmallestNonNegative if negative(policy) || negative(argument) => {
+            erlang_order(policy, argument) != Ordering::Less
+        }
+        Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
+        Precedence::Largest => erlang_order(policy, argument) != Ordering::Less,
+    }
+}
+
+/// Erlang's order of terms, as far as it matters: numbers before everything else. (`x-delivery-limit: five` is taken.)
+fn erlang_order(a: &ArgumentValue, b: &ArgumentValue) -> Ordering {
+    let number = |value: &ArgumentValue| match value {
+        ArgumentValue::Integer(number) => Some(*number as f64),
+        ArgumentValue::Float(number) => Some(number.0),
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Text(_)
+        | ArgumentValue::List(_)
+        | ArgumentValue::Table(_) => None,
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_depends_on_type_and_version() {
+        use QueueType::{Classic, Quorum, Stream};
+        let v = BrokerVersion::new;
+        for (key, kind, version, taken) in [
+            ("delivery-limit", Classic, v(3, 8, 9), true),
+            ("delivery-limit", Classic, v(3, 10, 8), false),
+            ("max-in-memory-length", Classic, v(3, 12, 6), true),
+            ("max-in-memory-length", Classic, v(3, 12, 7), false),
+            ("queue-leader-locator", Classic, v(3, 13, 7), false),
+            ("queue-leader-locator", Classic, v(4, 0, 5), true),
+            ("overflow", Quorum, v(3, 8, 9), false),
+            ("overflow", Quorum, v(3, 8, 13), true),
+            ("message-ttl", Quorum, v(3, 9, 0), false),
+            ("message-ttl", Quorum, v(3, 10, 8), true),
+            ("ha-sync-batch-size", Quorum, v(3, 10, 8), true),
+            ("single-active-consumer", Stream, v(4, 2, 0), true),
+            ("max-length-bytes", Stream, v(4, 0, 5), true),
+            ("stream-filter-size-bytes", Classic, v(4, 0, 5), true),
+            ("federation-upstream", Stream, v(4, 0, 5), true),
+        ] {
+            assert_eq!(is_taken(key, kind, version), taken, "{key} on {kind}, {version}");
+        }
+    }
+}
