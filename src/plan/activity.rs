@@ -28,6 +28,9 @@ pub struct Activity {
     /// The topic permissions of the vhost; only read where an exchange is deleted or recreated.
     #[serde(default)]
     pub topic_permissions: TopicPermissions,
+    /// How many connections the vhost has; only asked where their limit is set or falls.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connections: Option<u64>,
     /// How often the broker renews these numbers.
     #[serde(skip)]
     pub intervals: Intervals,

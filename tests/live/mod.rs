@@ -53,3 +53,4 @@ mod topic_permissions;
 mod transport;
 mod unmanaged_objects;
 mod versions;
+mod vhost_limits;
