@@ -120,7 +120,7 @@ fn limits_are_exported_on_request() {
     set(&vhost, "max-queues", 50);
     set(&vhost, "max-connections", 0);
     let topo = Topo::new(&vhost).spec(UNLIMITED);
-    topo.run(["export", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("limits");
+    topo.run(["export", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("limits:");
     for kinds in ["--with=vhostLimits", "--with=operatorPolicies,vhostLimits", "--with=all"] {
         let export = topo.run(["export", "--vhost", "{vhost}", kinds]).expect_code(0);
         let text = export.stdout.clone();
