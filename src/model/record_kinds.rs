@@ -47,8 +47,6 @@ pub struct RecordRow {
     pub layout: Layout,
     /// The component of the runtime parameter that holds the records in a definitions file.
     pub component: &'static str,
-    /// The tag that reads the list.
-    pub reader: Tag,
     /// The tag that writes records.
     pub writer: Tag,
 }
@@ -106,8 +104,6 @@ pub enum FieldShape {
 /// A tag of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
-    /// Every user of the management API has it.
-    Management,
     /// Writes policies and parameters.
     Policymaker,
     /// Writes all.
@@ -191,7 +187,6 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         path: "operator-policies",
         layout: Layout::Fields(POLICY_FIELDS),
         component: "operator_policy",
-        reader: Tag::Management,
         writer: Tag::Administrator,
     },
     RecordRow {
@@ -208,7 +203,6 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         path: "vhost-limits",
         layout: Layout::Settings(VHOST_LIMITS),
         component: "vhost-limits",
-        reader: Tag::Management,
         writer: Tag::Administrator,
     },
 ];
@@ -217,7 +211,6 @@ impl Tag {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Management => "management",
             Self::Policymaker => "policymaker",
             Self::Administrator => "administrator",
         }

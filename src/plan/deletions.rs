@@ -196,6 +196,8 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete && change.retires.is_none())
+        // A setting that the spec leaves out is a setting of something that it declares.
+        .filter(|change| change.reason != Some(DeleteReason::Unset))
         .filter(|change| change.id().is_some_and(|id| not_binding(&id)))
         .count();
     if deleted == 0 {

@@ -30,6 +30,10 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             if existing.is_some_and(|existing| existing < limit) {
                 return None;
             }
+            if existing == Some(0) {
+                let text = format!("{setting} becomes {limit}: the broker refuses every {thing}");
+                return Some((change.address.clone(), text));
+            }
             let existing = existing.map_or_else(|| format!("an unknown number of {thing}s"), |many| count(many, thing));
             let also = if setting == QUEUES { ", also the lock of topo" } else { "" };
             let text = format!(

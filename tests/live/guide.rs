@@ -208,7 +208,7 @@ fn retries_commands_print_the_shown_output() {
 }
 
 #[test]
-fn limits_of_a_vhost() {
+fn limits_commands_print_the_shown_output() {
     check_page(PAGES[9], &["tenant"], &[]);
 }
 

@@ -93,8 +93,10 @@ fn reached_limit_of_connections_is_a_hazard() {
     assert_eq!(live(&vhost), json!({"max-connections": 3}));
     connections[0].declare_queue("still", NONE).unwrap();
     drop(connections);
-    let topo = topo.spec(&limited("{maxConnections: 4}"));
+    topo.rewrite(&limited("{maxConnections: 4}"));
     topo.run(["apply", "-y"]).expect_code(0).expect_no_text("limit-reached");
+    topo.rewrite(&limited("{maxConnections: 0}"));
+    topo.run(["plan"]).expect_code(0).expect_text("max-connections becomes 0");
 }
 
 #[test]
@@ -118,13 +120,13 @@ fn reached_limit_of_queues_is_a_hazard() {
 fn limits_are_exported_on_request() {
     let vhost = Node::shared().vhost("limits-export");
     set(&vhost, "max-queues", 50);
-    set(&vhost, "max-connections", 0);
+    set(&vhost, "max-connections", 7);
     let topo = Topo::new(&vhost).spec(UNLIMITED);
     topo.run(["export", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("limits:");
     for kinds in ["--with=vhostLimits", "--with=operatorPolicies,vhostLimits", "--with=all"] {
         let export = topo.run(["export", "--vhost", "{vhost}", kinds]).expect_code(0);
         let text = export.stdout.clone();
-        export.expect_text("limits: {maxConnections: 0, maxQueues: 50}");
+        export.expect_text("limits: {maxConnections: 7, maxQueues: 50}");
         topo.write("topology.yaml", &text);
         no_changes(&topo);
     }

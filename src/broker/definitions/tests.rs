@@ -51,12 +51,7 @@ fn what_stands_among_the_parameters_is_read_or_counted() {
     let beside: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
         beside,
-        [
-            r#"federation upstream: ["u"]"#,
-            r#"parameter: ["o of odd"]"#,
-            r#"repeated queue: ["q"]"#,
-            r#"shovel: ["s"]"#
-        ]
+        [r#"federation upstream: ["u"]"#, r#"parameter: ["o of odd"]"#, r#"repeated queue: ["q"]"#, r#"shovel: ["s"]"#]
     );
     assert!(snapshot.topology.queues[&"q".into()].arguments.contains_key("x-max-length"));
 }
