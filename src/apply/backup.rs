@@ -40,7 +40,10 @@ impl Backup {
             return Ok(None);
         }
         let vhosts: Vec<VhostName> = parts.iter().map(|part| part.vhost.clone()).collect();
-        let snapshots = broker.read(&vhosts).await?;
+        let mut snapshots = broker.read(&vhosts).await?;
+        for (part, snapshot) in parts.iter().zip(&mut snapshots) {
+            broker.read_records(snapshot, &part.desired.scope.record_kinds()).await?;
+        }
         let mut objects: Vec<Topology> =
             parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();

@@ -4,7 +4,7 @@ use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
     Activity, Desired, Options, Plan, Target, VhostPlan, counted_late, deletes_exchanges, deletes_queues,
-    moves_messages, needs_activity, plan_vhost, seal,
+    limits_connections, moves_messages, needs_activity, plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -18,8 +18,24 @@ const VHOSTS_AT_ONCE: usize = 4;
 /// The broker could not be read.
 pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) -> Result<Plan, BrokerError> {
     let vhosts: Vec<VhostName> = desired.iter().map(|desired| desired.topology.vhost.clone()).collect();
-    let snapshots = access.broker.read(&vhosts).await?;
+    let mut snapshots = access.broker.read(&vhosts).await?;
+    read_records(access, &mut snapshots, desired).await?;
     plan_snapshots(access, &snapshots, desired, options).await
+}
+
+/// Reads the records of the kinds that the desired topologies are about, in the order of the snapshots.
+///
+/// # Errors
+/// A list could not be read.
+async fn read_records(
+    access: &Access,
+    snapshots: &mut [Snapshot],
+    desired: &[Arc<Desired>],
+) -> Result<(), BrokerError> {
+    for (snapshot, desired) in snapshots.iter_mut().zip(desired) {
+        access.broker.read_records(snapshot, &desired.scope.record_kinds()).await?;
+    }
+    Ok(())
 }
 
 /// Plans vhosts that are already read, in the order of their desired topologies.
@@ -72,6 +88,10 @@ async fn plan_snapshot(
     let mut part = plan_vhost(&snapshot.context(desired, &activity), options);
     if deletes_queues(&part) {
         activity.shovels = broker.shovels(vhost).await?;
+        part = plan_vhost(&snapshot.context(desired, &activity), options);
+    }
+    if limits_connections(&part) {
+        activity.connections = broker.connections(vhost).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
     if deletes_exchanges(&part, topology) {

@@ -11,7 +11,7 @@ use super::survey::Cluster;
 use super::wire;
 use crate::model::memory::bounded;
 use crate::model::record_kinds::RECORD_KINDS;
-use crate::model::{Arguments, BrokerVersion, Records, VhostName};
+use crate::model::{Arguments, BrokerVersion, RecordKind, Records, VhostName};
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -200,9 +200,6 @@ fn only_first<T>(
     });
 }
 
-/// The longest limit of a vhost that is shown.
-const LONGEST_LIMIT: usize = 20;
-
 /// The records among the parameters; of the others only the names are kept.
 fn records(
     file: &File<'_>,
@@ -214,22 +211,16 @@ fn records(
     for entry in file.entries_of_vhost(PARAMETERS.key, vhost) {
         let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
         if let Some(row) = RECORD_KINDS.iter().find(|row| row.component == component) {
-            // Checks the types of an operator policy, with its line.
-            let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
+            if row.kind == RecordKind::OperatorPolicy {
+                // Checks its types, with its line.
+                let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
+            }
             let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
             value.remove("name");
             records.extend(of_parameter(row, &name, value).into_iter().map(|record| (record.id.clone(), record)));
             continue;
         }
         let (thing, names) = match component.as_str() {
-            "vhost-limits" => {
-                let limits = entry.field("value").and_then(|value| entries::fields(value).ok()).unwrap_or_default();
-                let shown = |(limit, number): (String, Part<'_>)| {
-                    let is_short = number.text.len() <= LONGEST_LIMIT;
-                    format!("{limit} {}", if is_short { number.text } else { "…" })
-                };
-                ("vhost limit".to_owned(), limits.into_iter().map(shown).collect())
-            }
             "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
             other => ("parameter".to_owned(), vec![format!("{name} of {other}")]),
         };

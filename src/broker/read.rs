@@ -128,8 +128,19 @@ impl Broker {
 
     /// How many queues a vhost may have; `None` without such a limit, and where this user may not see it.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
-        match self.get::<Vec<wire::VhostLimits>>(path("vhost-limits", &[vhost.as_str()])).await {
-            Ok(limits) => Ok(limits.into_iter().find_map(|limits| limits.value.max_queues)),
+        match self.records(RecordKind::VhostLimit, vhost).await {
+            Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
+            Err(error) if is_not_offered(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many connections a vhost has; `None` where statistics are disabled. Up to an interval old.
+    pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
+        let path = path("vhosts", &[vhost.as_str(), "connections"]);
+        match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {
+            Ok(connections) => Ok(Some(connections.len() as u64)),
+            Err(BrokerError::NotFound { .. }) => Ok(Some(0)),
             Err(error) if is_not_offered(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -259,6 +270,19 @@ impl Broker {
             self.listed_operator_policies(vhost),
         )?;
         Ok(Lists { settings: None, queues, exchanges, bindings, policies, records })
+    }
+
+    /// Adds the records of these kinds to a snapshot. One request a kind; operator policies are in every snapshot.
+    pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
+        for kind in kinds.iter().filter(|kind| **kind != RecordKind::OperatorPolicy) {
+            match self.records(*kind, &snapshot.topology.vhost).await {
+                Ok(records) => snapshot.topology.records.extend(records),
+                // The vhost does not exist yet.
+                Err(BrokerError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The records of a kind in a vhost. One request.

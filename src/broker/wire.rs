@@ -240,23 +240,6 @@ fn everything() -> ApplyTo {
     ApplyTo::All
 }
 
-/// An entry of `GET /api/vhost-limits/VHOST`.
-#[derive(Debug, Deserialize)]
-pub(super) struct VhostLimits {
-    pub(super) value: Limits,
-}
-
-/// -1 is no limit.
-#[derive(Debug, Deserialize)]
-pub(super) struct Limits {
-    #[serde(rename = "max-queues", default, deserialize_with = "limit")]
-    pub(super) max_queues: Option<u64>,
-}
-
-fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    Ok(u64::try_from(i64::deserialize(deserializer)?).ok())
-}
-
 /// An entry of `GET /api/consumers/VHOST`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Consumer {

@@ -38,12 +38,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         return Err(stray_failure(stray));
     }
     let place = Place::of(arguments.out.as_deref())?;
+    let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|kinds| kinds.0.iter().copied()).collect();
     let Source { snapshots, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
-        None => live(arguments, global).await?,
+        None => live(arguments, &with, global).await?,
     };
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
-    let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|kinds| kinds.0.iter().copied()).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
@@ -135,7 +135,7 @@ fn is_nothing(export: &Export) -> bool {
     is_bare && topology.bindings.is_empty() && topology.records.is_empty()
 }
 
-async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Failure> {
+async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: &Global) -> Result<Source, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
@@ -157,7 +157,10 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
         }
         named => named.iter().map(VhostName::new).collect(),
     };
-    let snapshots = broker.read(&vhosts).await?;
+    let mut snapshots = broker.read(&vhosts).await?;
+    for snapshot in &mut snapshots {
+        broker.read_records(snapshot, with).await?;
+    }
     if snapshots.iter().any(is_missing) {
         are_there(&snapshots, &broker.vhosts().await?)?;
     }

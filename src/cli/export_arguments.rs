@@ -20,7 +20,7 @@ pub(super) struct ExportArguments {
     /// them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Also export these kinds, separated by commas: operatorPolicies, or all; without it, topo only lists them
+    /// Also export optional kinds, separated by commas, such as operatorPolicies; or all. Without it, topo only lists them
     #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
     pub(super) with: Vec<WithKinds>,
     /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]

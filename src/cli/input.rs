@@ -8,7 +8,7 @@ use super::sources::Sources;
 use crate::expand::{Expansion, expand};
 use crate::lint::PartialSpec;
 use crate::model::memory::bounded;
-use crate::model::{BrokerVersion, VhostName};
+use crate::model::{BrokerVersion, RecordKind, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
 use crate::plan::{Desired, Plan};
@@ -16,6 +16,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The specs, a vhost each.
@@ -96,6 +97,11 @@ impl Loaded {
     /// The vhosts, in order.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
+    }
+
+    /// The kinds of records that each spec is about.
+    pub(super) fn record_kinds(&self) -> Vec<BTreeSet<RecordKind>> {
+        self.expanded.iter().map(|(_, expansion)| expansion.scope.record_kinds()).collect()
     }
 
     /// Expands the specs again whose profile differs from the actual broker's. `profile` takes the index of the spec.

@@ -13,7 +13,7 @@ use super::sources::Sources;
 use super::value_parsers::Recreate;
 use crate::apply;
 use crate::broker::Access;
-use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict};
 use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
             (ObjectKind::Binding, "bindings"),
             (ObjectKind::Policy, "policies"),
         ];
-        let records = RECORD_KINDS.iter().map(|row| (ObjectKind::Record(row.kind), row.section));
+        let records = RecordRow::prunable().map(|row| (ObjectKind::Record(row.kind), row.section));
         let kinds: Vec<_> = defaults.into_iter().chain(records).collect();
         let pruned = |kind: &ObjectKind| arguments.prune.iter().any(|kinds| kinds.0.contains(kind));
         let words: Vec<&str> = kinds.iter().filter(|(kind, _)| pruned(kind)).map(|(_, word)| *word).collect();

@@ -70,7 +70,10 @@ pub(super) async fn read(
         }
     };
     let ((survey, (mut loaded, found, levels)), listed) = try_join!(specs, lists)?;
-    let snapshots = listed.snapshots(survey)?;
+    let mut snapshots = listed.snapshots(survey)?;
+    for (snapshot, kinds) in snapshots.iter_mut().zip(loaded.record_kinds()) {
+        broker.read_records(snapshot, &kinds).await?;
+    }
     let join = move || {
         let found = found.amid(&loaded, &snapshots, (&levels, &prune));
         let desired = loaded.take_desired().into_iter().map(Arc::new).collect();

@@ -3,7 +3,7 @@
 use super::printing_arguments::PlanFormat;
 use crate::broker::TransportKind;
 use crate::lint::RULES;
-use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::record_kinds::{RECORD_KINDS, RecordRow};
 use crate::model::{Address, Glob, ObjectKind, OnConflict, RecordKind};
 use crate::spec::{Level, Severity, closest};
 use clap::ValueEnum;
@@ -26,10 +26,13 @@ impl FromStr for PruneKinds {
             "queues" => Ok(ObjectKind::Queue),
             "bindings" => Ok(ObjectKind::Binding),
             "policies" => Ok(ObjectKind::Policy),
-            other => RecordKind::of_section(other).map(ObjectKind::Record).ok_or_else(|| {
-                let records: String = RECORD_KINDS.iter().map(|row| format!(", {}", row.section)).collect();
-                format!("`{other}` cannot be pruned; use exchanges, queues, bindings, policies{records}")
-            }),
+            other => RecordRow::prunable()
+                .find(|row| row.section == other)
+                .map(|row| ObjectKind::Record(row.kind))
+                .ok_or_else(|| {
+                    let records: String = RecordRow::prunable().map(|row| format!(", {}", row.section)).collect();
+                    format!("`{other}` cannot be pruned; use exchanges, queues, bindings, policies{records}")
+                }),
         };
         text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
     }

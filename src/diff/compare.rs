@@ -99,9 +99,12 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
         }
     }
     for (id, record) in &current.records {
-        let is_compared = scope.sections.contains(&id.kind) || scope.removed.contains(&ObjectId::Record(id.clone()));
+        let is_compared =
+            scope.sections.contains_key(&id.kind) || scope.removed.contains(&ObjectId::Record(id.clone()));
         let name = id.name().unwrap_or_default();
-        let reason = reason(&ObjectId::Record(id.clone()), name, desired.records.contains_key(id));
+        let is_declared = desired.records.contains_key(id);
+        let unset = (!is_declared && scope.leaves_unset(id)).then_some(DeleteReason::Unset);
+        let reason = unset.or_else(|| reason(&ObjectId::Record(id.clone()), name, is_declared));
         if let Some(reason) = reason.filter(|_| is_compared) {
             delete(Object::Record(record.clone()), reason);
         }

@@ -11,7 +11,9 @@ pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTr
     for change in diff(current, desired, scope) {
         match change {
             Change::Create(object) | Change::Alter { after: object, .. } => insert(&mut merged, object),
-            Change::Delete { object, reason: DeleteReason::Removed } => remove(&mut merged, &object.id()),
+            Change::Delete { object, reason: DeleteReason::Removed | DeleteReason::Unset } => {
+                remove(&mut merged, &object.id())
+            }
             Change::Delete { object, reason: DeleteReason::Unmanaged } if prune.contains(&object.id().kind()) => {
                 remove(&mut merged, &object.id());
             }

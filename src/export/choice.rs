@@ -53,7 +53,9 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     }
     for (id, record) in live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
         if !live.with.contains(&id.kind) {
-            left_out.records.push(id.clone());
+            let value = record.fields.get("value").filter(|_| id.setting().is_some());
+            let value = value.map_or_else(String::new, |value| format!(" {value}"));
+            left_out.records.entry(id.kind).or_default().push(format!("{}{value}", id.key.join(" ")));
         } else if let Some(why) = too_large(&record.fields) {
             left_out.add(ObjectId::Record(id.clone()), why);
         }

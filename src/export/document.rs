@@ -110,7 +110,7 @@ impl Document<'_> {
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
         // Classic is what there is without a word, too, and what new vhosts are told by newer brokers.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
-        let more: Vec<Entry> = description.into_iter().chain(kind).collect();
+        let more: Vec<Entry> = description.into_iter().chain(kind).chain(records::vhost_keys(self)).collect();
         if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
     }
 

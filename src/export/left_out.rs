@@ -1,7 +1,7 @@
 //! Objects that exist and are not exported, with the reasons.
 
 use crate::model::count::{count, number};
-use crate::model::{ObjectId, ObjectKind, PolicyName, RecordId, RecordKind};
+use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
 use std::collections::BTreeMap;
 
 /// So many names are told of each kind.
@@ -39,7 +39,7 @@ pub enum Why {
 pub struct LeftOut {
     objects: BTreeMap<ObjectId, Why>,
     /// Records of kinds that were not asked for.
-    pub(super) records: Vec<RecordId>,
+    pub(super) records: BTreeMap<RecordKind, Vec<String>>,
     /// Policies that nobody asked for, by the names of what they govern of that which is in the spec.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
     /// What no spec knows at all, by what it is.
@@ -85,12 +85,8 @@ impl LeftOut {
             };
             groups.entry((why, id.kind())).or_default().push(name);
         }
-        let mut kinds: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
-        for id in &self.records {
-            kinds.entry(id.kind).or_default().push(id.key.join(" "));
-        }
         let records =
-            kinds.iter().map(|(kind, names)| format!("{}: {}", kind.row().counted(names.len()), listed(names)));
+            self.records.iter().map(|(kind, names)| format!("{}: {}", kind.row().counted(names.len()), listed(names)));
         let beside = self.beside.iter().map(|(thing, names)| counted(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
         let mut lines: Vec<String> = groups.chain(records).chain(beside).collect();

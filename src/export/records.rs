@@ -1,15 +1,39 @@
 //! Writes the sections of records, by the rows of their kinds.
 
 use super::document::{Document, definition, number};
-use crate::model::record_kinds::{FieldShape, Layout, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
 use crate::model::yaml::{Entry, Tree, entry};
-use crate::model::{ArgumentValue, ObjectId, Priority, Record};
+use crate::model::{ArgumentValue, ObjectId, Priority, Record, RecordId};
 
 /// Returns the sections that are not empty.
 pub(super) fn sections(document: &Document<'_>) -> Vec<Entry> {
-    let sections = RECORD_KINDS.iter().map(|row| (row.section, records(document, row)));
-    let filled = sections.filter(|(_, records)| !records.is_empty());
-    filled.map(|(section, records)| entry(section, Tree::table(records))).collect()
+    let rows = RECORD_KINDS.iter().filter(|row| row.place == Place::Section);
+    filled(rows.map(|row| (row.section, records(document, row))))
+}
+
+/// Returns the keys of `vhost` that are records.
+pub(super) fn vhost_keys(document: &Document<'_>) -> Vec<Entry> {
+    let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
+        Place::Vhost(key) => Some((key, settings_of(document, row, None))),
+        Place::Section => None,
+    });
+    filled(rows)
+}
+
+fn filled(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
+    let filled = tables.filter(|(_, entries)| !entries.is_empty());
+    filled.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
+}
+
+/// The settings of an owner, each of which is a record.
+fn settings_of(document: &Document<'_>, row: &RecordRow, owner: Option<&str>) -> Vec<Entry> {
+    let setting = |field: &RecordField| {
+        let key = owner.into_iter().chain([field.name]).map(str::to_owned).collect();
+        let record = document.kept.records.get(&RecordId { kind: row.kind, key })?;
+        let value = written(field, record.fields.get("value")?);
+        Some(document.object(ObjectId::Record(record.id.clone()), field.key, value))
+    };
+    row.settings().iter().filter_map(setting).collect()
 }
 
 fn records(document: &Document<'_>, row: &RecordRow) -> Vec<Entry> {

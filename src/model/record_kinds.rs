@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum RecordKind {
     /// A policy of the operator, which bounds the policies of users.
     OperatorPolicy,
+    /// A limit of a vhost.
+    VhostLimit,
 }
 
 /// A kind of records.
@@ -29,11 +31,13 @@ pub struct RecordRow {
     pub schema: &'static str,
     /// The word for several.
     pub plural: &'static str,
-    /// The key of its section in a spec, the first segment of its addresses, and its word in `--prune` and `--with`.
+    /// The first segment of its addresses, and its word in `--prune` and `--with`.
     pub section: &'static str,
+    /// Where a spec declares its records.
+    pub place: Place,
     /// The documentation of the section.
     pub doc: &'static str,
-    /// The documentation of its key in `removed`.
+    /// The documentation of its key in `removed`; empty if it has none.
     pub removed_doc: &'static str,
     /// The field of an entry of the broker's list that holds the name; `None` if records have no name of their own.
     pub owner: Option<&'static str>,
@@ -43,10 +47,17 @@ pub struct RecordRow {
     pub layout: Layout,
     /// The component of the runtime parameter that holds the records in a definitions file.
     pub component: &'static str,
-    /// The tag that reads the list.
-    pub reader: Tag,
     /// The tag that writes records.
     pub writer: Tag,
+}
+
+/// Where a spec declares the records of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a mapping by name, whose key is the section.
+    Section,
+    /// In the mapping `vhost`, below this key. The records have no name of their own.
+    Vhost(&'static str),
 }
 
 /// How the settings of a name become records.
@@ -93,8 +104,6 @@ pub enum FieldShape {
 /// A tag of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
-    /// Every user of the management API has it.
-    Management,
     /// Writes policies and parameters.
     Policymaker,
     /// Writes all.
@@ -142,30 +151,66 @@ const POLICY_FIELDS: &[RecordField] = &[
     },
 ];
 
-/// The kinds, in the order in which they are created.
-pub static RECORD_KINDS: &[RecordRow] = &[RecordRow {
-    kind: RecordKind::OperatorPolicy,
-    word: "operator policy",
-    what: "an operator policy",
-    schema: "OperatorPolicy",
-    plural: "operator policies",
-    section: "operatorPolicies",
-    doc: "The operator policies, by name: they bound what arguments and policies set. Writing them requires the tag \
+const VHOST_LIMITS: &[RecordField] = &[
+    RecordField {
+        key: "maxConnections",
+        name: "max-connections",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "1000",
+        doc: "The number of connections that the vhost can have; -1 means no limit.",
+    },
+    RecordField {
+        key: "maxQueues",
+        name: "max-queues",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "500",
+        doc: "The number of queues that the vhost can have; -1 means no limit. topo itself needs one for its lock.",
+    },
+];
+
+/// The kinds, in the order of the enum.
+pub static RECORD_KINDS: &[RecordRow] = &[
+    RecordRow {
+        kind: RecordKind::OperatorPolicy,
+        word: "operator policy",
+        what: "an operator policy",
+        schema: "OperatorPolicy",
+        plural: "operator policies",
+        section: "operatorPolicies",
+        place: Place::Section,
+        doc: "The operator policies, by name: they bound what arguments and policies set. Writing them requires the tag \
           `administrator`.",
-    removed_doc: "Names of operator policies to delete.",
-    owner: Some("name"),
-    path: "operator-policies",
-    layout: Layout::Fields(POLICY_FIELDS),
-    component: "operator_policy",
-    reader: Tag::Management,
-    writer: Tag::Administrator,
-}];
+        removed_doc: "Names of operator policies to delete.",
+        owner: Some("name"),
+        path: "operator-policies",
+        layout: Layout::Fields(POLICY_FIELDS),
+        component: "operator_policy",
+        writer: Tag::Administrator,
+    },
+    RecordRow {
+        kind: RecordKind::VhostLimit,
+        word: "vhost limit",
+        what: "the limits of a vhost",
+        schema: "VhostLimits",
+        plural: "vhost limits",
+        section: "vhostLimits",
+        place: Place::Vhost("limits"),
+        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing them requires the tag `administrator`.",
+        removed_doc: "",
+        owner: None,
+        path: "vhost-limits",
+        layout: Layout::Settings(VHOST_LIMITS),
+        component: "vhost-limits",
+        writer: Tag::Administrator,
+    },
+];
 
 impl Tag {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Management => "management",
             Self::Policymaker => "policymaker",
             Self::Administrator => "administrator",
         }
@@ -177,6 +222,7 @@ impl RecordKind {
     pub fn row(self) -> &'static RecordRow {
         match self {
             Self::OperatorPolicy => &RECORD_KINDS[0],
+            Self::VhostLimit => &RECORD_KINDS[1],
         }
     }
 
@@ -187,6 +233,11 @@ impl RecordKind {
 }
 
 impl RecordRow {
+    /// Returns the kinds that `--prune` can name: those of which a spec can leave records unmanaged.
+    pub fn prunable() -> impl Iterator<Item = &'static Self> {
+        RECORD_KINDS.iter().filter(|row| row.owner.is_some())
+    }
+
     /// `1 operator policy`, `2 operator policies`.
     pub fn counted(&self, many: usize) -> String {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })

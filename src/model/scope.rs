@@ -1,6 +1,6 @@
 //! What a spec answers for: the objects that topo may report, change and delete.
 
-use super::{ExchangeName, Family, ObjectId, QueueName, RecordKind};
+use super::{ExchangeName, Family, ObjectId, ObjectKind, QueueName, RecordId, RecordKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +16,10 @@ pub struct Scope {
     pub protect: Vec<Glob>,
     /// Names that are invisible.
     pub ignore: Vec<Glob>,
-    /// The kinds of records that the spec has a section for, even an empty one. Only their unmanaged records are reported.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub sections: BTreeSet<RecordKind>,
+    /// The kinds of records that the spec has a section for, even an empty one, with the names that it declares. Only
+    /// their unmanaged records are reported.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
     /// Objects to delete, if they are there.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,
@@ -44,6 +45,23 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Returns the kinds of records that the spec is about.
+    pub fn record_kinds(&self) -> BTreeSet<RecordKind> {
+        let removed = self.removed.iter().filter_map(|id| match id.kind() {
+            ObjectKind::Record(kind) => Some(kind),
+            ObjectKind::Vhost | ObjectKind::Exchange | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding => {
+                None
+            }
+        });
+        self.sections.keys().copied().chain(removed).collect()
+    }
+
+    /// Whether the spec declares the settings of a name without this one.
+    pub fn leaves_unset(&self, id: &RecordId) -> bool {
+        let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
+        declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
+    }
+
     /// Whether a glob of `owns` matches the name.
     pub fn owns(&self, name: &str) -> bool {
         self.owns.iter().any(|glob| glob.matches(name))

@@ -3,7 +3,7 @@
 use super::document::{ChangeKind, VhostPlan};
 use super::migrate::take_away;
 use super::{Action, Goal, Migration};
-use crate::model::{Binding, Object, ObjectId, Topology};
+use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
@@ -70,7 +70,10 @@ impl VhostPlan {
             .filter(|(name, _)| is_in(ObjectId::Policy((*name).clone())))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
-        let records = live.records.iter().filter(|(id, _)| is_in(ObjectId::Record((*id).clone())));
+        // A definitions file holds all settings of an owner together.
+        let is_of = |owner: &RecordId, id: &RecordId| owner.kind == id.kind && owner.name() == id.name();
+        let is_touched = |id: &RecordId| ids.iter().any(|it| matches!(it, ObjectId::Record(owner) if is_of(owner, id)));
+        let records = live.records.iter().filter(|(id, _)| is_touched(id));
         touched.records = records.map(|(id, record)| (id.clone(), record.clone())).collect();
         let touches = |binding: &&Binding| {
             ids.contains(&ObjectId::Binding((*binding).clone())) || ids.iter().any(|id| binding.touches(id))

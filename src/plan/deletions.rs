@@ -40,7 +40,7 @@ pub(super) fn plan(
                     format!("{id} is both in `removed` and in `protect`"),
                     Some("delete it from one of them".to_owned()),
                 ),
-                DeleteReason::Unmanaged | DeleteReason::Retired => {
+                DeleteReason::Unmanaged | DeleteReason::Unset | DeleteReason::Retired => {
                     builder.info(&address, format!("{id} is unmanaged, but protected: topo keeps it"))
                 }
             }
@@ -55,7 +55,7 @@ pub(super) fn plan(
             let remedy = "unbind it with an AMQP client";
             match reason {
                 DeleteReason::Removed => builder.block(&address, text, Some(remedy.to_owned())),
-                DeleteReason::Unmanaged | DeleteReason::Retired => {
+                DeleteReason::Unmanaged | DeleteReason::Unset | DeleteReason::Retired => {
                     builder.info(&address, format!("{text}: topo keeps it; {remedy}"))
                 }
             }
@@ -196,6 +196,8 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete && change.retires.is_none())
+        // A setting that the spec leaves out is a setting of something that it declares.
+        .filter(|change| change.reason != Some(DeleteReason::Unset))
         .filter(|change| change.id().is_some_and(|id| not_binding(&id)))
         .count();
     if deleted == 0 {
@@ -204,7 +206,8 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     let desired = &context.desired.topology;
     let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len() + desired.records.len();
     let scope = &context.desired.scope;
-    let is_owned = |id: &&RecordId| scope.sections.contains(&id.kind) && id.name().is_some_and(|name| scope.owns(name));
+    let is_owned =
+        |id: &&RecordId| scope.sections.contains_key(&id.kind) && id.name().is_some_and(|name| scope.owns(name));
     let owned = context.current.exchanges.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
         + context.current.queues.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
         + context.current.policies.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()

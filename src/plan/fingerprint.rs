@@ -92,6 +92,7 @@ fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder
+        | HazardKind::LimitReached
         | HazardKind::PublisherBlock => false,
     };
     let hazards = || part.hazards.iter().filter(|hazard| structural(hazard.kind));

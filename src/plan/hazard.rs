@@ -30,6 +30,8 @@ pub enum HazardKind {
     Reorder,
     /// A full queue starts to refuse messages.
     PublisherBlock,
+    /// A limit is at or below what exists: the broker refuses more.
+    LimitReached,
     /// Another policy starts or stops governing an object.
     PolicyShift,
     /// Workers must call something else before this is applied.
@@ -42,7 +44,7 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All of them, gravest first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
@@ -52,6 +54,7 @@ impl HazardKind {
         Self::ShovelInterference,
         Self::ConsumerDisruption,
         Self::PublisherBlock,
+        Self::LimitReached,
         Self::DurabilityDown,
         Self::ContractChange,
         Self::Duplicates,
@@ -72,6 +75,7 @@ impl HazardKind {
             Self::Duplicates => "duplicates",
             Self::Reorder => "reorder",
             Self::PublisherBlock => "publisher-block",
+            Self::LimitReached => "limit-reached",
             Self::PolicyShift => "policy-shift",
             Self::ContractChange => "contract-change",
             Self::DurabilityDown => "durability-down",
@@ -114,6 +118,10 @@ impl HazardKind {
             Self::Reorder => "A migration can deliver messages out of order.",
             Self::PublisherBlock => {
                 "A queue is full as soon as the step is done, and rejects the messages that are published to it."
+            }
+            Self::LimitReached => {
+                "A limit is at or below the number of connections or queues that exist: they stay, and the broker refuses \
+                 new ones."
             }
             Self::PolicyShift => {
                 "A different policy governs an object; of several matching policies, only one applies."

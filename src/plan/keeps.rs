@@ -108,7 +108,7 @@ pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(
     // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
     let stays = |binding: &Binding| match binding_reason(binding, &desired.topology, &desired.scope) {
         Some(_) if context.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
-        Some(DeleteReason::Removed) => false,
+        Some(DeleteReason::Removed | DeleteReason::Unset) => false,
         Some(DeleteReason::Unmanaged) => !options.prune.contains(&ObjectKind::Binding),
         Some(DeleteReason::Retired) | None => true,
     };

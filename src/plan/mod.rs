@@ -21,6 +21,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
 mod keeps;
+mod limits;
 pub mod migrate;
 mod old_bindings;
 mod order;
@@ -49,6 +50,7 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
+pub use limits::limits_connections;
 pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};

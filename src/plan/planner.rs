@@ -4,8 +4,8 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
-    conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings, order, recreate, retries,
-    shovels, simulate, stale_counts, target, topic_permissions, wiring,
+    conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate, old_bindings, order, recreate,
+    retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -118,6 +118,7 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
     stale_counts::unasked(builder, context);
     old_bindings::note(builder, context);
     effects::hazards(builder, context, options);
+    limits::hazards(builder, context);
     deletions::last_bindings(builder, context);
     deletions::mass_delete(builder, context);
 }

@@ -33,7 +33,6 @@ impl User {
     pub fn has(&self, tag: Tag) -> bool {
         self.is_administrator()
             || match tag {
-                Tag::Management => true,
                 Tag::Policymaker => self.tags.contains("policymaker"),
                 Tag::Administrator => false,
             }

@@ -134,7 +134,8 @@ fn left(
                 !protected
                     && !context.is_untouchable(&id)
                     && !context.is_undeletable(&id)
-                    && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
+                    && (matches!(reason, DeleteReason::Removed | DeleteReason::Unset)
+                        || options.prune.contains(&id.kind()))
             }
         })
         .map(|change| change.id())

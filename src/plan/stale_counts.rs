@@ -70,6 +70,7 @@ fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<Que
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
         | HazardKind::DurabilityDown
+        | HazardKind::LimitReached
         | HazardKind::MassDelete => false,
     };
     let told: BTreeSet<&Address> =

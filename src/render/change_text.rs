@@ -152,6 +152,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
             let why = match change.reason {
                 Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
                 Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, pruned",
+                Some(crate::diff::DeleteReason::Unset) => "not set in the spec",
                 Some(crate::diff::DeleteReason::Retired) => "retired",
                 None => "deleted",
             };

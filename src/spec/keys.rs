@@ -119,12 +119,15 @@ static VHOST: Object = Object {
     what: "a vhost",
     name: "Vhost",
     keys: Keys::Fixed(|| {
-        static KEYS: &[Key] = &[
-            key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
-            key("description", Shape::Text, "A description for readers."),
-            key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
-        ];
-        KEYS
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            static FIXED: &[Key] = &[
+                key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
+                key("description", Shape::Text, "A description for readers."),
+                key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
+            ];
+            FIXED.iter().copied().chain(records::vhost_keys()).collect()
+        });
+        &KEYS
     }),
     external: &[],
     is_queue: false,

@@ -68,7 +68,7 @@ use crate::model::{QueueType, VhostName};
 use node::{Node, Value};
 use references::Declared;
 use shape::Shape;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A file of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
         records: BTreeMap::new(),
-        sections: BTreeSet::new(),
+        sections: BTreeMap::new(),
         lint: BTreeMap::new(),
         allows: Vec::new(),
         notation: Notation::default(),

@@ -6,7 +6,7 @@ use super::position::{Location, Sourced};
 use super::read::{declared_twice, value_of};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
-use crate::model::record_kinds::{FieldShape, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
 use crate::model::{ArgumentValue, ObjectId, Record, RecordId};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ impl From<FieldShape> for Shape {
             FieldShape::Words(words) => Self::OneOf(words),
             FieldShape::Number => Self::Number,
             FieldShape::Definition => Self::Definition,
-            FieldShape::Limit => Self::Number,
+            FieldShape::Limit => Self::Count(-1, i64::MAX),
         }
     }
 }
@@ -49,12 +49,35 @@ fn object(row: &'static RecordRow) -> Object {
 
 /// Returns the keys of a document that are sections of records.
 pub(super) fn sections() -> impl Iterator<Item = Key> {
-    RECORD_KINDS.iter().zip(SHAPES.iter()).map(|(row, shape)| key(row.section, Shape::Map(shape), row.doc))
+    let rows = RECORD_KINDS.iter().zip(SHAPES.iter()).filter(|(row, _)| row.place == Place::Section);
+    rows.map(|(row, shape)| key(row.section, Shape::Map(shape), row.doc))
+}
+
+/// Returns the keys of `vhost` that are records.
+pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
+    RECORD_KINDS.iter().zip(SHAPES.iter()).filter_map(|(row, shape)| match row.place {
+        Place::Vhost(name) => Some(key(name, *shape, row.doc)),
+        Place::Section => None,
+    })
 }
 
 /// Returns the keys of `removed` that list records.
 pub(super) fn removed_sections() -> impl Iterator<Item = Key> {
-    RECORD_KINDS.iter().map(|row| key(row.section, NAMES, row.removed_doc))
+    RECORD_KINDS.iter().filter(|row| row.place == Place::Section).map(|row| key(row.section, NAMES, row.removed_doc))
+}
+
+/// Returns the entries of a document that declare records of a kind, with the names that they have.
+pub(super) fn declared<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<(Option<&'a str>, Location, &'a Node)>> {
+    match row.place {
+        Place::Section => {
+            let entries = document.get(row.section)?.entries().iter();
+            Some(entries.map(|entry| (Some(&*entry.key), entry.at, &entry.node)).collect())
+        }
+        Place::Vhost(name) => {
+            let entry = document.get("vhost")?.entry(name)?;
+            Some(vec![(None, entry.at, &entry.node)])
+        }
+    }
 }
 
 /// Returns the records under `removed`.
@@ -72,25 +95,46 @@ pub(super) fn removed(node: &Node) -> Vec<Sourced<ObjectId>> {
 /// Adds the records of a document.
 pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for row in RECORD_KINDS {
-        let Some(section) = document.get(row.section) else { continue };
-        spec.sections.insert(row.kind);
-        for entry in section.entries() {
-            let id = RecordId::named(row.kind, &*entry.key);
-            let Some(record) = record(id, entry, row) else { continue };
-            let id = record.record.id.clone();
-            match spec.records.get(&id) {
-                Some(first) => diagnostics.push(declared_twice(row.word, &entry.key, entry.at, first.at)),
-                None => drop(spec.records.insert(id, record)),
+        let Some(declared) = declared(row, document) else { continue };
+        let names = spec.sections.entry(row.kind).or_default();
+        names.extend(declared.iter().map(|(name, ..)| name.unwrap_or_default().to_owned()));
+        for (name, at, node) in declared {
+            for record in records(row, name, at, node) {
+                let id = record.record.id.clone();
+                match spec.records.get(&id) {
+                    Some(first) => diagnostics.push(declared_twice(row.word, &id.key.join(" "), record.at, first.at)),
+                    None => drop(spec.records.insert(id, record)),
+                }
             }
         }
     }
 }
 
-fn record(id: RecordId, entry: &Entry, row: &RecordRow) -> Option<RecordSpec> {
+/// The records of one name: a single one, or one for each setting.
+fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Vec<RecordSpec> {
+    let id = |setting: Option<&str>| {
+        let key = name.into_iter().chain(setting).map(str::to_owned).collect();
+        RecordId { kind: row.kind, key }
+    };
+    match row.layout {
+        Layout::Fields(fields) => record(id(None), fields, at, node).into_iter().collect(),
+        Layout::Settings(settings) => {
+            let settings = settings.iter().filter_map(|setting| Some((setting, node.entry(setting.key)?)));
+            let record = |(setting, entry): (&RecordField, &Entry)| {
+                let fields = BTreeMap::from([("value".to_owned(), value_of(&entry.node))]);
+                let record = Record::new(id(Some(setting.name)), fields)?;
+                Some(RecordSpec { at: entry.at, record, places: BTreeMap::new() })
+            };
+            settings.filter_map(record).collect()
+        }
+    }
+}
+
+fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> Option<RecordSpec> {
     let mut fields = BTreeMap::new();
     let mut places: BTreeMap<String, Location> = BTreeMap::new();
-    for field in row.settings() {
-        let Some(node) = entry.node.get(field.key).filter(|node| !matches!(node.value, Value::Null(_))) else {
+    for field in of_kind {
+        let Some(node) = table.get(field.key).filter(|node| !matches!(node.value, Value::Null(_))) else {
             continue;
         };
         let value = value_of(node);
@@ -100,5 +144,5 @@ fn record(id: RecordId, entry: &Entry, row: &RecordRow) -> Option<RecordSpec> {
         }
         fields.insert(field.name.to_owned(), value);
     }
-    Some(RecordSpec { at: entry.at, record: Record::new(id, fields)?, places })
+    Some(RecordSpec { at, record: Record::new(id, fields)?, places })
 }

@@ -5,6 +5,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::is_nothing;
 use super::node::{Entry, Node, Value};
 use super::position::Location;
+use super::records;
 use super::spec_types::{DeadLetter, Spec};
 use super::suggest::closest;
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
@@ -46,8 +47,8 @@ impl Declared {
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
         for row in RECORD_KINDS {
-            let id = |entry: &Entry| (RecordId::named(row.kind, &*entry.key), entry.at);
-            self.records.extend(entries(row.section).map(id));
+            let named = records::declared(row, document).into_iter().flatten();
+            self.records.extend(named.filter_map(|(name, at, _)| Some((RecordId::named(row.kind, name?), at))));
         }
         self.retry_policies.extend(entries("retryPolicies").map(named));
         for entry in entries("deadLetterQueues") {

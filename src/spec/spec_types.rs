@@ -46,8 +46,8 @@ pub struct Spec {
     pub policies: BTreeMap<PolicyName, PolicySpec>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
-    /// The kinds of records with a section, even an empty one.
-    pub sections: BTreeSet<RecordKind>,
+    /// The kinds of records with a section, even an empty one, with the declared names.
+    pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
     /// The levels of lint rules.
     pub lint: BTreeMap<String, Sourced<Level>>,
     /// The findings that comments allow.

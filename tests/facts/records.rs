@@ -1,4 +1,4 @@
-//! Operator policies: which are accepted, who may write them, and what they do.
+//! Operator policies and limits: which are accepted, who may write them, and what they do.
 
 use serde_json::{Value, json};
 
@@ -78,4 +78,54 @@ fn an_operator_policy_acts_at_once() {
     let body = json!({"pattern": "^q$", "apply-to": "queues", "definition": {"max-length": 2}});
     stage.put("operator-policies", "bound", body).created();
     stage.vhost.until_counted("q", 2);
+}
+
+/// `model::record_kinds`: a limit is a number of its own, and a negative one is none.
+#[test]
+fn a_limit_of_a_vhost_is_an_integer() {
+    let stage = Stage::new("limits");
+    let put = |name: &str, value: Value| stage.put("vhost-limits", name, json!({"value": value}));
+    for name in ["max-connections", "max-queues"] {
+        for value in [5, 0, -1, -7] {
+            put(name, json!(value)).taken();
+        }
+        for value in [json!(1.5), json!("5"), json!(null)] {
+            assert_eq!(put(name, value.clone()).status, 400, "{value}");
+        }
+    }
+    let unknown = put("max-channels", json!(5));
+    assert_eq!(unknown.status, 400, "{unknown:?}");
+    let listed = stage.http.get(&stage.path("vhost-limits", &[])).expect_status(200);
+    assert_eq!(listed[0]["value"], json!({"max-connections": -7, "max-queues": -7}));
+    stage.delete("vhost-limits", "max-queues").taken();
+    stage.delete("vhost-limits", "max-queues").taken();
+    stage.delete("vhost-limits", "max-connections").taken();
+    let listed = stage.http.get(&stage.path("vhost-limits", &[])).expect_status(200);
+    let rest = listed.get(0).map_or(&json!({}), |entry| &entry["value"]).clone();
+    assert!([json!([]), json!({})].contains(&rest), "{listed}");
+}
+
+/// `plan::limits`: what exists stays, also above a limit, and the next one is refused.
+#[test]
+fn a_limit_of_queues_refuses_new_ones() {
+    let stage = Stage::new("limits-queues");
+    stage.queue("a", "classic", json!({})).created();
+    stage.queue("b", "classic", json!({})).created();
+    stage.put("vhost-limits", "max-queues", json!({"value": 1})).taken();
+    stage.queue("a", "classic", json!({})).taken();
+    let refused = stage.queue("c", "classic", json!({}));
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.words.contains("queue limit"), "{refused:?}");
+    assert_eq!(stage.vhost.names("queues"), ["a", "b"]);
+}
+
+#[test]
+fn only_administrators_write_limits() {
+    let stage = Stage::new("limits-rights");
+    let path = stage.path("vhost-limits", &["max-queues"]);
+    for tag in ["management", "policymaker", "monitoring"] {
+        let user = Node::shared().user(tag).may_everything(&stage.vhost);
+        assert_eq!(user.http().put(&path, &json!({"value": 5})).status, 401, "{tag}");
+        assert_eq!(user.http().get(&stage.path("vhost-limits", &[])).status, 200, "{tag}");
+    }
 }

@@ -145,7 +145,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// Pages with commands, by path.
-pub(crate) const PAGES: [&str; 9] = [
+pub(crate) const PAGES: [&str; 10] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -155,6 +155,7 @@ pub(crate) const PAGES: [&str; 9] = [
     "how-to/workers",
     "explanation/never",
     "explanation/retries",
+    "how-to/limits",
 ];
 
 #[test]
@@ -204,6 +205,11 @@ fn never_commands_print_the_shown_output() {
 #[test]
 fn retries_commands_print_the_shown_output() {
     check_page(PAGES[8], &[], &[]);
+}
+
+#[test]
+fn limits_commands_print_the_shown_output() {
+    check_page(PAGES[9], &["tenant"], &[]);
 }
 
 /// The image of the plan in the README. On other versions, the ladder has other objects.

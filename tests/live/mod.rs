@@ -54,3 +54,4 @@ mod topic_permissions;
 mod transport;
 mod unmanaged_objects;
 mod versions;
+mod vhost_limits;

@@ -4,7 +4,7 @@ use super::super::Action;
 use super::super::document::{ChangeKind, PlannedChange};
 use super::Layout;
 use crate::model::record_kinds::Layout as RecordLayout;
-use crate::model::{Object, Record};
+use crate::model::{Object, ObjectId, Record};
 
 /// A moment of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,19 @@ pub(super) enum Moment {
 impl Layout<'_> {
     /// Adds the steps of the records that belong to a moment.
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
-        let actions: Vec<Action> = changes.iter().filter_map(|change| of(change, moment)).collect();
-        self.wave(|layout| actions.into_iter().for_each(|action| layout.push(action, None)));
+        let actions = changes.iter().filter_map(|change| of(change, moment));
+        let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
+        self.wave(|layout| whole.into_iter().for_each(|action| layout.push(action, None)));
+        // The broker stores all settings of an owner in one parameter, which it reads and writes back: of two concurrent
+        // requests, it can lose one (measured on 3.8.9 and 4.3.6).
+        for action in settings {
+            self.wave(|layout| layout.push(action, None));
+        }
     }
+}
+
+fn is_of_setting(action: &Action) -> bool {
+    matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
 /// The action of a change, if it belongs to that moment.

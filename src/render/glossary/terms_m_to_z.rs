@@ -245,6 +245,13 @@ The broker drops such messages, or returns them if they are mandatory.",
         &["routing-gap", "recreate", "migrate"],
     ),
     term(
+        "unset",
+        &[],
+        "A setting that exists on the broker and that the spec leaves out, although it declares the other settings of the
+same owner: a limit that `limits` of the vhost does not list. apply deletes it.",
+        &["delete", "removed"],
+    ),
+    term(
         "verified",
         &["applied"],
         "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the

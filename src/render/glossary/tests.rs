@@ -58,6 +58,7 @@ fn every_word_of_a_plan_is_explained() {
     let reason = |reason| match reason {
         DeleteReason::Removed => "removed",
         DeleteReason::Unmanaged => "unmanaged",
+        DeleteReason::Unset => "unset",
         DeleteReason::Retired => "retired",
     };
     let way = |kind: ResolutionKind| match kind {
@@ -73,7 +74,7 @@ fn every_word_of_a_plan_is_explained() {
     let words = changes
         .map(change)
         .into_iter()
-        .chain([DeleteReason::Removed, DeleteReason::Unmanaged, DeleteReason::Retired].map(reason))
+        .chain([DeleteReason::Removed, DeleteReason::Unmanaged, DeleteReason::Unset, DeleteReason::Retired].map(reason))
         .chain(
             [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Rename, ResolutionKind::Recreate].map(way),
         )
