@@ -195,7 +195,8 @@ fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fiel
                 None => places::remove_keys(subject, &mut edits, known, takes(known)),
                 Some(value) => {
                     let is_taken = takes(known) && is_representable(known, value);
-                    let key = if name == "x-queue-type" { current.queue_type.as_ref() } else { current.keys.get(known.name) };
+                    let key =
+                        if name == "x-queue-type" { current.queue_type.as_ref() } else { current.keys.get(known.name) };
                     let key = key.filter(|_| is_taken).cloned();
                     if key.is_some() {
                         places::move_out_of_arguments(subject, &mut edits, name);
