@@ -21,8 +21,8 @@ pub(crate) struct Options {
     intervals: Option<[u32; 2]>,
 }
 
-/// The short intervals of a node, on which no test depends: 500 ms for `collect_statistics_interval` and
-/// `quorum_tick_interval`. topo is told of them. `TOPO_DEFAULT_INTERVALS=1` starts the nodes with the 5 s of the broker.
+/// With `TOPO_SHORT_INTERVALS=1`, the nodes start with short intervals: 500 ms for `collect_statistics_interval` and
+/// `quorum_tick_interval`. topo is told of the intervals of each node, so no test depends on them.
 ///
 /// On RabbitMQ 3.10 the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 sometimes crashes while it is declared: a
 /// tick before its machine has the newest version has no clause in `rabbit_quorum_queue:handle_tick/3`.
@@ -103,7 +103,7 @@ impl Node {
 
     /// The same, or what is said of a node that does not start.
     pub(crate) fn try_start(options: Options) -> Result<Self, String> {
-        let is_short = std::env::var_os("TOPO_DEFAULT_INTERVALS").is_none();
+        let is_short = std::env::var_os("TOPO_SHORT_INTERVALS").is_some();
         let intervals = match options.intervals {
             None if is_short => vec![SHORT.to_owned()],
             given => {
