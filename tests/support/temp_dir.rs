@@ -1,4 +1,4 @@
-//! Temporary folders that are gone when this process is, even if it is killed and drops nothing.
+//! Temporary folders that are removed at the end of this process, even if it is killed.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -17,7 +17,7 @@ static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
         .arg(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Ctrl-C on a terminal must not reach it before its work is done.
+        // Ctrl-C on a terminal must not stop it before it is done.
         .process_group(0)
         .spawn()
         .expect("/bin/sh exists");
