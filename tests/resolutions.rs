@@ -141,7 +141,7 @@ fn by_policy(queue_type: QueueType, argument: (&str, ArgumentValue), operator: &
 }
 
 #[test]
-fn operator_policy_that_loses_is_no_warning() {
+fn operator_policy_without_effect_is_not_a_warning() {
     // The larger group is effective.
     let argument = || ("x-quorum-target-group-size", ArgumentValue::from(5));
     let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 3.into())]);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::child;
 
-/// The folder of this process, and a shell that removes it when the pipe to it closes. Nobody reads from the child: it
+/// The folder of this process, and a shell that removes it when the pipe to it closes. No code reads from the child: it
 /// is kept for its standard input.
 static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
     let folder = tempfile::Builder::new().prefix("topo-tests.").tempdir().expect("the temporary folder is writable");
