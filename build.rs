@@ -1,8 +1,8 @@
-//! What `topo version` says beside the number: the commit, its date, the target, the compiler, the profile.
+//! Sets the values of `topo version`: commit, date, target, compiler and profile.
 //!
-//! The same sources give the same answers: no clock is read. In a tarball of a registry there is no git, and the commit is
-//! what cargo noted in it. Only a release says its commit: a debug build would be made anew after every commit, and is
-//! seldom of what is committed.
+//! The output depends only on the sources, not on a clock. In a tarball of a registry there is no git, and cargo's note
+//! has the commit. Only a release contains its commit: a debug build would be rebuilt after every commit, and usually
+//! contains uncommitted changes.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn say(name: &str, value: &str) {
     println!("cargo::rustc-env=TOPO_BUILD_{name}={value}");
 }
 
-/// Empty, and none, where nothing is known.
+/// Empty values if nothing is known.
 #[derive(Default)]
 struct Commit {
     name: String,
@@ -35,7 +35,7 @@ struct Commit {
 
 impl Commit {
     fn of(folder: &Path) -> Self {
-        // Not the repository of somebody who only keeps these sources in a folder of it.
+        // Not a surrounding repository that only contains these sources in a folder.
         if !folder.join(".git").exists() {
             return Self { name: noted(folder).unwrap_or_default(), seconds: None };
         }
@@ -67,8 +67,8 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 
 /// `rustc 1.95.0 (59807616e 2026-04-14)` without the name.
 fn rustc(program: &str) -> String {
-    let said = answer(Command::new(program).arg("--version")).unwrap_or_default();
-    said.strip_prefix("rustc ").unwrap_or(&said).to_owned()
+    let reported = answer(Command::new(program).arg("--version")).unwrap_or_default();
+    reported.strip_prefix("rustc ").unwrap_or(&reported).to_owned()
 }
 
 fn answer(command: &mut Command) -> Option<String> {
@@ -76,13 +76,13 @@ fn answer(command: &mut Command) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The day of a Unix time in UTC, as `2026-11-22` (days to a civil date, after Howard Hinnant).
+/// The UTC day of a Unix time, such as `2026-11-22` (days to a civil date, after Howard Hinnant).
 fn date(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400) + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Years that begin in March end with the day that comes and goes.
+    // Years that begin in March end with the leap day.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };

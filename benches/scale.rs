@@ -1,27 +1,35 @@
-//! Ten thousand queues: what they cost `topo`, beside what the broker and others take for the same, in the same run.
+//! Measures topo with ten thousand queues, compared with the broker and other programs in the same run.
 //!
 //! ```text
-//! cargo bench --bench scale                       # all of it: 10,000 queues, 3 rounds
-//! cargo bench --bench scale -- goals              # only the figures that have a goal, each beside it
+//! cargo bench --bench scale                       # everything: 10,000 queues, 3 rounds
+//!
+//! cargo bench --bench scale -- goals              # only the figures with a goal, each next to it
+//!
 //! cargo bench --bench scale -- offline            # no broker: CPU time and memory at 1,000, 3,000 and 10,000 queues
-//! cargo bench --bench scale -- plan               # `topo plan` beside curl, at the three sizes
-//! cargo bench --bench scale -- apply              # `topo apply` from empty beside POST /api/definitions
+//!
+//! cargo bench --bench scale -- plan               # `topo plan` and curl, at the three sizes
+//!
+//! cargo bench --bench scale -- apply              # `topo apply` from empty and POST /api/definitions
+//!
 //! cargo bench --bench scale -- vhosts             # 100 vhosts of 100 queues
+//!
 //! cargo bench --bench scale -- apply 1000 5       # other numbers: queues, rounds
+//!
 //! TOPO_RABBITMQ=PATH cargo bench --bench scale    # another RabbitMQ; `tests/brokers/get` prints the paths
-//! RABBITMQADMIN=PATH cargo bench --bench scale    # rabbitmqadmin v2 (`cargo install rabbitmqadmin`) beside them
+//!
+//! RABBITMQADMIN=PATH cargo bench --bench scale    # also rabbitmqadmin v2 (`cargo install rabbitmqadmin`)
 //! ```
 //!
-//! It starts nodes of its own and ends by itself, after some twenty minutes. Those that are compared take turns, and each round begins with
-//! another, so that whatever else the machine does is the same to all; the median of each is compared.
+//! It starts its own nodes and ends after some twenty minutes. The compared programs alternate, each round starting
+//! with another one, so that other load affects all of them. The medians are compared.
 //!
-//! The spec is a plain one: for ten queues there is one topic exchange, and each queue has a type, a limit and a
-//! binding. `POST /api/definitions` gets the same objects, and so does `rabbitmqadmin`.
+//! The spec is simple: one topic exchange for ten queues, and a type, a limit and a binding for each queue. `POST
+//! /api/definitions` and `rabbitmqadmin` receive the same objects.
 //!
-//! `docs/maintainers/scale.md` shows the results. `rabbitmqadmin` 2.35 broke off its import of 10,000 queues, and this bench with it: leave
-//! `RABBITMQADMIN` out of `apply`, or ask for fewer.
+//! `docs/maintainers/scale.md` shows the results. `rabbitmqadmin` 2.35 aborted its import of 10,000 queues, and this
+//! bench with it: unset `RABBITMQADMIN` for `apply`, or use fewer queues.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot go on says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 
 #[path = "scale/compared.rs"]
 mod compared;
@@ -38,14 +46,14 @@ mod support;
 #[path = "scale/topology.rs"]
 mod topology;
 
-/// As the binary has it: half of the time of a station is its.
+/// The allocator of the binary, which affects half of the time of a stage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SIZES: [usize; 3] = [1_000, 3_000, 10_000];
 
 fn main() {
-    // `cargo bench` adds a flag of its own.
+    // `cargo bench` adds its own flag.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let mut numbers = words.iter().filter_map(|word| word.parse::<usize>().ok());
     let (queues, rounds) = (numbers.next(), numbers.next().unwrap_or(3));

@@ -1,24 +1,28 @@
-//! Messages a second of both transports, beside a plain shovel on the same broker in the same run.
+//! Measures messages per second of both transports, compared with a plain shovel on the same broker in the same run.
 //!
 //! ```text
 //! cargo bench --bench transport                     # 50,000 messages of 1 KB, 5 rounds, classic and quorum
+//!
 //! cargo bench --bench transport -- 100000 3         # other numbers
+//!
 //! TOPO_RABBITMQ=PATH cargo bench --bench transport  # another RabbitMQ; `tests/brokers/get` prints the paths
 //! ```
 //!
-//! It starts nodes of its own, one after the other, and ends by itself. The four take turns in each round, and each round
-//! begins with another, so that whatever else the machine does is the same to all. A time is from the call that starts a move until
-//! all messages are at the target; how long it takes to start, and to stop afterwards, is printed beside it, and what the
-//! broker and this process have had of the processors, which other work beside it changes less. A plain shovel is what a
-//! person would write, all else by default: one to the queue, and one to the exchange that topo moves to, which leads there.
+//! It starts its own nodes one after the other. The four variants alternate, each round starting with another one, so
+//! that other load affects all of them.
 //!
-//! All of it is done twice. *Together*: the broker and topo share all processors, so what topo needs is taken from the
-//! broker. *Apart*: topo has one for itself, and the broker the others, in all ways; so it is where topo runs on another
-//! machine than the broker.
+//! A time is from the start of a transfer until all messages are at the target. The times to start and to stop, and the
+//! CPU times of the broker and of this process, are printed separately; CPU times depend less on other load.
 //!
-//! Seen (3.10.8, two processors, three runs: three rounds of 30,000 messages, and twice five of 40,000), beside the plain
-//! shovel to the queue and, behind the stroke, the one to the exchange; and how much of the processors the broker and topo
-//! had for 40,000 messages:
+//! A plain shovel has default settings: one publishes to the queue, one to the exchange that topo uses, which is bound
+//! to the queue.
+//!
+//! Everything is measured twice. *Together*: the broker and topo share all processors. *Apart*: topo has one processor
+//! and the broker the others, as if topo ran on another machine.
+//!
+//! Results on 3.10.8 with two processors (three rounds of 30,000 messages, and twice five rounds of 40,000): the ratio
+//! to the plain shovel to the queue, and behind the slash to the one to the exchange. The last column is the CPU time
+//! of the broker and topo for 40,000 messages.
 //!
 //! | | | together | apart | broker, topo (together) |
 //! |---|---|---|---|---|
@@ -29,17 +33,18 @@
 //! | | shovel | ×1.02/1.09, ×0.98/1.02, ×1.00/1.00 | ×0.98/0.97, ×0.91/0.99, ×0.96/1.04 | 2.2 s, 0.0 s |
 //! | | AMQP | ×0.85/0.90, ×0.77/0.80, ×0.88/0.89 | ×1.22/1.20, ×1.06/1.15, ×1.03/1.13 | 1.9 s, 0.5 s |
 //!
-//! So ×0.9 is met but for AMQP *together*: from quorum to quorum, where it is 0.77 to 0.88, and once in three runs from
-//! classic to classic. The broker works less for AMQP than for a plain shovel; topo's own 13 to 18 µs a message come on top,
-//! most of which the AMQP library has, here and there (a profile shows nothing that stands out), and where there are two
-//! processors only they are the broker's.
-//! Tried in vain against that: a channel of its own for what is published, a connection of its own, pauses in which more
-//! gathers, ten times the credit that the broker gives a connection (`credit_flow_default_credit`), reading from the socket
-//! at most every 0.5 ms or 2 ms, waiting up to 2 ms after each write, 2,000 and 4,000 messages under way (a little faster,
-//! and as many more may come twice), link-time optimisation of all in one, copying less per message, another priority for
-//! topo and the policy `SCHED_BATCH`, all of topo on one of the two processors.
+//! The goal of ×0.9 is met except for AMQP *together*: 0.77 to 0.88 from quorum to quorum, and once in three runs from
+//! classic to classic. The broker works less for AMQP than for a plain shovel. topo adds 13 to 18 µs per message, most
+//! of it in the AMQP library without a single cause in the profile. With only two processors, this time is taken from
+//! the broker.
+//!
+//! The following did not help: a separate channel or connection for publishes, pauses to collect more, ten times the
+//! connection credit (`credit_flow_default_credit`), socket reads at most every 0.5 ms or 2 ms, a wait of up to 2 ms
+//! after each write, 2,000 and 4,000 messages in flight (slightly faster, with as many more possible duplicates),
+//! link-time optimization of everything, fewer copies per message, another priority or `SCHED_BATCH` for topo, and all
+//! of topo on one of two processors.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot go on says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -47,7 +52,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-#[allow(dead_code, reason = "the tests need more of it")]
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/live/transport/fixture.rs"]
 mod fixture;
 #[path = "../tests/support/mod.rs"]
@@ -57,38 +62,38 @@ use fixture::{By, Fixture, fill, options_of, shovel_transport};
 use support::{Node, Options, until};
 use topo::broker::transport::{AmqpTransport, Transport};
 
-/// As the binary has it, like the runtime in [`time`]: a message is a few small values, made by one thread and dropped by
-/// another.
+/// The allocator of the binary, as is the runtime in [`time`]: a message is a few small values, allocated by one thread
+/// and freed by another.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SIZE: usize = 1024;
 
-/// What takes longer hangs.
+/// A longer run hangs.
 const LONGEST: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// To a queue, by the default exchange, as a person would write it.
+    /// To a queue through the default exchange, as in a typical shovel.
     Plain,
-    /// To the exchange that topo moves to, each message with its own key.
+    /// To the exchange of topo, each message with its own key.
     PlainToExchange,
     Ours(By),
 }
 
 const WAYS: [Way; 4] = [Way::Plain, Way::PlainToExchange, Way::Ours(By::Shovel), Way::Ours(By::Amqp)];
 
-/// How long a move takes; of that, until it is started; and how long it takes to stop it.
+/// The duration of a transfer, the part until its start, and the duration of its stop.
 #[derive(Clone, Copy)]
 struct Times {
     taken: Duration,
-    /// Of the processor: by the broker, and by this process, which looks how far it is.
+    /// CPU time of the broker, and of this process, which polls the progress.
     worked: [f64; 2],
     started: Duration,
     stopped: Duration,
 }
 
-/// Moves so many messages in a vhost of its own.
+/// Moves this number of messages in its own vhost.
 fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
     let vhost = node.vhost("bench");
     let fixture = Fixture::create(&vhost, "", types);
@@ -147,17 +152,17 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                 };
                 runtime.block_on(async { tokio::time::timeout(LONGEST, moves).await }).expect("a move that ends")
             });
-            // A plain shovel that is deleted gives back what it has not acknowledged yet.
+            // A deleted plain shovel requeues its unacknowledged messages.
             assert_eq!(fixture.amqp.ready(&fixture.old), 0);
             times
         }
     }
 }
 
-/// Seconds of the processor that a process has had, from Linux' `/proc/PID/stat`, in hundredths.
+/// CPU seconds of a process, from Linux' `/proc/PID/stat`, in hundredths.
 fn cpu(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // Behind the name, which may hold blanks: user time and system time are the 14th and the 15th.
+    // After the name, which may contain spaces, user and system time are fields 14 and 15.
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
     fields.map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
 }
@@ -168,8 +173,8 @@ fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Puts this process on these processors, and all that it starts from then on: `0-2`. They are counted from 0, so it must be
-/// free to run on all that there are.
+/// Pins this process and its later children to these processors, such as `0-2`. They are counted from 0, so all must be
+/// available.
 fn stay_on(processors: &str) {
     let mut taskset = Command::new("taskset");
     taskset.args(["--all-tasks", "--pid", "--cpu-list", processors]).arg(std::process::id().to_string());
@@ -178,7 +183,7 @@ fn stay_on(processors: &str) {
 }
 
 fn main() {
-    // `cargo bench` adds a flag of its own.
+    // `cargo bench` adds its own flag.
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<usize>().ok());
     let (messages, rounds) = (numbers.next().unwrap_or(50_000), numbers.next().unwrap_or(5));
     let processors = std::thread::available_parallelism().unwrap().get();
@@ -194,7 +199,7 @@ fn main() {
     compare(&node, "apart", messages, rounds);
 }
 
-/// All ways on this broker, from classic to classic queues and from quorum to quorum queues.
+/// All variants on this broker, between classic queues and between quorum queues.
 fn compare(node: &Node, how: &str, messages: usize, rounds: usize) {
     println!("RabbitMQ {}, {how}", node.version());
     for types in [("classic", "classic"), ("quorum", "quorum")] {

@@ -1,27 +1,28 @@
-//! `topo validate` of 1,000, 3,000 and 10,000 queues: the processor's time for each queue, which must not grow with their
-//! number, and the most memory that the process had. It fails where a queue of 10,000 takes more than 1.5 times as long as
-//! one of 1,000: caches cost some of that, a comparison of each with each would be 10 times.
+//! Measures `topo validate` of 1,000, 3,000 and 10,000 queues: the CPU time per queue, which must not grow, and the
+//! peak memory. It fails if a queue of 10,000 takes more than 1.5 times as long as one of 1,000. Caches cause some
+//! growth; a quadratic algorithm would take 10 times as long.
 //!
 //! ```text
 //! cargo bench --bench validate              # 5 rounds
-//! cargo bench --bench validate -- 20        # another number of them
+//!
+//! cargo bench --bench validate -- 20        # another number of rounds
 //! ```
 //!
-//! Seen, without link-time optimisation: 75, 79 and 87 µs of a processor a queue at 1,000, 3,000 and 10,000, which is
-//! ×1.15; at most 43, 74 and 179 MiB. What still grows is memory: the more there is, the less of it is in the
+//! Results without link-time optimization: 75, 79 and 87 µs of CPU time per queue at 1,000, 3,000 and 10,000, which is
+//! ×1.15; at most 43, 74 and 179 MiB. The remaining growth comes from memory: a smaller part of it fits into the
 //! processor's cache.
 //!
-//! Twenty queues are a service, which has an exchange and a policy; another policy is for all. Each queue has a binding,
-//! limits and a place for its dead letters; every tenth retries with a ladder. No broker is asked.
+//! Twenty queues form a service with an exchange and a policy; another policy matches all. Each queue has a binding,
+//! limits and a dead-letter queue; every tenth retries with a ladder. No broker is used.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot go on says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 const SIZES: [usize; 3] = [1_000, 3_000, 10_000];
-/// How much longer a queue may take among many than among few.
+/// The maximum ratio of the time per queue between many and few queues.
 const MOST: f64 = 1.5;
 
 fn spec(queues: usize) -> String {
@@ -55,7 +56,7 @@ fn spec(queues: usize) -> String {
     text
 }
 
-/// How long it takes of a processor, and the most kilobytes that it had.
+/// The CPU time, and the peak memory in kilobytes.
 fn run(path: &std::path::Path) -> (Duration, u64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_topo"))
         .arg("validate")
@@ -66,7 +67,7 @@ fn run(path: &std::path::Path) -> (Duration, u64) {
         .spawn()
         .unwrap();
     let status = format!("/proc/{}/status", child.id());
-    // In nanoseconds: what else the machine does is not in it.
+    // In nanoseconds of CPU time, which excludes other load.
     let schedule = format!("/proc/{}/schedstat", child.id());
     let (mut most, mut taken) = (0, 0);
     loop {
@@ -85,7 +86,7 @@ fn run(path: &std::path::Path) -> (Duration, u64) {
 }
 
 fn main() -> ExitCode {
-    // `cargo bench` adds a flag of its own.
+    // `cargo bench` adds its own flag.
     let rounds = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok()).unwrap_or(5);
     let folder = tempfile::tempdir().unwrap();
     let (mut first, mut last) = (None, 1.0);
@@ -95,7 +96,7 @@ fn main() -> ExitCode {
         std::fs::write(&path, &text).unwrap();
         let mut runs: Vec<(Duration, u64)> = (0..rounds).map(|_| run(&path)).collect();
         runs.sort();
-        // The best of them: what else the machine did is not topo's.
+        // The best round, which excludes other load.
         let (best, most) = (runs[0].0, runs.iter().map(|(_, most)| *most).max().unwrap_or(0));
         let each = best.as_secs_f64() * 1e6 / queues as f64;
         let ratio = each / *first.get_or_insert(each);

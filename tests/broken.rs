@@ -1,5 +1,5 @@
-//! Broken specs, each a file or a folder of `tests/broken`, and what `topo validate` says of it, word for word, in the
-//! file of the same name that ends in `.expected`. `TOPO_UPDATE=1` writes those anew; review is `git diff`.
+//! Broken specs: each file or folder of `tests/broken` has the output of `topo validate` in the file that ends in
+//! `.expected`. `TOPO_UPDATE=1` rewrites them; review is `git diff`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken")
 }
 
-/// The names of all cases, in order: of a file with its ending.
+/// The names of all cases in order; a file includes its extension.
 pub(crate) fn cases() -> Vec<String> {
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: BTreeSet<String> = names.filter(|name| !name.ends_with(".expected")).collect();
     names.into_iter().collect()
 }
 
-/// The files of a case, by their names below `tests/broken`.
+/// The files of a case, relative to `tests/broken`.
 pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
     let path = folder().join(case);
     if path.is_file() {
@@ -31,18 +31,18 @@ pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
     names.into_iter().map(|name| (format!("{case}/{name}"), fs::read(path.join(&name)).unwrap())).collect()
 }
 
-/// Where all cases are laid out.
+/// A folder with all cases.
 pub(crate) fn laid_out() -> Topo {
     let topo = Topo::offline();
     for (name, bytes) in cases().iter().flat_map(|case| files(case)) {
-        // A file's text is no template here.
+        // A file's text is not a template here.
         topo.write(&name, "");
         fs::write(topo.path(&name), bytes).unwrap();
     }
     topo
 }
 
-/// Compares what was printed with what is expected.
+/// Compares the output with the expected one.
 fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
     let path = folder().join(name);
     if std::env::var_os("TOPO_UPDATE").is_some() {
@@ -54,13 +54,13 @@ fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
     }
 }
 
-/// The name of what is expected of a case.
+/// The name of the expected output of a case.
 fn stem(case: &str) -> &str {
     case.trim_end_matches(".yaml").trim_end_matches(".json")
 }
 
 #[test]
-fn every_broken_spec_is_told_word_for_word() {
+fn broken_specs_produce_the_expected_diagnostics() {
     let (topo, cases, mut wrong) = (laid_out(), cases(), Vec::new());
     assert!(cases.len() >= 60, "{}", cases.len());
     for case in &cases {
@@ -76,9 +76,9 @@ fn every_broken_spec_is_told_word_for_word() {
     }
 }
 
-/// The codes of all that is said as text, and where.
-fn told(output: &Output) -> Vec<(String, String)> {
-    let mut told = Vec::new();
+/// The codes and positions in the text output.
+fn codes_and_positions(output: &Output) -> Vec<(String, String)> {
+    let mut codes_and_positions = Vec::new();
     let mut lines = output.stderr.lines();
     while let Some(line) = lines.next() {
         let Some((_, rest)) = line.split_once('[').filter(|(word, _)| matches!(*word, "error" | "warning" | "info"))
@@ -86,20 +86,20 @@ fn told(output: &Output) -> Vec<(String, String)> {
             continue;
         };
         let code = rest.split(']').next().unwrap_or_default();
-        // A long sentence goes on below.
+        // A long message continues on the next line.
         let place = lines.find_map(|line| line.trim_start().strip_prefix("--> ")).unwrap_or_default();
-        // An empty text has no place to show but its beginning.
+        // An empty file has only its beginning as a position.
         let place = if place.matches(':').count() < 2 { format!("{place}:1:1") } else { place.to_owned() };
-        told.push((code.to_owned(), place));
+        codes_and_positions.push((code.to_owned(), place));
     }
-    told
+    codes_and_positions
 }
 
 #[test]
-fn every_format_says_the_same_of_a_broken_spec() {
+fn formats_agree_on_broken_specs() {
     let (topo, mut wrong) = (laid_out(), Vec::new());
     for case in cases() {
-        let text = told(&topo.run(["validate", &case]));
+        let text = codes_and_positions(&topo.run(["validate", &case]));
         assert!(!text.is_empty(), "{case}");
         let json = topo.run(["validate", "--format", "json", &case]).expect_code(65);
         assert_eq!(json.stderr, "", "{case}");
@@ -115,7 +115,7 @@ fn every_format_says_the_same_of_a_broken_spec() {
     for (case, format) in [
         ("mistakes-in-two-files", "json"),
         ("mistakes-in-two-files", "github"),
-        // Each with a second place.
+        // Each with a second position.
         ("twice-in-two-files", "json"),
         ("twice-in-two-files", "github"),
     ] {
@@ -125,7 +125,7 @@ fn every_format_says_the_same_of_a_broken_spec() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `::error file=…,line=…,col=…,title=CODE::…` as its code and place.
+/// Parses `::error file=…,line=…,col=…,title=CODE::…` into code and position.
 fn annotation(line: &str) -> (String, String) {
     let properties = line.strip_prefix("::error ").and_then(|rest| rest.split("::").next()).unwrap_or_default();
     let value = |name: &str| {

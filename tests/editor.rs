@@ -1,5 +1,5 @@
-//! The schema in an editor: yaml-language-server, which VS Code, Neovim and others run, is asked what they ask it. What it
-//! says is in docs/how-to/editor.md, which `TOPO_UPDATE=1` writes anew.
+//! The schema in an editor: sends the requests of VS Code, Neovim and others to yaml-language-server. Its responses are
+//! in docs/how-to/editor.md, which `TOPO_UPDATE=1` rewrites.
 
 mod server;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::examples::examples;
 use server::Server;
 
-/// The path of a tool that `tests/editor/get` makes available.
+/// The path of a tool that `tests/editor/get` provides.
 pub(crate) fn tool(name: &str) -> String {
     let get = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editor/get");
     let output = Command::new(get).output().unwrap();

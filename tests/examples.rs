@@ -1,5 +1,5 @@
-//! Every example is valid with no finding but those that are meant, plans from empty, and has the contract that stands beside it. That
-//! each can be applied is `live::examples`' affair.
+//! Every example has only the intended findings, plans from empty, and has the contract in its folder. `live::examples`
+//! applies them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folders below `examples`, with what their spec says.
+/// The folders below `examples` with their specs.
 pub(crate) fn examples() -> Vec<(PathBuf, String)> {
     let mut folders: Vec<PathBuf> =
         std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -32,13 +32,13 @@ fn schema(name: &str) -> jsonschema::Validator {
     jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
 }
 
-/// What is found in an example, for a version: each is said in a comment of its spec, and no other is there.
+/// The intended findings of an example for a version. A comment of the spec explains each.
 fn meant(example: &str, version: &str) -> Vec<&'static str> {
     let is_old = matches!(version, "3.8" | "3.10");
     let count = match (example, is_old) {
-        // The article's queue is classic, which counts no crash.
+        // The article's queue is classic, which does not count crashes.
         ("event-horizon", _) => 1,
-        // Quorum queues have a delivery limit of their own since 4.0.
+        // Quorum queues have a default delivery limit since 4.0.
         ("backoff" | "retry-ladder", true) => 1,
         ("criticality", true) => 4,
         (_, _) => 0,
@@ -62,7 +62,7 @@ fn every_example_plans_from_empty() {
             assert_eq!(found, meant(&example, version), "{path} on {version}");
             assert!(
                 found.is_empty() || text.contains("crash-loop-not-counted"),
-                "{path}: it says nothing of its findings"
+                "{path}: no comment about its findings"
             );
             let against = ["plan", "--against", "empty", "--broker-version", version, "--format", "json"];
             let plan = topo.run(against).expect_code(0).json();
@@ -73,9 +73,9 @@ fn every_example_plans_from_empty() {
     }
 }
 
-/// `TOPO_UPDATE=1` writes the files anew.
+/// `TOPO_UPDATE=1` rewrites the files.
 #[test]
-fn every_example_has_its_contract_beside_it() {
+fn examples_have_the_current_contract() {
     for (folder, text) in examples() {
         let topo = Topo::offline().file("topology.yaml", &text);
         let printed = topo.run(["contract"]).expect_code(0).stdout;
@@ -96,9 +96,9 @@ fn every_example_has_its_contract_beside_it() {
     }
 }
 
-/// What the articles count as deliveries.
+/// The number of deliveries in the articles.
 #[test]
-fn the_examples_mean_what_their_articles_say() {
+fn examples_match_their_articles() {
     let of = |name: &str, queue: &str| {
         let text = std::fs::read_to_string(root().join("examples").join(name).join("topology.yaml")).unwrap();
         let contract =

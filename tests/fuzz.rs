@@ -1,16 +1,19 @@
-//! Random and mutated specs through all that works offline: reading, expanding, the rules, the plan against an empty broker,
-//! contracts, and the words for all of it. One file or two, with variables, with bombs of aliases; some of them also through
-//! the program itself, with `--var` and a file of variables. Nothing panics, hangs, or takes memory without end.
+//! Random and mutated specs through everything that works offline: parsing, expanding, rules, a plan against an empty
+//! broker, contracts, and rendering.
+//!
+//! Inputs are one or two files, with variables and alias bombs. Some also go through the program with `--var` and a
+//! variable file. Nothing may panic, hang, or use unbounded memory.
 //!
 //! ```text
 //! cargo test --test suite fuzz::                      # two seconds, as in every run; a minute with TOPO_LONG=1
+//!
 //! TOPO_FUZZ=600 cargo test --test suite fuzz::        # ten minutes
+//!
 //! TOPO_SEED=7 TOPO_FUZZ=60 cargo test --test suite fuzz::   # the same inputs again
 //! ```
 //!
-//! The inputs are tried in a process of its own, whose memory is limited; what stops it is left in
-//! `target/fuzz-failure/`, and what took longest in `target/fuzz-slowest/`. Nothing here needs a nightly compiler,
-//! as cargo-fuzz would.
+//! A separate process with limited memory tries the inputs. A failing input is kept in `target/fuzz-failure/`, the
+//! slowest one in `target/fuzz-slowest/`. Unlike cargo-fuzz, this needs no nightly compiler.
 
 mod mutate;
 
@@ -36,14 +39,14 @@ use topo::spec::{Diagnostics, SourceFile, Variables, parse_all};
 use crate::support::{Random, child, number, seed};
 use mutate::Input;
 
-/// One input may take so long, in a build for tests on a machine that does much else.
+/// The time limit of an input in a test build on a busy machine.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Kilobytes of address space, of which the process itself takes some hundred thousand.
+/// Kilobytes of address space; the process itself uses some hundred thousand.
 const MEMORY: &str = "1500000";
 
-/// On a machine that does much else, two seconds are few inputs.
+/// On a busy machine, two seconds are few inputs.
 const FEWEST: usize = 150;
-/// One in so many inputs also goes through the program.
+/// Every n-th input also goes through the program.
 const PROGRAM: usize = 100;
 
 fn failure() -> PathBuf {
@@ -63,24 +66,24 @@ fn nothing_panics_hangs_or_grows() {
         .env("RUST_BACKTRACE", "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&inputs.stdout);
-    let tried = said.lines().find_map(|line| line.strip_prefix("tried ")).unwrap_or("nothing");
+    let reported = String::from_utf8_lossy(&inputs.stdout);
+    let tried = reported.lines().find_map(|line| line.strip_prefix("tried ")).unwrap_or("nothing");
     println!("fuzz: seed {seed}, {seconds} s: {tried}");
     let error: String = String::from_utf8_lossy(&inputs.stderr).chars().take(8000).collect();
     assert!(
-        inputs.status.success() && said.contains("1 passed"),
+        inputs.status.success() && reported.contains("1 passed"),
         "seed {seed}: {} in {}:\n{error}",
         inputs.status,
         failure().display()
     );
 }
 
-/// The inputs, in a process of its own; with the stack that a program has, which is more than a test's.
+/// Tries the inputs in a separate process, with the stack of a program, which is larger than that of a test.
 #[test]
 #[ignore = "nothing_panics_hangs_or_grows runs it"]
 fn inputs() {
     let tried = thread::Builder::new().stack_size(8 << 20).spawn(try_inputs).unwrap().join();
-    assert!(tried.is_ok(), "it is said above what went wrong");
+    assert!(tried.is_ok(), "the error is printed above");
 }
 
 fn try_inputs() {
@@ -101,7 +104,7 @@ fn try_inputs() {
     let (mut count, mut good, mut run, mut slowest) = (0, 0, 0, Duration::ZERO);
     while Instant::now() < until || count < FEWEST {
         let input = mutate::input(&seeds, &mut random);
-        // Before it is tried: what ends this process leaves no time for it.
+        // Written before the attempt: a crash leaves no time for it.
         input.write(&failure());
         *begun.lock().unwrap() = Instant::now();
         let planned = catch_unwind(AssertUnwindSafe(|| offline(&input)));
@@ -115,10 +118,10 @@ fn try_inputs() {
             program(&input, &failure());
             run += 1;
         }
-        good += usize::from(planned.expect("it is said above where it panicked"));
+        good += usize::from(planned.expect("the panic is printed above"));
         count += 1;
     }
-    // Another run may have taken it away.
+    // Another run may have removed it.
     let _ = fs::remove_dir_all(failure());
     println!(
         "\ntried {count} inputs, {good} of them good to the plan, {run} through the program; the slowest took {slowest:?}"
@@ -126,7 +129,7 @@ fn try_inputs() {
     assert!(good > 0, "{count} inputs, {good} good");
 }
 
-/// What was written to a folder through the program: it ends, and with a code that is its own.
+/// Runs the program on a folder: it must end with one of its exit codes.
 fn program(input: &Input, folder: &Path) {
     let mut command = child(env!("CARGO_BIN_EXE_topo"));
     command.current_dir(folder).args(["validate", "--var-file", "variables", "fuzz.yaml"]);
@@ -139,7 +142,7 @@ fn program(input: &Input, folder: &Path) {
     assert!(matches!(output.status.code(), Some(0 | 1 | 64 | 65)), "{}: {error}", output.status);
 }
 
-/// All that is done with a spec and no broker; whether it came to a plan.
+/// Everything offline for a spec; returns true if it reached a plan.
 fn offline(input: &Input) -> bool {
     let names = ["fuzz.yaml", "more.yaml"].into_iter();
     let file = |(name, text): (&str, &String)| SourceFile { name: name.to_owned(), text: text.clone() };
@@ -163,7 +166,7 @@ fn offline(input: &Input) -> bool {
     }
     let mut parts = Vec::new();
     let options = Options::default();
-    // Both ends of what is supported expand the same spec to other things.
+    // The oldest and the newest supported version expand the same spec differently.
     for version in [BrokerVersion::NEWEST_KNOWN, "3.8".parse().expect("a version")] {
         let profile = BrokerProfile::of(version);
         for spec in &specs {

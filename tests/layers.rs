@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// Which layer may import which. `cli` may import all; `main.rs` and `lib.rs` only join.
+/// The permitted imports of each layer. `cli` may import all; `main.rs` and `lib.rs` only join.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("rabbitmq", &["model"]),
@@ -33,13 +33,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Libraries that belong to some layers only.
+/// Libraries that only some layers may use.
 const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("granit_parser", &["spec"]),
     ("serde_yaml", &["spec"]),
     // As a derive: the schemas of plans and contracts describe the model's values.
     ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),
-    // One reading of patterns: which policy governs what.
+    // Only one module parses patterns.
     ("pcre2", &["rabbitmq"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
@@ -93,7 +93,7 @@ fn flatten(stream: TokenStream, flat: &mut Vec<(usize, String)>) {
     }
 }
 
-/// Without the modules that are marked `#[cfg(test)]`.
+/// Removes modules marked `#[cfg(test)]`.
 fn without_tests(tokens: Vec<(usize, String)>) -> Vec<(usize, String)> {
     let mark = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
     let (mut kept, mut i) = (Vec::new(), 0);
@@ -154,7 +154,8 @@ fn path(tokens: &[(usize, String)], mut i: usize, prefix: &[String], found: &mut
     }
 }
 
-/// From the crate's root: `super::a` in `src/plan/step.rs` is `plan::a`. None for paths that do not begin in this crate.
+/// The path from the crate's root: `super::a` in `src/plan/step.rs` is `plan::a`. `None` for paths outside of this
+/// crate.
 fn from_root(file: &str, path: &[String]) -> Option<Vec<String>> {
     let mut module: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     module.retain(|part| !matches!(part.as_str(), "mod" | "lib" | "main"));
@@ -171,7 +172,7 @@ fn from_root(file: &str, path: &[String]) -> Option<Vec<String>> {
     Some(module.into_iter().chain(rest.iter().cloned()).collect())
 }
 
-/// What is wrong with one file; `file` is its path below `src`.
+/// The violations of a file; `file` is its path below `src`.
 fn violations(file: &str, source: &str) -> Vec<String> {
     let mut wrong = BTreeSet::new();
     let layer = file.split('/').next().unwrap_or_default();
@@ -181,14 +182,14 @@ fn violations(file: &str, source: &str) -> Vec<String> {
         wrong.insert((1, format!("`{layer}` is not a layer: add it to the table and to the drawing in lib.rs")));
     }
     if !source.starts_with("//! ") {
-        wrong.insert((1, "does not begin with `//!`: what it turns into what, what it leaves to others".to_owned()));
+        wrong.insert((1, "does not begin with a `//!` summary".to_owned()));
     }
     let lines = source.lines().count();
     if lines > LONGEST_FILE {
         wrong.insert((lines, format!("{lines} lines; {LONGEST_FILE} is the limit")));
     }
     let at_the_edge = layer == "cli" || file == "main.rs";
-    // A file `tests.rs`, or a folder `tests`, is the unit tests of the module beside it.
+    // A file `tests.rs` or a folder `tests` contains the unit tests of the module next to it.
     let is_test = file.ends_with("/tests.rs") || file.contains("/tests/");
     let tokens = if is_test { Vec::new() } else { without_tests(tokens(source)) };
     for (line, path) in paths(&tokens) {
@@ -246,20 +247,20 @@ fn every_file_keeps_to_its_layer() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     files_below(&root, &root, &mut files);
-    assert!(files.len() > 5, "where has src gone?");
+    assert!(files.len() > 5, "no files in src");
     files.sort();
     let wrong: Vec<String> = files.iter().flat_map(|(file, source)| violations(file, source)).collect();
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// The complaints about a file that begins as it should and goes on like this, without their place.
+/// The violations of a file with a valid beginning, without their positions.
 fn complaints(file: &str, source: &str) -> Vec<String> {
     let wrong = violations(file, &format!("//! A file.\n{source}"));
     wrong.iter().map(|line| line.splitn(3, ": ").last().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
-fn imports_against_the_direction_are_found() {
+fn forbidden_imports_are_found() {
     let plan_imports = |source: &str| complaints("plan/step.rs", source);
     assert_eq!(plan_imports("use crate::broker::Snapshot;").len(), 1);
     assert_eq!(plan_imports("use crate::{diff::Change, broker};").len(), 1);
@@ -276,7 +277,7 @@ fn imports_against_the_direction_are_found() {
 }
 
 #[test]
-fn imports_along_the_direction_are_left_alone() {
+fn permitted_imports_are_accepted() {
     let step = "use std::fmt;\nuse serde::{Serialize, Deserialize};\nuse crate::{diff::Change, model::{Queue, spec}};\n\
                 use super::{action::Action, hazard};\nuse self::inner::broker;\nuse super::broker::Snapshot;";
     assert_eq!(complaints("plan/step.rs", step), [""; 0]);
@@ -289,7 +290,7 @@ fn imports_along_the_direction_are_left_alone() {
 }
 
 #[test]
-fn what_no_layer_may_do_is_found() {
+fn forbidden_operations_are_found() {
     let found = |source: &str| complaints("diff/change.rs", source).len();
     assert_eq!(found("use std::collections::{BTreeMap, HashMap};"), 1);
     assert_eq!(found("fn f(x: HashSet<u8>) {}"), 1);
@@ -303,7 +304,7 @@ fn what_no_layer_may_do_is_found() {
 }
 
 #[test]
-fn comments_and_literals_are_not_code() {
+fn comments_and_literals_are_ignored() {
     let source = r##"
         // use crate::broker;  println!()
         /* HashMap /* std::fs::read */ crate::cli::x */

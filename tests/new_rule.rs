@@ -1,4 +1,4 @@
-//! `tests/new-rule`: what it writes, and what it refuses.
+//! Tests `tests/new-rule`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -23,19 +23,21 @@ fn tree() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_rule_is_two_files_and_its_lines() {
+fn new_rule_writes_two_files_and_registers_the_rule() {
     let tree = tree();
-    let output = new_rule(tree.path(), &["lonely-queue", "nobody consumes the queue"]);
+    let output = new_rule(tree.path(), &["lonely-queue", "no application consumes the queue"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read = |file: &str| std::fs::read_to_string(tree.path().join(file)).unwrap();
     let code = read("src/lint/rules/lonely_queue.rs");
-    for part in
-        ["name: \"lonely-queue\"", "summary: \"nobody consumes the queue\"", "include_str!(\"lonely_queue.md\")"]
-    {
+    for part in [
+        "name: \"lonely-queue\"",
+        "summary: \"no application consumes the queue\"",
+        "include_str!(\"lonely_queue.md\")",
+    ] {
         assert!(code.contains(part), "{code}");
     }
     let page = read("src/lint/rules/lonely_queue.md");
-    assert!(page.starts_with("# lonely-queue\n\nNobody consumes the queue.\n"), "{page}");
+    assert!(page.starts_with("# lonely-queue\n\nNo application consumes the queue.\n"), "{page}");
     for part in ["## What it finds", "## Why it matters", "## What to do", "## Examples", "```yaml bad", "```yaml good"]
     {
         assert!(page.contains(part), "{page}");
@@ -48,11 +50,14 @@ fn a_rule_is_two_files_and_its_lines() {
     assert!(list.contains("mod limit_too_small;\nmod lonely_queue;\nmod mirrored_queue_policy;\n"), "{list}");
     let names = read("src/spec/rule_names.rs");
     let known: Vec<&str> = names.lines().filter(|line| line.starts_with("    (\"")).collect();
-    assert!(known.is_sorted() && known.contains(&"    (\"lonely-queue\", \"nobody consumes the queue\"),"), "{names}");
+    assert!(
+        known.is_sorted() && known.contains(&"    (\"lonely-queue\", \"no application consumes the queue\"),"),
+        "{names}"
+    );
 }
 
 #[test]
-fn what_is_there_or_is_no_name_is_refused() {
+fn existing_and_invalid_names_are_refused() {
     let tree = tree();
     let before = std::fs::read_to_string(tree.path().join("src/lint/rules/mod.rs")).unwrap();
     std::fs::write(tree.path().join("src/lint/rules/lazy_mode.rs"), "").unwrap();

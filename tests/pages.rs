@@ -94,7 +94,7 @@ fn tables_hold_no_paragraphs() {
         for part in page.parts() {
             let Part::Line(line) = part else { continue };
             let Some(row) = line.strip_prefix("| ") else { continue };
-            // A list of values in code is no paragraph.
+            // A list of values in code is not a paragraph.
             let words = |cell: &str| cell.split('`').step_by(2).flat_map(str::split_whitespace).count();
             assert!(!row.split(" | ").any(|cell| words(cell) > 30), "{}: {line}", page.name());
         }

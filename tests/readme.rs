@@ -41,17 +41,17 @@ fn images_of_the_readme_are_current() {
 }
 
 #[test]
-fn the_spec_is_valid_and_plans() {
+fn spec_is_valid_and_plans() {
     let page = Page::read("docs/spec.md");
     let topo = Topo::offline().file("topology.yaml", page.blocks("yaml")[0]);
-    // A note about what no classic queue can do is right, and no fault.
+    // The note about classic queues is correct.
     topo.run(["validate"]).expect_code(0).expect_text("Valid").expect_no_text("warning");
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("exchange legacy is marked `external: true`");
 }
 
-/// Every flag that the help names stands in the reference, and the other way round.
+/// Every flag of the help is in the reference, and vice versa.
 #[test]
-fn the_tables_name_every_flag() {
+fn tables_list_every_flag() {
     let text = Page::read("docs/reference.md").text;
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
@@ -72,9 +72,9 @@ fn the_tables_name_every_flag() {
     }
 }
 
-/// Not every flag is a variable, too: those that are not are named where that is told.
+/// The reference lists the flags without an environment variable.
 #[test]
-fn what_the_environment_cannot_say_is_named() {
+fn flags_without_a_variable_are_listed() {
     let mut without: BTreeSet<String> = BTreeSet::new();
     for command in
         ["plan", "apply", "show", "lock", "validate", "export", "graph", "contract", "explain", "rules", "schema"]
@@ -95,36 +95,36 @@ fn what_the_environment_cannot_say_is_named() {
     without.remove("--help");
     assert!(without.len() > 3, "{without:?}");
     let page = Page::read("docs/reference.md").text;
-    let told = page[page.find("### Environment").unwrap()..].split("The password").next().unwrap();
-    assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "docs/reference.md");
+    let listed = page[page.find("### Environment").unwrap()..].split("The password").next().unwrap();
+    assert_eq!(flags(listed).into_iter().collect::<BTreeSet<_>>(), without, "docs/reference.md");
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
-    let told = help[help.find("Environment:").unwrap()..].split("Flags take").next().unwrap();
-    assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "topo --help");
+    let listed = help[help.find("Environment:").unwrap()..].split("Flags take").next().unwrap();
+    assert_eq!(flags(listed).into_iter().collect::<BTreeSet<_>>(), without, "topo --help");
 }
 
-/// The same words as `--allow` knows, each once.
+/// The hazards of `--allow`, each once.
 #[test]
-fn the_table_of_hazards_is_complete() {
+fn table_of_hazards_is_complete() {
     let refused = Topo::offline().spec("").run(["plan", "--allow", "danger"]).expect_code(64).stderr;
     let words = refused.split_whitespace().collect::<Vec<_>>().join(" ");
     let list = words.split("not a hazard; the hazards are ").nth(1).unwrap();
     let is_hazard = |c: char| c.is_ascii_lowercase() || c == '-' || c == ',' || c == ' ';
     let list: String = list.chars().take_while(|c| is_hazard(*c)).collect();
-    // What is said behind the list is no part of it.
+    // Text behind the list does not count.
     let mut known: Vec<&str> = list.split(", ").map(|word| word.split(' ').next().unwrap()).collect();
     let page = Page::read("docs/reference.md").text;
     let section = page[page.find("## Hazards").unwrap()..].lines();
-    let mut told: Vec<&str> =
+    let mut listed: Vec<&str> =
         section.filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(hazard, _)| hazard).collect();
     known.sort_unstable();
-    told.sort_unstable();
+    listed.sort_unstable();
     assert!(known.len() > 10, "{known:?}");
-    assert_eq!(told, known);
+    assert_eq!(listed, known);
 }
 
-/// Exit codes, too, are those of the help.
+/// The exit codes are those of the help.
 #[test]
-fn the_table_of_exit_codes_is_complete() {
+fn table_of_exit_codes_is_complete() {
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
     let codes = |text: &str, from: &str, first: fn(&str) -> Option<&str>| -> Vec<u8> {
         let lines = text[text.find(from).unwrap()..].lines().skip(1);
@@ -132,9 +132,9 @@ fn the_table_of_exit_codes_is_complete() {
     };
     let known = codes(&help, "Exit codes:", |line| line.split_whitespace().next());
     let page = Page::read("docs/reference.md").text;
-    let told = codes(&page, "| exit code |", |line| line.strip_prefix('|')?.split('|').next());
+    let listed = codes(&page, "| exit code |", |line| line.strip_prefix('|')?.split('|').next());
     assert!(known.len() > 8, "{known:?}");
-    assert_eq!(told, known);
+    assert_eq!(listed, known);
 }
 
 fn flags(text: &str) -> Vec<String> {

@@ -1,19 +1,19 @@
-//! Topologies as people write them, in `lint/realistic`, with what the rules must find in each and nothing else: a comment
-//! `# finds: SEVERITY RULE, …` at the line of each finding. `# version: V` in a file says for which RabbitMQ it is.
+//! Realistic topologies in `lint/realistic` with exactly the findings of their comments: `# finds: SEVERITY RULE, …` at
+//! the line of each. `# version: V` sets the RabbitMQ version.
 
 use crate::support::Topo;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A finding, and where.
+/// A finding and its line.
 type Found = (usize, String);
 
-/// What the comments of a file say.
+/// The findings in the comments of a file.
 fn expected(text: &str) -> Vec<Found> {
     let mut expected = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let Some((_, said)) = line.split_once("# finds: ") else { continue };
-        expected.extend(said.split(", ").map(|it| (index + 1, it.trim().to_owned())));
+        let Some((_, findings)) = line.split_once("# finds: ") else { continue };
+        expected.extend(findings.split(", ").map(|it| (index + 1, it.trim().to_owned())));
     }
     expected.sort();
     expected
@@ -38,7 +38,7 @@ fn found(text: &str) -> Vec<Found> {
 }
 
 #[test]
-fn the_rules_find_what_is_wrong_and_nothing_else() {
+fn rules_find_exactly_the_expected_problems() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/realistic");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -55,12 +55,14 @@ fn the_rules_find_what_is_wrong_and_nothing_else() {
 }
 
 #[test]
-fn every_rule_finds_something_in_one_of_them() {
+fn every_rule_finds_something() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/realistic");
     let read = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
     let texts: Vec<String> = std::fs::read_dir(folder).unwrap().map(read).collect();
-    let expected: BTreeSet<String> = texts.iter().flat_map(|text| expected(text)).map(|(_, said)| said).collect();
-    let is_found = |name: &str| expected.iter().any(|said| said.split_once(' ').is_some_and(|(_, rule)| rule == name));
+    let expected: BTreeSet<String> =
+        texts.iter().flat_map(|text| expected(text)).map(|(_, findings)| findings).collect();
+    let is_found =
+        |name: &str| expected.iter().any(|findings| findings.split_once(' ').is_some_and(|(_, rule)| rule == name));
     let document = Topo::offline().run(["rules", "--format", "json"]).json();
     let rules = document["rules"].as_array().unwrap();
     let names = rules.iter().map(|rule| rule["name"].as_str().unwrap());
@@ -68,7 +70,7 @@ fn every_rule_finds_something_in_one_of_them() {
 }
 
 #[test]
-fn a_comment_that_expects_is_read() {
+fn expectations_are_parsed() {
     assert_eq!(
         expected("a: 1\nb: 2 # finds: info x, error y\n"),
         [(2, "error y".to_owned()), (2, "info x".to_owned())]

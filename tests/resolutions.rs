@@ -1,5 +1,5 @@
-//! Advice over the whole table of known arguments: what a plan says to write parses, settles the conflict, and leans on a
-//! policy only where the broker follows one.
+//! Resolutions for every known argument: a suggestion parses, resolves the conflict, and uses a policy only if the
+//! broker honors it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use topo::plan::{
 use topo::rabbitmq::{BrokerProfile, Precedence, precedence, refusals};
 use topo::spec::{SourceFile, Variables, parse};
 
-use crate::support::apply_resolution::paste;
+use crate::support::apply_resolution::apply_resolution_to;
 
 /// A smaller and a larger value; words have no order.
 fn samples(known: &KnownArgument) -> Option<(ArgumentValue, ArgumentValue)> {
@@ -31,7 +31,7 @@ fn samples(known: &KnownArgument) -> Option<(ArgumentValue, ArgumentValue)> {
     }
 }
 
-/// A spec with one queue that says these.
+/// A spec with one queue and these keys.
 fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
     let mut text = format!("version: 1\nvhost: v\nqueues:\n  q:\n    type: {queue_type}\n");
     let mut dead_letter = Vec::new();
@@ -68,7 +68,7 @@ fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPla
     plan_vhost(&context, &Options::default())
 }
 
-/// Everything that has to be true of the advice on one change; whether there was a conflict at all.
+/// Checks the resolutions of one change; returns true if there was a conflict.
 fn check(
     queue_type: (QueueType, QueueType),
     before: &BTreeMap<&str, ArgumentValue>,
@@ -80,19 +80,19 @@ fn check(
     let text = spec(queue_type.1.as_str(), after);
     let planned = plan(&live, &desired(&text, profile), profile);
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
-    let ways = &change.conflict.as_ref().unwrap().resolutions;
-    let about = || format!("{} {before:?} → {after:?}: {ways:#?}", profile.version);
-    // What a fresh declare would refuse is helped by neither a policy nor a recreate.
+    let resolutions_of = &change.conflict.as_ref().unwrap().resolutions;
+    let about = || format!("{} {before:?} → {after:?}: {resolutions_of:#?}", profile.version);
+    // Neither a policy nor a recreate helps if a fresh declare would be refused.
     let is_taken = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
     for kind in [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Recreate] {
-        let is_said = ways.iter().any(|way| way.kind == kind);
-        assert_eq!(is_said, is_taken || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
+        let is_suggested = resolutions_of.iter().any(|way| way.kind == kind);
+        assert_eq!(is_suggested, is_taken || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
     }
-    for way in ways.iter().filter(|way| {
+    for way in resolutions_of.iter().filter(|way| {
         way.applicability != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename
     }) {
         let json = serde_json::to_value(way).unwrap();
-        let pasted = paste(&text, ("queues", "q"), &json);
+        let pasted = apply_resolution_to(&text, ("queues", "q"), &json);
         let desired_again = desired(&pasted, profile);
         let again = plan(&live, &desired_again, profile);
         let is_settled = !again.changes.iter().any(|change| change.kind == ChangeKind::Conflict);
@@ -103,14 +103,14 @@ fn check(
         }
         for field in way.fields.iter().filter(|field| field.applicability) {
             let key = KnownArgument::named(&field.field).unwrap().policy_key.unwrap();
-            let rule = precedence(key, queue_type.0, profile).expect("a policy has a say");
+            let rule = precedence(key, queue_type.0, profile).expect("a policy has an effect");
             let argument = before.get(field.field.as_str());
             assert!(argument.is_none() || rule != Precedence::Argument, "{}", about());
             let policy = desired_again.topology.policies.values().find(|policy| policy.definition.contains_key(key));
             assert!(policy.is_some_and(|policy| policy.pattern == "^q$"), "{key}: {pasted}");
         }
     }
-    if let Some(policy) = ways.iter().find(|way| way.kind == ResolutionKind::Policy) {
+    if let Some(policy) = resolutions_of.iter().find(|way| way.kind == ResolutionKind::Policy) {
         assert_eq!(policy.yaml.is_some(), policy.applicability != Applicability::No, "{}", about());
         assert_eq!(
             policy.applicability == Applicability::No,
@@ -141,7 +141,7 @@ fn by_policy(queue_type: QueueType, argument: (&str, ArgumentValue), operator: &
 }
 
 #[test]
-fn operator_policy_that_loses_is_no_warning() {
+fn operator_policy_without_effect_is_not_a_warning() {
     // The larger group is effective.
     let argument = || ("x-quorum-target-group-size", ArgumentValue::from(5));
     let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 3.into())]);
@@ -167,7 +167,7 @@ fn overflow_by_policy_warns_of_rejections_only_where_the_type_rejects() {
 }
 
 #[test]
-fn every_known_argument_has_advice_that_holds() {
+fn every_known_argument_has_valid_resolutions() {
     let mut conflicts = 0;
     for version in ["3.8.9", "3.10.8", "3.13.7", "4.0.5", "4.3.6"] {
         let profile = BrokerProfile::of(version.parse().unwrap());
@@ -199,7 +199,7 @@ fn every_known_argument_has_advice_that_holds() {
 }
 
 #[test]
-fn a_type_that_changes_takes_its_arguments_along() {
+fn changed_type_replaces_its_arguments() {
     let quorum = BTreeMap::from([
         ("x-delivery-limit", ArgumentValue::from(5)),
         ("x-max-length", 10.into()),

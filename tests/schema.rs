@@ -1,5 +1,5 @@
-//! The schema says of every broken spec and of every example what the parser says; what it cannot say is in one table.
-//! Twice: by a library, and by the `check-jsonschema` that people have in their pre-commit hooks.
+//! The schema and the parser agree on every broken spec and every example; a table lists the exceptions. Checked with a
+//! library, and with the `check-jsonschema` of pre-commit hooks.
 
 mod error_positions;
 
@@ -14,10 +14,10 @@ use crate::editor::tool;
 use crate::examples::examples;
 use crate::support::Topo;
 
-/// Broken specs that the schema takes, and why it cannot know better.
+/// Broken specs that the schema accepts, and the reason.
 const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
     (
-        "whether a name that is referred to is declared",
+        "the declaration of a referenced name",
         &[
             "dangling-binding.yaml",
             "dangling-dead-letter-exchange.yaml",
@@ -30,18 +30,18 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "what two places say of one thing",
+        "two positions with one object",
         &[
             "binding-twice.yaml",
             "dead-letter-queues-behind-one-fanout.yaml",
             "ignored-and-declared.yaml",
             "queue-and-dead-letter-queue.yaml",
             "removed-and-declared.yaml",
-            "said-as-key-and-argument.yaml",
+            "set-as-key-and-argument.yaml",
         ],
     ),
     (
-        "what other files say",
+        "the content of other files",
         &[
             "twice-in-two-files/billing.yaml",
             "twice-in-two-files/orders.yaml",
@@ -49,12 +49,9 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
             "two-default-queue-types/b.yaml",
         ],
     ),
+    ("the defaults of a queue", &["no-type-anywhere.yaml", "type-by-default-takes-no-such-key.yaml"]),
     (
-        "what a default, or the vhost's, makes of a queue",
-        &["no-type-anywhere.yaml", "type-by-default-takes-no-such-key.yaml"],
-    ),
-    (
-        "what retries need of the queue, and how many there are",
+        "the requirements and the number of retries",
         &[
             "backoff-without-retries.yaml",
             "jitter-without-republish.yaml",
@@ -72,15 +69,14 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
             "variable-not-set.yaml",
         ],
     ),
-    ("that 1.0 is not 1: to JSON it is", &["version-with-a-dot.yaml"]),
-    ("which bytes the text was", &["utf-16.yaml"]),
-    ("how many bytes a text has: it counts characters", &["name-of-many-bytes.yaml"]),
-    ("how many bits a number needs: to JSON every one is a number", &["argument-larger-than-64-bits.yaml"]),
-    ("what comments say", &["allows-of-several-rules.yaml"]),
+    ("1.0 equals 1 in JSON", &["version-with-a-dot.yaml"]),
+    ("the encoding of the file", &["utf-16.yaml"]),
+    ("the length in bytes: a schema counts characters", &["name-of-many-bytes.yaml"]),
+    ("the size of an integer in bits", &["argument-larger-than-64-bits.yaml"]),
+    ("comments", &["allows-of-several-rules.yaml"]),
 ];
 
-/// What makes YAML readers expand or recurse without end, some of them, or what they read in ways of their own; the parser
-/// refuses it.
+/// Input that some YAML readers expand without end, recurse into, or read differently; the parser refuses it.
 const BOMBS: &[&str] = &[
     "alias-bomb.yaml",
     "brackets-without-end.yaml",
@@ -89,44 +85,40 @@ const BOMBS: &[&str] = &[
     "key-is-a-list.yaml",
 ];
 
-/// What a schema cannot say anywhere, by the code of topo's error; and what it cannot say there.
+/// Error codes that a schema cannot express, with the reason.
 const BEYOND_BY_CODE: &[(&str, &str)] = &[
-    ("declared-twice", "it is about two places"),
-    ("empty", "there is no document"),
-    ("generated-name", "it is about two places"),
-    ("ignored-and-declared", "it is about two places"),
-    ("mirrored-queue-policy", "it depends on the version of RabbitMQ"),
-    ("refused-by-broker", "it depends on the version of RabbitMQ, and on what it takes for a pattern"),
-    ("removed-and-declared", "it is about two places"),
-    ("retry-strategy", "it depends on defaults, on the queue's type and on what its retries come to"),
-    ("too-large", "to JSON a number has no bits"),
-    ("undeclared", "it is about two places"),
-    ("unknown-rule", "it is about a comment"),
-    ("variable", "it is about what a variable stands for"),
+    ("declared-twice", "two positions"),
+    ("empty", "no document"),
+    ("generated-name", "two positions"),
+    ("ignored-and-declared", "two positions"),
+    ("mirrored-queue-policy", "it depends on the RabbitMQ version"),
+    ("refused-by-broker", "it depends on the RabbitMQ version and its pattern syntax"),
+    ("removed-and-declared", "two positions"),
+    ("retry-strategy", "it depends on defaults, the queue type and the expanded retries"),
+    ("too-large", "JSON numbers have no size in bits"),
+    ("undeclared", "two positions"),
+    ("unknown-rule", "a comment"),
+    ("variable", "the value of a variable"),
 ];
 const BEYOND_THERE: &[(&str, &str, &str)] = &[
-    ("backoff-without-retries.yaml", "missing-key", "the number may stand in the defaults"),
-    ("dead-letter-key-without-exchange.yaml", "missing-key", "the exchange may stand in the defaults"),
-    ("everything-at-once.yaml", "missing-key", "the type may stand in the defaults"),
-    ("float-for-a-count.yaml", "wrong-type", "to JSON 5.0 is 5"),
+    ("backoff-without-retries.yaml", "missing-key", "the number may be in the defaults"),
+    ("dead-letter-key-without-exchange.yaml", "missing-key", "the exchange may be in the defaults"),
+    ("everything-at-once.yaml", "missing-key", "the type may be in the defaults"),
+    ("float-for-a-count.yaml", "wrong-type", "5.0 equals 5 in JSON"),
     ("name-of-many-bytes.yaml", "name", "a schema counts characters, not bytes"),
     ("name-of-many-bytes.yaml", "routing-key", "a schema counts characters, not bytes"),
-    ("no-type-anywhere.yaml", "missing-key", "the type may stand in the defaults"),
-    ("octal-is-decimal.yaml", "number-as-text", "the reader that this test has takes 1_000 for a number"),
-    (
-        "removed-and-declared.yaml",
-        "name",
-        "its patterns for names are those of what is declared, not of what is deleted",
-    ),
-    ("said-as-key-and-argument.yaml", "said-twice", "it is about two keys that are one to the broker"),
-    ("two-default-queue-types/b.yaml", "said-twice", "it is about two files"),
-    ("type-by-default-takes-no-such-key.yaml", "wrong-queue-type", "the type stands in the defaults"),
-    ("variable-default-of-the-wrong-type.yaml", "wrong-type", "it is about what a variable stands for"),
-    ("variable-default-of-the-wrong-type.yaml", "wrong-value", "it is about what a variable stands for"),
-    ("variable-in-quotes-of-its-own.yaml", "wrong-type", "it is about what a variable stands for"),
-    ("version-with-a-dot.yaml", "wrong-type", "to JSON 1.0 is 1"),
+    ("no-type-anywhere.yaml", "missing-key", "the type may be in the defaults"),
+    ("octal-is-decimal.yaml", "number-as-text", "the parser of this test accepts 1_000 as a number"),
+    ("removed-and-declared.yaml", "name", "its name patterns apply to declared objects, not to deleted ones"),
+    ("set-as-key-and-argument.yaml", "said-twice", "two spellings of one argument"),
+    ("two-default-queue-types/b.yaml", "said-twice", "two files"),
+    ("type-by-default-takes-no-such-key.yaml", "wrong-queue-type", "the type is in the defaults"),
+    ("variable-default-of-the-wrong-type.yaml", "wrong-type", "the value of a variable"),
+    ("variable-default-of-the-wrong-type.yaml", "wrong-value", "the value of a variable"),
+    ("variable-in-quotes-of-its-own.yaml", "wrong-type", "the value of a variable"),
+    ("version-with-a-dot.yaml", "wrong-type", "1.0 equals 1 in JSON"),
 ];
-/// Where topo says less: another version is another language, and nothing more is said of it.
+/// Errors after which topo stops: another version is another format.
 const ONLY_BY_THE_SCHEMA: &[&str] = &["version-2.yaml"];
 
 fn beyond() -> BTreeSet<&'static str> {
@@ -138,7 +130,7 @@ fn schema() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The documents of a text as JSON; `None` when it is no YAML.
+/// The documents of a text as JSON; `None` for invalid YAML.
 fn documents(text: &[u8]) -> Option<Vec<Value>> {
     let text = std::str::from_utf8(text).ok()?;
     let strict = serde_yaml::options! { strict_booleans: true };
@@ -146,7 +138,7 @@ fn documents(text: &[u8]) -> Option<Vec<Value>> {
 }
 
 #[test]
-fn the_schema_is_ready_to_be_published() {
+fn schema_has_descriptions() {
     let schema = schema();
     assert!(jsonschema::draft7::meta::is_valid(&schema));
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
@@ -156,7 +148,7 @@ fn the_schema_is_ready_to_be_published() {
     let mut keys = 0;
     for (name, definition) in schema["definitions"].as_object().unwrap() {
         let is_titled = definition["title"].is_string() || definition["description"].is_string();
-        assert!(is_titled || name.ends_with("Arguments"), "{name} says nothing of itself");
+        assert!(is_titled || name.ends_with("Arguments"), "{name} has no description");
         for (key, property) in definition["properties"].as_object().into_iter().flatten() {
             keys += 1;
             assert!(property["description"].is_string() || *property == false, "{name}.{key} is not described");
@@ -166,20 +158,20 @@ fn the_schema_is_ready_to_be_published() {
 }
 
 #[test]
-fn the_schema_agrees_with_the_parser_on_every_file() {
+fn schema_agrees_with_the_parser_on_every_file() {
     let validator = jsonschema::draft7::new(&schema()).unwrap();
     let mut taken = BTreeSet::new();
     for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
-        // An empty text has no document to take.
+        // An empty file has no document.
         let documents = documents(&text).filter(|documents| !documents.is_empty());
         if documents.is_some_and(|documents| documents.iter().all(|document| validator.is_valid(document))) {
             taken.insert(name);
         }
     }
-    // Not UTF-8, so that this test does not read it at all.
+    // Not UTF-8, so this test cannot read it.
     let expected: BTreeSet<String> =
         beyond().into_iter().filter(|name| *name != "utf-16.yaml").map(str::to_owned).collect();
-    assert_eq!(taken, expected, "the broken specs that the schema takes, and those that it cannot but take");
+    assert_eq!(taken, expected, "accepted broken specs, and the expected ones");
     for (folder, text) in examples() {
         for document in documents(text.as_bytes()).unwrap() {
             let complaints: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
@@ -188,13 +180,12 @@ fn the_schema_agrees_with_the_parser_on_every_file() {
     }
 }
 
-/// The code of an error of topo's, its line and its column.
+/// The code, line and column of a topo error.
 type Told<'a> = (&'a str, (u64, u64));
 
-/// Not only that a file is wrong, but what: each error of topo's is one of the schema's at the same place, and the other way
-/// round.
+/// Each error of topo matches an error of the schema at the same position, and vice versa.
 #[test]
-fn the_schema_finds_the_same_errors_in_the_same_places() {
+fn schema_reports_the_same_errors_at_the_same_positions() {
     let validator = jsonschema::draft7::new(&schema()).unwrap();
     let (topo, mut wrong, mut compared) = (broken::laid_out(), Vec::new(), 0);
     let mut beyond: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -211,7 +202,7 @@ fn the_schema_finds_the_same_errors_in_the_same_places() {
             }
             let text = String::from_utf8_lossy(&bytes);
             let Some((documents, places)) = documents(&bytes).zip(error_positions::places(&text)) else { continue };
-            let said = documents
+            let complaints = documents
                 .iter()
                 .enumerate()
                 .flat_map(|(at, it)| error_positions::complaints(&validator, at, it))
@@ -223,7 +214,7 @@ fn the_schema_finds_the_same_errors_in_the_same_places() {
                 let by_code = BEYOND_BY_CODE.iter().find(|(known, _)| known == code).map(|(code, _)| ("", *code));
                 let there = BEYOND_THERE.iter().find(|(file, known, _)| *file == name && known == code);
                 let is_beyond = by_code.or(there.map(|(file, code, _)| (*file, *code)));
-                match (error_positions::is_said(paths, &said), is_beyond) {
+                match (error_positions::is_reported(paths, &complaints), is_beyond) {
                     (true, _) => {}
                     (false, Some(known)) => drop(beyond.insert(known)),
                     (false, None) => wrong.push(format!("{name}:{at:?} {code}, not by the schema: {paths:?}")),
@@ -231,7 +222,7 @@ fn the_schema_finds_the_same_errors_in_the_same_places() {
             }
             let is_less = ONLY_BY_THE_SCHEMA.contains(&&*name);
             for complaint in
-                said.iter().filter(|_| !is_less).filter(|complaint| !error_positions::is_found(complaint, &paths))
+                complaints.iter().filter(|_| !is_less).filter(|complaint| !error_positions::is_found(complaint, &paths))
             {
                 wrong.push(format!("{name}, only by the schema: {complaint:?}"));
             }
@@ -241,7 +232,7 @@ fn the_schema_finds_the_same_errors_in_the_same_places() {
     assert!(compared > 150, "{compared}");
     let listed = BEYOND_BY_CODE.iter().map(|(code, _)| ("", *code));
     let listed: BTreeSet<_> = listed.chain(BEYOND_THERE.iter().map(|(file, code, _)| (*file, *code))).collect();
-    assert_eq!(listed.difference(&beyond).collect::<Vec<_>>(), [&("", ""); 0], "listed, and the schema says it");
+    assert_eq!(listed.difference(&beyond).collect::<Vec<_>>(), [&("", ""); 0], "listed, but the schema reports it");
 }
 
 #[test]
@@ -260,7 +251,7 @@ fn check_jsonschema_agrees_with_the_parser() {
     };
     let mut names = Vec::new();
     for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
-        // It takes one document, and knows no bombs.
+        // It accepts a single document and does not detect alias bombs.
         let is_one = documents(&text).is_none_or(|documents| documents.len() <= 1);
         if is_one && !BOMBS.contains(&name.as_str()) {
             topo.write(&name, "");
@@ -270,7 +261,7 @@ fn check_jsonschema_agrees_with_the_parser() {
     }
     let failed = run(&names);
     let taken: BTreeSet<&str> = names.iter().filter(|name| !failed.contains(*name)).map(String::as_str).collect();
-    assert_eq!(taken, beyond(), "the broken specs that it takes, and those that a schema cannot but take");
+    assert_eq!(taken, beyond(), "accepted broken specs, and the expected ones");
     let mut good = Vec::new();
     for (folder, text) in examples() {
         let name = format!("{}.yaml", folder.file_name().unwrap().to_string_lossy());

@@ -1,5 +1,5 @@
-//! What is shipped: the archive of a release, the image, the package, the hooks, the workflows, and what topo says of its
-//! own making. The Action is in `live/action.rs`, because it needs a broker.
+//! Tests of the release: archive, image, package, hooks, workflows, and version output. The Action needs a broker; its
+//! tests are in `live/action.rs`.
 
 mod archive;
 mod hooks;
@@ -19,32 +19,32 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// One of what `tests/shipping/tools/get` makes available.
+/// A tool that `tests/shipping/tools/get` provides.
 fn tool(name: &str) -> PathBuf {
     tool_of("tests/shipping/tools/get", name)
 }
 
 fn tool_of(get: &str, name: &str) -> PathBuf {
     let output = Command::new(root().join(get)).output().unwrap();
-    let text = said(&output);
+    let text = both_streams(&output);
     let path = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     path.unwrap_or_else(|| panic!("no {name} in: {text}")).into()
 }
 
 /// Both streams.
-fn said(output: &Output) -> String {
+fn both_streams(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned()).concat()
 }
 
-/// Standard output of what must succeed. cargo says on the other that it waits for another cargo.
+/// Standard output of a successful command. cargo writes to the other stream when it waits for another cargo.
 #[track_caller]
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}\n{}", said(&output));
+    assert!(output.status.success(), "{command:?}\n{}", both_streams(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What the crate says in Cargo.toml: the first such line.
+/// The first such line of Cargo.toml.
 fn cargo(key: &str) -> String {
     let text = read("Cargo.toml");
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"'));

@@ -1,12 +1,13 @@
-//! The one test binary: one link step, and one shared RabbitMQ node for every live test.
+//! The test binary: a single link step, and a shared RabbitMQ node for all live tests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
 mod broken;
 mod cli;
 mod editor;
 mod examples;
 mod fuzz;
+mod language;
 mod layers;
 mod live;
 mod new_rule;

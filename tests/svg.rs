@@ -1,5 +1,5 @@
-//! Pictures as SVG, of every example, of every realistic topology, and of large ones: valid XML in which nothing lies on
-//! anything else, nothing sticks out, and no name is missing.
+//! SVG graphs of every example, every realistic topology, and large ones: valid XML without overlaps, overflow or
+//! missing names.
 
 use crate::examples::examples;
 use crate::support::Topo;
@@ -7,7 +7,7 @@ use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Something that is drawn, and what it is.
+/// A drawn element and its area.
 #[derive(Clone, Debug, PartialEq)]
 struct Area {
     what: String,
@@ -35,7 +35,7 @@ impl Area {
     }
 }
 
-/// What a picture is made of.
+/// The elements of a graph.
 #[derive(Default)]
 struct Seen {
     page: Option<Area>,
@@ -43,9 +43,9 @@ struct Seen {
     boxes: Vec<Area>,
     /// Tiers.
     pills: Vec<Area>,
-    /// What is written in a box or a pill, with that.
+    /// Texts in a box or a pill, with that shape.
     inside: Vec<(Area, Area)>,
-    /// What is written beside arrows, headings, the legend.
+    /// Texts next to edges, headings, and the legend.
     outside: Vec<Area>,
     arrows: usize,
 }
@@ -58,7 +58,7 @@ fn has(node: &Node, class: &str) -> bool {
     node.attribute("class").is_some_and(|classes| classes.split(' ').any(|it| it == class))
 }
 
-/// How much a node is moved by all that it is in.
+/// The translation of an element by all its groups.
 fn moved(node: &Node) -> (f64, f64) {
     let mut sum = (0.0, 0.0);
     for transform in node.ancestors().filter_map(|it| it.attribute("transform")) {
@@ -84,11 +84,11 @@ fn area(node: &Node) -> Area {
     Area { what, left: x, top: y, right: x + width, bottom: y + height }
 }
 
-/// The letters that are asked for first are 0.6 of their size wide, and so are those of DejaVu, which is wide.
+/// The characters of the preferred fonts are 0.6 em wide, as in DejaVu, which is wide.
 fn written(node: &Node) -> Area {
     let size = ["heading", "name", "label", "delay", "way", "key", "below"].iter().position(|class| has(node, class));
     let size = [14.0, 12.0, 10.5, 11.0, 9.0, 11.0, 10.0][size.expect("a class with a size")];
-    let what = node.text().expect("something is written").to_owned();
+    let what = node.text().expect("a text").to_owned();
     let width = unicode_width::UnicodeWidthStr::width(what.as_str()) as f64 * size * 0.602;
     let (x, y) = moved(node);
     let (x, y) = (x + number(node, "x"), y + number(node, "y"));
@@ -104,7 +104,7 @@ fn seen(svg: &str) -> Seen {
         let parent_is = |class: &str| parent.is_some_and(|it| has(&it, class));
         match node.tag_name().name() {
             "rect" if has(&node, "paper") => seen.page = Some(area(&node)),
-            // A box that stands for several has others behind it.
+            // A box of several objects has others behind it.
             "rect" if has(&node, "behind") => {}
             "rect" | "polygon" if parent_is("pill") => seen.pills.push(area(&node)),
             "rect" | "polygon" => seen.boxes.push(area(&node)),
@@ -122,7 +122,7 @@ fn seen(svg: &str) -> Seen {
     seen
 }
 
-/// Two things of which one lies on the other.
+/// Two overlapping elements.
 fn overlap(seen: &Seen) -> Option<(&Area, &Area)> {
     let mut apart: Vec<&Area> = seen.boxes.iter().chain(&seen.outside).collect();
     apart.sort_by(|one, other| one.left.total_cmp(&other.left));
@@ -132,7 +132,7 @@ fn overlap(seen: &Seen) -> Option<(&Area, &Area)> {
     })
 }
 
-/// Fails where one thing lies on another, or sticks out.
+/// Fails if elements overlap or overflow.
 #[track_caller]
 fn is_tidy(name: &str, svg: &str) -> Seen {
     let seen = seen(svg);
@@ -140,7 +140,7 @@ fn is_tidy(name: &str, svg: &str) -> Seen {
     for area in seen.boxes.iter().chain(&seen.outside).chain(&seen.pills) {
         assert!(area.is_within(&page), "{name}: {area:?} sticks out of {page:?}");
     }
-    assert_eq!(overlap(&seen), None, "{name}: one lies on the other");
+    assert_eq!(overlap(&seen), None, "{name}: overlap");
     for (text, shape) in &seen.inside {
         assert!(text.is_within(shape), "{name}: {text:?} does not fit into {shape:?}");
     }
@@ -151,14 +151,14 @@ fn is_tidy(name: &str, svg: &str) -> Seen {
     seen
 }
 
-/// All names that are written, or that a pointer shows.
+/// All names in texts and tooltips.
 fn names(svg: &str) -> BTreeSet<String> {
     let document = Document::parse(svg).unwrap();
     let titles = document.descendants().filter(|it| it.has_tag_name("title")).filter_map(|it| it.text());
     titles.flat_map(str::lines).map(|line| line.trim_start_matches("tier ").to_owned()).collect()
 }
 
-/// Draws a spec, folded and in full, and looks at both. How many boxes and labels there are in them.
+/// Draws a spec, folded and in full, and checks both; returns the number of boxes and labels.
 #[track_caller]
 fn looks_right(name: &str, spec: &str) -> usize {
     let topo = Topo::offline().file("topology.yaml", spec);
@@ -167,17 +167,17 @@ fn looks_right(name: &str, spec: &str) -> usize {
         topo.run(flags).expect_code(0).stdout
     };
     let (folded, all) = (draw(&[]), draw(&["--show", "all"]));
-    assert_eq!(folded, draw(&[]), "{name}: twice the same");
+    assert_eq!(folded, draw(&[]), "{name}: not deterministic");
     let plan = topo.run(["plan", "--against", "empty", "--format", "json"]).expect_code(0).json();
     let (in_folded, in_all) = (names(&folded), names(&all));
     for vhost in plan["vhosts"].as_array().unwrap() {
         let desired = &vhost["desired"]["topology"];
         let keys = |kind: &str| desired[kind].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         for object in keys("queues").iter().chain(&keys("exchanges")) {
-            assert!(in_all.contains(object), "{name}: `{object}` is not in the whole picture");
+            assert!(in_all.contains(object), "{name}: `{object}` is not in the full graph");
         }
         for queue in keys("queues") {
-            assert!(in_folded.contains(&queue), "{name}: `{queue}` is not in the picture");
+            assert!(in_folded.contains(&queue), "{name}: `{queue}` is not in the graph");
         }
     }
     let (folded, all) = (is_tidy(name, &folded), is_tidy(&format!("{name}, in full"), &all));
@@ -204,9 +204,9 @@ fn every_realistic_topology_is_drawn() {
     assert!(things > 400, "{things}");
 }
 
-/// What says the same lies on each other, too.
+/// Elements with the same text overlap, too.
 #[test]
-fn things_that_say_the_same_are_told_apart() {
+fn overlaps_of_equal_texts_are_found() {
     let drawn = |more: &str| {
         seen(&format!(
             r##"<svg xmlns="http://www.w3.org/2000/svg"><rect class="paper" width="99" height="99"/>
@@ -224,14 +224,14 @@ fn things_that_say_the_same_are_told_apart() {
     }
 }
 
-/// The next of a row of numbers that look drawn.
+/// The next pseudo-random number.
 fn next(seed: &mut u64, below: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*seed >> 33).unwrap() % below
 }
 
-/// Teams with an exchange each, queues that differ, and a stream of everything; so many queues of a hundred also hear
-/// another team, whichever it is.
+/// Teams with an exchange each, different queues, and a stream with everything. This percentage of queues is also bound
+/// to another team's exchange.
 fn teams(queues: usize, teams: usize, across: usize) -> String {
     let mut seed = 7;
     let mut spec = "version: 1\nvhost: company\ndefaults: {queue: {type: quorum}}\nexchanges:\n".to_owned();
@@ -255,7 +255,7 @@ fn teams(queues: usize, teams: usize, across: usize) -> String {
     spec
 }
 
-/// Teams with an exchange for commands and one for events; each service hears none to three kinds of events, of any team.
+/// Teams with exchanges for commands and events; each service consumes up to three kinds of events of any team.
 fn services(count: usize, teams: usize) -> String {
     let mut seed = 11;
     let mut spec = "version: 1\nvhost: company\nexchanges:\n  unrouted: {type: fanout}\n".to_owned();
@@ -283,7 +283,7 @@ fn services(count: usize, teams: usize) -> String {
     spec
 }
 
-/// One exchange for all, or all behind one.
+/// One exchange with all queues, or all exchanges behind one.
 fn fan(queues: usize, is_behind: bool) -> String {
     let mut spec = "version: 1\nvhost: fan\nexchanges:\n  hub: {type: fanout}\n".to_owned();
     for queue in (0..queues).filter(|_| is_behind) {
@@ -301,7 +301,7 @@ fn fan(queues: usize, is_behind: bool) -> String {
 }
 
 #[test]
-fn fifty_queues_are_drawn_one_by_one() {
+fn fifty_queues_are_drawn_individually() {
     let spec = teams(50, 6, 4);
     looks_right("fifty", &spec);
     let svg = Topo::offline().file("topology.yaml", &spec).run(["graph", "--format", "svg"]).expect_code(0).stdout;
@@ -312,9 +312,9 @@ fn fifty_queues_are_drawn_one_by_one() {
     }
 }
 
-/// Whatever hears whom.
+/// With any bindings.
 #[test]
-fn many_queues_are_a_page_and_no_ribbon() {
+fn many_queues_fill_a_page() {
     let mut drawn = Vec::new();
     for (queues, of_teams) in [(50, 6), (200, 12), (1000, 40)] {
         for across in [4, 10, 30] {
@@ -332,7 +332,7 @@ fn many_queues_are_a_page_and_no_ribbon() {
         assert!((0.3..4.0).contains(&ratio), "{name}: {page:?}");
         let area = page.right * page.bottom / queues as f64;
         assert!(area < 150_000.0, "{name}: {area} for each queue, {page:?}");
-        // What draws pictures of SVGs goes no further.
+        // SVG renderers have a size limit.
         assert!(page.right.max(page.bottom) < 32_000.0, "{name}: {page:?}");
     }
 }
@@ -345,14 +345,14 @@ fn each_of_a_thousand_queues_is_found() {
         let name = format!("team{}.work-of-some-kind.{queue}", queue % 40);
         assert!(names.contains(&name), "{name}");
     }
-    // A part of it is found in it.
+    // A part of a name finds it.
     let focus = ["graph", "--format", "svg", "--focus", "team3.work-of-some-kind.43"];
     let near = self::names(&topo.run(focus).expect_code(0).stdout);
     assert!(near.contains("team3") && near.contains("team3.dead") && !near.contains("team4"), "{near:?}");
 }
 
 #[test]
-fn what_is_alike_is_one_box() {
+fn similar_queues_share_a_box() {
     let mut spec = "version: 1\nvhost: v\nexchanges: {in: {type: direct}}\nqueues:\n".to_owned();
     for shard in 0..1000 {
         spec += &format!(

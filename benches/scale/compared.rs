@@ -1,15 +1,15 @@
-//! Several ways to do the same, in turns.
+//! Compares several programs for the same task in alternation.
 
 use super::run::Taken;
 
-/// A way: its name, and what does it once and says what it took.
+/// A program: its name, and a function that runs it once and returns the measurement.
 pub(crate) struct Way<'a> {
     pub(crate) name: &'a str,
     pub(crate) once: Box<dyn FnMut() -> Taken + 'a>,
 }
 
-/// Runs all of them so many times, each round beginning with another; prints the medians, each beside that of the way
-/// with this name.
+/// Runs all programs in each round, starting with another one each time. Prints the medians, compared with the named
+/// program.
 pub(crate) fn compare(mut ways: Vec<Way<'_>>, rounds: usize, against: &str) {
     let mut taken: Vec<Vec<Taken>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {

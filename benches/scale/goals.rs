@@ -1,4 +1,4 @@
-//! The figures that have a goal, each printed beside it. The programs that are compared take turns in one run.
+//! The figures with a goal, each printed next to it. The compared programs alternate in one run.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn line(figure: &str, value: f64, unit: &str, goal: f64) {
     println!("  {figure:<68} {value:>7.2} {unit:<4} goal: at most {goal} {unit}: {verdict}");
 }
 
-/// The medians of two programs, and the median of the ratios of each round. The second one goes first in every other round.
+/// The medians of two programs, and the median of the ratios of all rounds. The order alternates.
 fn side_by_side(rounds: usize, mut one: impl FnMut() -> Taken, mut other: impl FnMut() -> Taken) -> Pairs {
     let pairs = (0..rounds).map(|round| match round % 2 {
         0 => (one(), other()),
@@ -83,11 +83,11 @@ fn plan_without_changes(rounds: usize) {
     let pairs = side_by_side(rounds, || stage.topo(&["plan", spec]), || stage.download(name, "?disable_stats=true"));
     let ((topo, curl), (cpu, _)) = (pairs.seconds(), pairs.cpu());
     println!("  plan without changes: {topo:.2} s ({cpu:.2} s of CPU), the download of the lists {curl:.2} s");
-    line("plan without changes of that vhost, time beside the download", pairs.ratio(), "×", 1.25);
+    line("plan without changes of that vhost, time compared with the download", pairs.ratio(), "×", 1.25);
     line("plan without changes of that vhost, memory", pairs.mib(), "MiB", 150.0);
 }
 
-/// Each round has a node of its own for each program: what one leaves behind slows the other down.
+/// Each round has a separate node for each program, because the objects of one slow the other down.
 fn queues_alone_applied(rounds: usize) {
     let pairs = side_by_side(
         rounds,
@@ -107,5 +107,5 @@ fn queues_alone_applied(rounds: usize) {
         "  apply of 3,000 classic queues: {topo:.2} s ({cpu:.2} s of CPU), curl --parallel-max 16 {curl:.2} s \
          ({of_curl:.2} s of CPU)"
     );
-    line("apply of 3,000 classic queues, time beside curl", pairs.ratio(), "×", 1.1);
+    line("apply of 3,000 classic queues, time compared with curl", pairs.ratio(), "×", 1.1);
 }

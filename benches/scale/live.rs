@@ -1,4 +1,4 @@
-//! With a broker: `topo plan` beside the download of the same lists, `topo apply` beside an import of the same objects.
+//! With a broker: `topo plan` and the download of the same lists, `topo apply` and an import of the same objects.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::run::{TOPO, Taken, run};
 use super::support::{Node, Options};
 use super::topology::{definitions, requests, shown, spec};
 
-/// A node, and files for it. No vhost is deleted: with ten thousand queues that takes minutes, and a node a moment.
+/// A node with files. Vhosts are not deleted: with ten thousand queues that takes minutes, a new node seconds.
 pub(crate) struct Stage {
     node: Node,
     folder: tempfile::TempDir,
@@ -24,7 +24,7 @@ impl Stage {
         Self { node, folder: tempfile::tempdir().unwrap(), rabbitmqadmin }
     }
 
-    /// What it is measured with.
+    /// Prints the machine and the versions.
     fn introduce(&self) {
         let beside = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
         println!("RabbitMQ {}; rabbitmqadmin: {beside}", self.node.version());
@@ -45,7 +45,7 @@ impl Stage {
     pub(crate) fn topo(&self, words: &[&str]) -> Taken {
         let url = self.node.url();
         let words = [words, &["--url", &url, "--username", "guest"]].concat();
-        // As the rest of the environment, it is inherited.
+        // Inherited like the rest of the environment.
         run("env", &[&["TOPO_PASSWORD=guest", TOPO], words.as_slice()].concat())
     }
 
@@ -68,7 +68,7 @@ impl Stage {
         self.curl(&["--fail", "--request", "POST", "--header", header, "--data-binary", &body, &url])
     }
 
-    /// A request for each object, so many at once, one kind after another.
+    /// Sends a request for each object in parallel, one kind after another.
     fn put_each(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
         let kinds = requests(&self.node.url(), vhost, queues);
         let parts = kinds
@@ -78,7 +78,7 @@ impl Stage {
         parts.reduce(Taken::and).unwrap()
     }
 
-    /// A request for each queue, so many at once.
+    /// Sends a request for each queue in parallel.
     pub(crate) fn put_queues(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
         let [_, of_queues, _] = requests(&self.node.url(), vhost, queues);
         self.put(&self.file("requests", &of_queues), at_once)
@@ -90,7 +90,7 @@ impl Stage {
         run("curl", &[&["--silent", "--show-error"], &words[..], &[requests.to_str().unwrap()]].concat())
     }
 
-    /// The lists of a vhost that a plan is made of, all at once.
+    /// Downloads the lists of a plan in parallel.
     pub(crate) fn download(&self, vhost: &str, of_queues: &str) -> Taken {
         let base = self.node.url();
         let in_vhost = |kind: &str| format!("{base}/api/{kind}/{vhost}");
@@ -117,8 +117,8 @@ pub(crate) fn run_topo(words: &[&str]) -> Taken {
     run(TOPO, words)
 }
 
-const LISTS: &str = "curl, all lists at once";
-/// As topo asks for queues.
+const LISTS: &str = "curl, all lists in parallel";
+/// The request of topo for queues.
 const COLUMNS: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
 
 pub(crate) fn plan(sizes: &[usize], rounds: usize) {
@@ -131,10 +131,10 @@ pub(crate) fn plan(sizes: &[usize], rounds: usize) {
         let file = stage.file("definitions.json", &definitions(*queues).to_string());
         stage.post(name, &file);
         let whole = stage.file("whole.yaml", &spec(name, *queues));
-        // All but what the broker has is to be made, as at a first apply.
+        // Everything must be created, as in a first apply.
         let first = stage.file("first.yaml", &spec(stage.vhost("empty"), *queues));
         let (whole, first) = (whole.to_str().unwrap(), first.to_str().unwrap());
-        println!("{}: plan, beside the download of the same lists", shown(*queues));
+        println!("{}: plan, compared with the download of the same lists", shown(*queues));
         let mut ways = vec![
             Way { name: LISTS, once: Box::new(|| stage.download(name, "?disable_stats=true")) },
             Way { name: "curl, the very requests of topo", once: Box::new(|| stage.download(name, COLUMNS)) },
@@ -158,8 +158,8 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
     introduced.introduce();
     let has_rabbitmqadmin = introduced.rabbitmqadmin.is_some();
     drop(introduced);
-    println!("{}: apply from empty, beside an import of the same objects", shown(queues));
-    // On a node of its own each.
+    println!("{}: apply from empty, compared with an import of the same objects", shown(queues));
+    // On separate nodes.
     let fresh = |once: &dyn Fn(&Stage, &Path) -> Taken| {
         let stage = Stage::set();
         stage.vhost("apply");
@@ -174,7 +174,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
         stage.topo(&["apply", "--yes", "--quiet", spec.to_str().unwrap()])
     };
     let post = |stage: &Stage, file: &Path| stage.post("apply", file);
-    // What it takes at least, without a plan, a lock, or a look at what came of it.
+    // The minimum, without a plan, a lock or a verification.
     let each = |stage: &Stage, _: &Path| stage.put_each("apply", queues, 16);
     let import = |stage: &Stage, file: &Path| {
         let words = ["--vhost", "apply", "definitions", "import_into_vhost", "--file", file.to_str().unwrap()];
@@ -183,7 +183,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
     let mut ways = vec![
         Way { name: "POST /api/definitions", once: Box::new(|| fresh(&post)) },
         Way { name: "topo apply", once: Box::new(|| fresh(&apply)) },
-        Way { name: "curl, a request each, 16 at once", once: Box::new(|| fresh(&each)) },
+        Way { name: "curl, a request each, 16 in parallel", once: Box::new(|| fresh(&each)) },
     ];
     if has_rabbitmqadmin {
         ways.push(Way { name: "rabbitmqadmin import_into_vhost", once: Box::new(|| fresh(&import)) });
@@ -191,7 +191,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
     compare(ways, rounds, "POST /api/definitions");
 }
 
-/// Many small vhosts, each with a spec of its own.
+/// Many small vhosts, each with its own spec.
 pub(crate) fn vhosts(rounds: usize) {
     const VHOSTS: usize = 100;
     const QUEUES: usize = 100;

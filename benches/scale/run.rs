@@ -1,20 +1,20 @@
-//! Runs a command, and says how long it took, how much of the processor, and how much memory.
+//! Runs a command and measures its time, CPU time and memory.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a run took.
+/// The measurement of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) time: Duration,
-    /// By the process itself, without the broker.
+    /// CPU time of the process, without the broker.
     pub(crate) cpu: Duration,
-    /// The most memory that it had, in KiB.
+    /// The peak memory in KiB.
     pub(crate) memory: u64,
 }
 
 impl Taken {
-    /// One after the other.
+    /// The sum of two consecutive runs.
     pub(crate) fn and(self, next: Self) -> Self {
         Self { time: self.time + next.time, cpu: self.cpu + next.cpu, memory: self.memory.max(next.memory) }
     }
@@ -32,9 +32,9 @@ impl Taken {
     }
 }
 
-/// Runs it to its end; what it prints is nobody's, unless it fails.
+/// Runs it to its end; the output is shown only after a failure.
 pub(crate) fn run(program: &str, words: &[&str]) -> Taken {
-    // bash says what a command took of the processor to the millisecond, `/proc` only while it runs, and in ticks.
+    // bash reports the CPU time of a command in milliseconds, `/proc` only during the run and in ticks.
     let script = "TIMEFORMAT='%U %S'; time \"$0\" \"$@\" >/dev/null 2>\"$ERRORS\"";
     let errors = tempfile::NamedTempFile::new().unwrap();
     let start = Instant::now();
@@ -56,25 +56,25 @@ pub(crate) fn run(program: &str, words: &[&str]) -> Taken {
         std::thread::sleep(Duration::from_millis(2));
     };
     let time = start.elapsed();
-    let said = std::fs::read_to_string(errors.path()).unwrap();
-    assert!(status.success(), "{program} {words:?}: {status}\n{said}");
+    let reported = std::fs::read_to_string(errors.path()).unwrap();
+    assert!(status.success(), "{program} {words:?}: {status}\n{reported}");
     let times = std::io::read_to_string(shell.stderr.take().unwrap()).unwrap();
     let seconds = times.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).sum();
     Taken { time, cpu: Duration::from_secs_f64(seconds), memory }
 }
 
-/// The most memory that the child of a process had so far.
+/// The peak memory of a child process so far.
 fn memory_below(shell: u32) -> u64 {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let children = read(format!("/proc/{shell}/task/{shell}/children"));
     let Some(child) = children.split_whitespace().next() else { return 0 };
-    // The child is still the shell itself for a moment, and that is smaller than anything that is measured.
+    // At first, the child is the shell itself, which is smaller than every measured program.
     let status = read(format!("/proc/{child}/status"));
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// What it all runs on.
+/// The machine of the measurement.
 pub(crate) fn machine() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let information = read("/proc/cpuinfo");

@@ -18,20 +18,20 @@ fn exchanges(queues: usize) -> usize {
     queues.div_ceil(QUEUES_OF_AN_EXCHANGE)
 }
 
-/// What they are altogether, for people.
+/// A summary of the objects.
 pub(crate) fn shown(queues: usize) -> String {
     format!("{queues} queues, {} exchanges, {queues} bindings", exchanges(queues))
 }
 
-/// As a spec.
+/// The objects as a spec.
 pub(crate) fn spec(vhost: &str, queues: usize) -> String {
     spec_with(vhost, queues, "")
 }
 
-/// A line of a queue that makes a second lint rule fire: `ttl-without-dead-letter` beside `no-dead-letter`.
+/// A line of a queue that triggers a second lint rule: `ttl-without-dead-letter` in addition to `no-dead-letter`.
 pub(crate) const SECOND_FINDING: &str = "    messageTtl: 7d\n";
 
-/// As a spec, each queue with more lines.
+/// The objects as a spec with additional lines for each queue.
 pub(crate) fn spec_with(vhost: &str, queues: usize, more: &str) -> String {
     let mut text = format!("version: 1\nvhost: {vhost}\nexchanges:\n");
     for number in 0..exchanges(queues) {
@@ -49,7 +49,7 @@ pub(crate) fn spec_with(vhost: &str, queues: usize, more: &str) -> String {
     text
 }
 
-/// As configurations of curl, one for each kind of object: a request for each object, as topo sends it.
+/// The objects as curl configurations, one per kind, with one request per object as topo sends it.
 pub(crate) fn requests(base: &str, vhost: &str, queues: usize) -> [String; 3] {
     let request = |method: &str, path: String, body: Value| {
         let body = body.to_string().replace('"', "\\\"");
@@ -75,18 +75,18 @@ pub(crate) fn requests(base: &str, vhost: &str, queues: usize) -> [String; 3] {
     [all(exchanges(queues), &exchange_of), all(queues, &queue_of), all(queues, &binding_of)]
 }
 
-/// Queues alone, as a spec.
+/// Only the queues, as a spec.
 pub(crate) fn queues_alone(vhost: &str, queues: usize) -> String {
     let each = (0..queues).map(|number| format!("  {}: {{type: classic, maxLength: 100000}}\n", queue(number)));
     format!("version: 1\nvhost: {vhost}\nqueues:\n{}", each.collect::<String>())
 }
 
-/// As a definitions file of one vhost.
+/// The objects as a definitions file of a vhost.
 pub(crate) fn definitions(queues: usize) -> Value {
     definitions_with(queues, &json!({"x-queue-type": "classic", "x-max-length": 100_000}))
 }
 
-/// As a definitions file of one vhost, each queue with these arguments.
+/// The objects as a definitions file of a vhost, each queue with these arguments.
 pub(crate) fn definitions_with(queues: usize, arguments: &Value) -> Value {
     let exchange_of = |number: usize| {
         json!({"name": exchange(number * QUEUES_OF_AN_EXCHANGE), "type": "topic", "durable": true, "auto_delete": false,

@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "guest".to_owned());
     let url = BaseUrl::parse(url)?.url;
     let connection = ConnectionOptions::new(url, variable("TOPO_USERNAME"), variable("TOPO_PASSWORD").into());
-    // The two names are shown to everyone who waits for the lock.
+    // Both names are shown to every apply that waits for the lock.
     let access = Access::new(connection, Process::new(variable("USER"), "plan_and_apply"))?;
 
     let desired = desired(spec, &access).await?;

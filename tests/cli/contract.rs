@@ -34,20 +34,20 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_table_at_80_columns() {
+fn contract_table_fits_80_columns() {
     let output = topo().env("COLUMNS", "80").run(["contract"]).expect_code(0);
     assert_eq!(output.stderr, "");
     expect_file(&output, "contract-80.txt");
 }
 
 #[test]
-fn the_table_at_120_columns() {
+fn contract_table_fits_120_columns() {
     let output = topo().env("COLUMNS", "120").run(["contract", "--queue", "orders.work"]).expect_code(0);
     expect_file(&output, "contract-120.txt");
 }
 
 #[test]
-fn yaml_says_what_json_says() {
+fn yaml_equals_json() {
     let json = run(&["--format", "json"]).expect_code(0).json();
     valid_contract(&json);
     assert_eq!(json["formatVersion"], 1);
@@ -63,7 +63,7 @@ fn yaml_says_what_json_says() {
 }
 
 #[test]
-fn a_shell_reads_the_variables() {
+fn shell_reads_the_variables() {
     let script = format!(
         "set -e; set -a; eval \"$({} contract --format env)\"; \
          echo \"$ORDERS_WORK_MAX_RETRIES $ORDERS_WORK_DELAYS_MS $MAIL_S_QUEUE <$MAIL_S_ON_FAILURE_EXCHANGE>\"",
@@ -81,14 +81,14 @@ fn a_shell_reads_the_variables() {
     let met =
         met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be set by two queues: `a-b` and `a.b`");
     met.expect_text("print them separately: --queue a-b or --queue a.b");
-    // What a worker in a shell would do, obeying: a copy first, and the answer after it.
+    // A worker in a shell publishes the copy first and acknowledges afterwards.
     let obeyed = run(&["--format", "env", "--queue", "mail's"]).expect_code(0);
     obeyed.expect_text("\nMAIL_S_ON_FAILURE=publish\n").expect_text("\nMAIL_S_ON_FAILURE_THEN=basic.ack\n");
 }
 
 #[test]
-fn queues_are_named() {
-    // Asked for, it is said, also where there is little to say.
+fn queue_option_selects_queues() {
+    // Selected explicitly, a queue without retries is shown, too.
     let plain = run(&["--queue", "plain"]).expect_code(0);
     plain.expect_text("dead-letter none: messages that are given up are dropped");
     let both = run(&["--queue", "plain", "--queue", "orders.work", "--format", "json"]).expect_code(0).json();
@@ -102,7 +102,7 @@ fn queues_are_named() {
 }
 
 #[test]
-fn what_means_to_drop_is_listed() {
+fn dead_letter_none_is_listed() {
     let spec = "queues:\n  clicks: {type: classic, messageTtl: 1m, deadLetter: none}\n  plain: {type: classic}\n";
     let output = Topo::offline().spec(spec).run(["contract"]).expect_code(0);
     let output = output.expect_text("dead-letter none, by `deadLetter: none`");
@@ -110,16 +110,16 @@ fn what_means_to_drop_is_listed() {
 }
 
 #[test]
-fn the_first_line_says_for_which_version_and_who_says_so() {
+fn first_line_names_the_version_and_its_origin() {
     let first = |output: Output| output.expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
     let assumed = first(run(&[]));
     assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
-    let said = first(run(&["--broker-version", "4.0"]));
-    assert!(said.contains("RabbitMQ 4.0 (set by --broker-version)"), "{said}");
+    let reported = first(run(&["--broker-version", "4.0"]));
+    assert!(reported.contains("RabbitMQ 4.0 (set by --broker-version)"), "{reported}");
 }
 
 #[test]
-fn the_schema_is_printed() {
+fn schema_is_printed() {
     let schema = Topo::offline().run(["schema", "--kind", "contract"]).expect_code(0);
     assert_eq!(schema.json()["title"], "topo contract");
 }
@@ -157,13 +157,13 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert!(dropped["warnings"].as_array().unwrap().contains(&text.into()), "{dropped}");
     assert_eq!(kept["deadLetters"]["reach"], "always");
     assert_eq!(kept["deadLetters"]["queue"], "orders.dlq");
-    // The key of the queue's name would be dropped: the letter goes straight to the dead-letter queue.
+    // A message with the queue's name as its key would be dropped, so it goes directly to the dead-letter queue.
     assert_eq!(
         kept["deadLetteredMessage"]["publish"],
         serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]})
     );
-    let story = &json(&["explain", "orders"])["stories"][0];
-    assert_eq!(story["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
+    let explanation = &json(&["explain", "orders"])["stories"][0];
+    assert_eq!(explanation["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
     assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["lettersOf"], serde_json::json!(["bills"]));
     let graph = &json(&["graph"])["vhosts"][0];
     let nodes = graph["nodes"].as_array().unwrap();
@@ -174,7 +174,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead-lettered messages are unroutable"]));
 }
 
-/// The spec declares an external dead-letter queue as bound to its exchange: to one of others, and to its own one.
+/// The spec binds an external dead-letter queue to an external exchange, and another one to its own exchange.
 const BOUND_BY_OTHERS: &str = "\
 version: 1
 vhost: shop
@@ -197,8 +197,8 @@ fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
     let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
     for (queue, exchange, dead) in [("mail", "corp.dlx", "corp.dead"), ("work", "own", "own.dead")] {
         let contract = &contracts["vhosts"]["shop"]["queues"][queue]["deadLetters"];
-        let story = &json(&["explain", queue])["stories"][0]["contract"]["deadLetters"];
-        for claim in [contract, story, &nodes[place(queue)]["deadLetters"]] {
+        let explanation = &json(&["explain", queue])["stories"][0]["contract"]["deadLetters"];
+        for claim in [contract, explanation, &nodes[place(queue)]["deadLetters"]] {
             assert_eq!((&claim["reach"], &claim["possibleQueues"]), (&"maybe".into(), &serde_json::json!([dead])));
         }
         let leads = |from: &str, to: &str| {
@@ -210,7 +210,7 @@ fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
 }
 
 #[test]
-fn a_policy_cannot_replace_the_keys_of_a_ladder() {
+fn policy_cannot_replace_the_keys_of_a_ladder() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [5s]}}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n\
                 policies: {p: {pattern: '^work$', definition: {deadLetterRoutingKey: failed}}}\n";

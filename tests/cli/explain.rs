@@ -1,4 +1,4 @@
-//! `topo explain`: the life of a message, word for word, and what is said of other names.
+//! `topo explain`: the lifecycle of a message word for word, and the pages of other names.
 
 use super::expect_file;
 use crate::support::{Output, Topo};
@@ -29,35 +29,35 @@ fn at(columns: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_life_on_a_ladder_at_80_columns() {
+fn ladder_lifecycle_fits_80_columns() {
     let output = at("80", &["orders.work"]).expect_code(0);
     assert_eq!(output.stderr, "");
     expect_file(&output, "explain-ladder-80.txt");
 }
 
 #[test]
-fn the_life_of_what_the_queue_counts_at_120_columns() {
+fn redeliver_lifecycle_fits_120_columns() {
     let output = at("120", &["jobs", "--broker-version", "4.0"]).expect_code(0);
     expect_file(&output, "explain-redeliver-120.txt");
 }
 
 #[test]
-fn a_dead_letter_queue_says_whose_letters_it_has() {
+fn dead_letter_queue_lists_its_sources() {
     let output = at("80", &["orders.dead", "topology.yaml"]).expect_code(0);
     expect_file(&output, "explain-dead-letters-80.txt");
 }
 
 #[test]
-fn a_tier_says_whose_it_is() {
+fn tier_names_its_queue() {
     let output = at("80", &["orders.work.retry.2.30s", "-f", "topology.yaml"]).expect_code(0);
     expect_file(&output, "explain-tier-80.txt");
     let old = at("80", &["orders.work.retry.2.1m"]).expect_code(0);
     old.expect_text("The current spec does not generate this tier");
 }
 
-/// The line to paste names the specs and flags again.
+/// The suggested command repeats the specs and flags.
 #[test]
-fn what_is_said_to_be_typed_works() {
+fn suggested_commands_run() {
     let topo = Topo::offline().file("elsewhere.yaml", &SPEC.replace("5s, 30s", "\"${FIRST}\", 30s"));
     let typed = ["-f", "elsewhere.yaml", "--var", "FIRST=5s", "--broker-version", "4.0"];
     for name in ["orders.dead", "orders.work.retry.2.30s"] {
@@ -71,7 +71,7 @@ fn what_is_said_to_be_typed_works() {
 }
 
 #[test]
-fn the_heading_says_for_which_version_and_who_says_so() {
+fn heading_names_the_version_and_its_origin() {
     for name in ["jobs", "orders.dead", "orders.work.retry.2.30s"] {
         let heading = |output: Output| {
             let output = output.expect_code(0);
@@ -79,13 +79,13 @@ fn the_heading_says_for_which_version_and_who_says_so() {
         };
         let assumed = heading(at("120", &[name]));
         assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
-        let said = heading(at("120", &[name, "--broker-version", "3.13"]));
-        assert!(said.contains("RabbitMQ 3.13 (set by --broker-version)"), "{said}");
+        let reported = heading(at("120", &[name, "--broker-version", "3.13"]));
+        assert!(reported.contains("RabbitMQ 3.13 (set by --broker-version)"), "{reported}");
     }
 }
 
 #[test]
-fn nothing_is_wider_than_the_screen() {
+fn output_fits_the_width() {
     for columns in [80, 120] {
         for queue in ["orders.work", "jobs", "orders.dead", "lazy-mode", "orders.work.retry.1.5s"] {
             let output = at(&columns.to_string(), &[queue, "-f", "topology.yaml"]).expect_code(0);
@@ -93,12 +93,12 @@ fn nothing_is_wider_than_the_screen() {
             assert!(!output.stdout.contains('\u{1b}'), "{output}");
         }
     }
-    let coloured = at("80", &["jobs", "--color", "always"]).expect_code(0);
-    assert!(coloured.stdout.contains('\u{1b}'), "{coloured}");
+    let colored = at("80", &["jobs", "--color", "always"]).expect_code(0);
+    assert!(colored.stdout.contains('\u{1b}'), "{colored}");
 }
 
 #[test]
-fn other_names_are_answered() {
+fn unknown_names_are_reported() {
     let unknown = at("80", &["orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
@@ -107,10 +107,10 @@ fn other_names_are_answered() {
 }
 
 #[test]
-fn a_rule_has_a_page_and_needs_no_spec() {
+fn rule_page_needs_no_spec() {
     let page = Topo::offline().run(["explain", "transient-queue"]).expect_code(0);
     assert!(page.stdout.starts_with("# transient-queue"), "{page}");
-    // A queue that has the name of a rule: whoever names a spec means the queue.
+    // For a queue with the name of a rule, an explicit spec selects the queue.
     assert!(at("80", &["lazy-mode"]).expect_code(0).stdout.starts_with("# lazy-mode"));
     at("80", &["lazy-mode", "-f", "topology.yaml"]).expect_code(0).expect_text("lazy-mode · classic queue");
     at("80", &["transient-queue", "-f", "topology.yaml"]).expect_code(0).expect_text("# transient-queue");
@@ -119,7 +119,7 @@ fn a_rule_has_a_page_and_needs_no_spec() {
 }
 
 #[test]
-fn a_hazard_and_a_key_have_pages_too() {
+fn hazards_and_keys_have_pages() {
     let page = |what: &str| Topo::offline().run(["explain", what]).expect_code(0).stdout;
     for hazard in ["message-loss", "message-drop", "routing-gap", "mass-delete", "reorder"] {
         assert!(page(hazard).starts_with(&format!("# {hazard}\n")), "{hazard}");
@@ -137,20 +137,20 @@ fn a_hazard_and_a_key_have_pages_too() {
 }
 
 #[test]
-fn machines_read_the_same() {
+fn json_contains_the_explanation() {
     let json = at("80", &["orders.work", "--format", "json"]).expect_code(0).json();
     assert_eq!(json["formatVersion"], 1);
-    let story = &json["stories"][0];
-    assert_eq!((&story["kind"], &story["queue"]), (&"queue".into(), &"orders.work".into()));
-    assert_eq!(story["steps"][0]["state"]["waysIn"][0], "orders with order.#");
-    assert_eq!(story["steps"][1]["state"]["name"], "attempt");
-    assert_eq!(story["contract"]["deliveries"], 3);
-    assert_eq!(story["deadLetteredMessage"]["xDeath"][0]["count"], 3);
+    let explanation = &json["stories"][0];
+    assert_eq!((&explanation["kind"], &explanation["queue"]), (&"queue".into(), &"orders.work".into()));
+    assert_eq!(explanation["steps"][0]["state"]["waysIn"][0], "orders with order.#");
+    assert_eq!(explanation["steps"][1]["state"]["name"], "attempt");
+    assert_eq!(explanation["contract"]["deliveries"], 3);
+    assert_eq!(explanation["deadLetteredMessage"]["xDeath"][0]["count"], 3);
     let tier = at("80", &["orders.work.retry.1.5s", "--format", "json"]).expect_code(0).json();
     assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
 }
 
-/// Pages are found by the names that RabbitMQ and specs have for a key, and by near ones, without a spec.
+/// Pages are found by the broker's and the spec's names of a key, and by similar names, without a spec.
 #[test]
 fn pages_need_no_spec() {
     let explain = |what: &str| Topo::offline().env("COLUMNS", "80").run(["explain", what]);
@@ -190,14 +190,14 @@ fn words_of_plans_and_reports_have_entries() {
     let json = topo.run(["explain", "drift", "--format", "json"]).expect_code(0).json();
     assert_eq!((&json["stories"][0]["kind"], &json["stories"][0]["word"]), (&"word".into(), &"drift".into()));
     topo.run(["explain", "migrat"]).expect_code(64).expect_text("did you mean `migrate`?");
-    // A word that is an error of specs, too, has both.
+    // A term that is also an error code has both entries.
     let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("neither declared nor external");
     both.expect_text("In plans and reports: An object that exists");
 }
 
-/// A page of topo's own goes before a queue of the default spec, and says so; a spec that is named means the queue.
+/// A page takes precedence over a queue of the default spec and mentions it; an explicit spec selects the queue.
 #[test]
-fn a_queue_with_the_name_of_a_word_is_not_hidden() {
+fn queue_with_the_name_of_a_term_is_mentioned() {
     let topo =
         Topo::offline().spec("version: 1\nvhost: shop\nqueues: {lock: {type: classic}, jobs: {type: classic}}\n");
     let page = topo.run(["explain", "lock"]).expect_code(0).expect_text("# lock");

@@ -1,4 +1,4 @@
-//! `topo export` where no broker is needed: definitions files in, files out.
+//! `topo export` without a broker: definitions files in, files out.
 
 use serde_json::json;
 
@@ -26,30 +26,30 @@ fn with<'a>(flags: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn several_vhosts_are_documents_of_one_text() {
+fn several_vhosts_are_documents_of_one_file() {
     let output = topo().run(FROM).expect_code(0);
     assert_eq!(output.stdout, format!("{ROOT}---\n{SHOP}"));
-    let told = "vhost /: 0 exchanges, 1 queue, 0 bindings, 0 policies\nvhost shop: 0 exchanges, 1 queue, 0 bindings, 0 policies\n";
-    assert_eq!(output.stderr, told);
+    let reported = "vhost /: 0 exchanges, 1 queue, 0 bindings, 0 policies\nvhost shop: 0 exchanges, 1 queue, 0 bindings, 0 policies\n";
+    assert_eq!(output.stderr, reported);
     let output = topo().run(with(&["--vhost", "shop", "--quiet"])).expect_code(0);
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (SHOP, ""));
 }
 
 #[test]
-fn a_folder_gets_a_file_for_each_vhost_and_a_file_all() {
+fn folder_gets_one_file_per_vhost() {
     let topo = topo();
     topo.run(with(&["--out", "specs"])).expect_code(0).expect_no_result();
     assert_eq!([topo.read("specs/%2F.yaml"), topo.read("specs/shop.yaml")], [ROOT, SHOP]);
     topo.run(with(&["--out", "new/all.yaml"])).expect_code(0).expect_no_result();
     assert_eq!(topo.read("new/all.yaml"), format!("{ROOT}---\n{SHOP}"));
-    // What comes out goes in.
+    // The exported files are valid specs.
     let plan = ["plan", "--against", "definitions.json", "--detailed-exitcode"];
     topo.run(plan.into_iter().chain(["specs"])).expect_code(0).expect_text("No changes");
     topo.run(plan.into_iter().chain(["new/all.yaml"])).expect_code(0).expect_text("No changes");
 }
 
 #[test]
-fn nothing_is_replaced_without_a_word() {
+fn existing_files_need_force() {
     let topo = topo().file("specs/shop.yaml", "mine\n");
     let refused = topo.run(with(&["--out", "specs"])).expect_code(64);
     refused.expect_error("specs/shop.yaml already exists; nothing was written").expect_text("--force");
@@ -60,7 +60,7 @@ fn nothing_is_replaced_without_a_word() {
 }
 
 #[test]
-fn only_what_matches_comes_out() {
+fn only_matching_objects_are_exported() {
     topo()
         .run(with(&["--match", "order*", "--vhost", "shop", "-q"]))
         .expect_code(0)
@@ -75,7 +75,7 @@ fn only_what_matches_comes_out() {
 }
 
 #[test]
-fn what_matches_and_is_left_out_is_said() {
+fn omitted_matches_are_reported() {
     let queue = |vhost: &str, name: &str, durable: bool| json!({"name": name, "vhost": vhost, "durable": durable, "auto_delete": durable, "arguments": {}});
     let of = |vhosts: &[&str]| {
         let queues: Vec<_> =
@@ -93,12 +93,12 @@ fn what_matches_and_is_left_out_is_said() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_said() {
+fn export_errors_are_reported() {
     topo().run(with(&["--vhost", "elsewhere"])).expect_code(1).expect_error("vhost `elsewhere` does not exist");
     topo().run(["export", "--definitions", "none.json"]).expect_code(64).expect_error("cannot read none.json");
     let wrong = Topo::offline().file("definitions.json", "[]").run(FROM).expect_code(65);
     wrong.expect_error("definitions.json is not a usable definitions file");
-    // An export of one vhost does not name it.
+    // The definitions of a single vhost do not contain its name.
     let of_one =
         json!({"rabbit_version": "3.8.9", "queues": [], "exchanges": [], "bindings": [], "policies": []}).to_string();
     let topo = Topo::offline().file("definitions.json", &of_one);
@@ -110,7 +110,7 @@ fn what_cannot_be_exported_is_said() {
 }
 
 #[test]
-fn a_place_is_a_spec_a_folder_or_standard_output() {
+fn output_target_is_a_spec_a_folder_or_standard_output() {
     let topo = topo().file("there", "mine\n");
     let output = topo.run(with(&["--out", "-", "--vhost", "shop", "-q"])).expect_code(0);
     assert_eq!(output.stdout, SHOP);
@@ -127,14 +127,14 @@ fn a_place_is_a_spec_a_folder_or_standard_output() {
     assert!(!topo.path("specs.d").exists() && !topo.path("a.json").exists());
     topo.run(with(&["--out", "specs.d/"])).expect_code(0);
     assert_eq!(topo.read("specs.d/shop.yaml"), SHOP);
-    // Without a flag it is none of these.
+    // Without a flag, the argument is invalid.
     let stray = topo.run(["export", "definitions.json"]).expect_code(64);
     stray.expect_error("unexpected argument `definitions.json`").expect_text("--definitions definitions.json");
 }
 
-/// A file for each vhost, whatever it is called, or no file at all.
+/// Each vhost gets one file with any name, or no file is written.
 #[test]
-fn any_vhost_has_a_file_that_is_found_again() {
+fn every_vhost_name_yields_a_readable_file() {
     let queue = |vhost: &str| json!({"name": "q", "vhost": vhost, "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"}});
     let names = [".hidden".to_owned(), "..".to_owned(), "a/".repeat(127), "a/".repeat(126) + "b"];
     let file = json!({
@@ -153,7 +153,7 @@ fn any_vhost_has_a_file_that_is_found_again() {
     assert_eq!(written[..2], ["%2E..yaml", "%2Ehidden.yaml"]);
     let plan = ["plan", "--against", "definitions.json", "specs", "--detailed-exitcode"];
     topo.run(plan).expect_code(0).expect_text("No changes").expect_text("vhost .hidden");
-    // What cannot be written leaves nothing behind.
+    // A failed write leaves no file.
     topo.run(with(&["--out", "specs", "--force"])).expect_code(0);
     std::fs::remove_file(topo.path("specs/%2E..yaml")).unwrap();
     let last = topo.path(&format!("specs/{}", written[3]));
@@ -164,7 +164,7 @@ fn any_vhost_has_a_file_that_is_found_again() {
 }
 
 #[test]
-fn what_is_no_definitions_file_is_told_as_what_it_is() {
+fn other_files_are_not_definitions_files() {
     let nothing = "it contains no queues, exchanges, bindings or vhosts";
     for (text, cause) in [
         ("{}", nothing),
@@ -199,7 +199,7 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
 }
 
 #[test]
-fn what_a_spec_does_not_know_is_counted() {
+fn unsupported_objects_are_counted() {
     let queue = |limit: u64| json!({"name": "q", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic", "x-max-length": limit}});
     let file = json!({
         "rabbit_version": "4.0.5", "vhosts": [{"name": "shop", "tags": ["production"]}], "policies": [], "queues": [queue(1), queue(2)],
@@ -224,9 +224,9 @@ fn what_a_spec_does_not_know_is_counted() {
         assert!(output.says(&format!("not in the spec: {line}")), "{line}\n{output}");
         assert!(topo.read("spec.yaml").contains(&format!("#   {line}\n")), "{line}");
     }
-    // Of the two, the first counts, as it does for a broker.
+    // The first of two duplicates counts, as for a broker.
     assert!(topo.read("spec.yaml").contains("maxLength: 1"), "{}", topo.read("spec.yaml"));
-    // A plan against the file knows who governs what it creates.
+    // A plan against the file considers policies that govern new objects.
     let topo = topo.file("more.yaml", "version: 1\nvhost: shop\nqueues: {q2: {type: classic}}\n");
     let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
     plan.expect_text("operator policy cap governs queue q2, created by this plan: max-length 5");
@@ -246,7 +246,7 @@ fn binding(source: &str, queue: &str, key: &str) -> serde_json::Value {
     json!({"source": source, "vhost": "/", "destination": queue, "destination_type": "queue", "routing_key": key, "arguments": {}})
 }
 
-/// The spec of a file, and what export reports.
+/// The exported spec of a file, and the report.
 fn export_of(file: serde_json::Value) -> (String, String) {
     let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
     (output.stdout.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" "), output.stderr)
@@ -285,7 +285,7 @@ fn vhosts_that_only_parameters_or_permissions_name_are_exported() {
 }
 
 #[test]
-fn retry_queue_that_queues_share_is_no_retry_of_one() {
+fn shared_retry_queue_is_not_the_retry_of_one_queue() {
     let queue = |name: &str| object(json!({"name": name}), json!({}));
     let wait = object(json!({"name": "wait"}), json!({"x-message-ttl": 5000, "x-dead-letter-exchange": "ev"}));
     let bindings = [
@@ -308,7 +308,7 @@ fn retry_queue_that_queues_share_is_no_retry_of_one() {
 }
 
 #[test]
-fn work_queue_behind_a_retry_queue_without_a_ttl_is_no_dead_letter_queue() {
+fn work_queue_behind_a_retry_queue_without_ttl_is_not_a_dead_letter_queue() {
     let queues = [
         object(json!({"name": "orders"}), json!({})),
         object(json!({"name": "orders.retry"}), json!({"x-dead-letter-exchange": "orders.x"})),
@@ -321,13 +321,13 @@ fn work_queue_behind_a_retry_queue_without_a_ttl_is_no_dead_letter_queue() {
 }
 
 #[test]
-fn binding_from_a_missing_exchange_is_left_out_for_that() {
+fn binding_from_a_missing_exchange_is_omitted() {
     let queues = [object(json!({"name": "orders"}), json!({}))];
-    let (spec, told) = export_of(
+    let (spec, reported) = export_of(
         json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": [], "bindings": [binding("nope", "orders", "k")]}),
     );
     let line = "1 binding from an exchange that does not exist: nope ─ k → orders";
-    assert!(spec.contains(line) && told.contains(line) && !told.contains("external"), "{spec}\n{told}");
+    assert!(spec.contains(line) && reported.contains(line) && !reported.contains("external"), "{spec}\n{reported}");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn users_permissions_and_global_parameters_are_counted() {
         "global_parameters": [{"name": "cluster_name", "value": "prod"}],
     });
     let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
-    let told = "vhost /: 0 exchanges, 0 queues, 0 bindings, 0 policies
+    let reported = "vhost /: 0 exchanges, 0 queues, 0 bindings, 0 policies
   not in the spec: 2 permissions: ann, bob
   not in the spec: 1 topic permission: ann
 vhost shop: 0 exchanges, 0 queues, 0 bindings, 0 policies
@@ -351,7 +351,7 @@ vhost shop: 0 exchanges, 0 queues, 0 bindings, 0 policies
 not in any spec: 1 global parameter: cluster_name
 not in any spec: 2 users: ann, bob
 ";
-    assert_eq!(output.stderr, told);
+    assert_eq!(output.stderr, reported);
     assert!(output.stdout.contains("#   2 permissions: ann, bob\n") && !output.stdout.contains("c2VjcmV0"), "{output}");
 }
 

@@ -1,8 +1,8 @@
-//! What the fingerprint of a plan is of: the change, and nothing else that the spec says.
+//! The fingerprint of a plan covers its changes and nothing else of the spec.
 
 use crate::support::Topo;
 
-/// A live broker with two queues, by its definitions.
+/// The definitions of a live broker with two queues.
 const LIVE: &str = r#"{"rabbit_version": "4.0.5", "rabbitmq_version": "4.0.5", "vhosts": [{"name": "shop"}], "policies": [],
     "exchanges": [], "bindings": [], "queues": [
     {"name": "base", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
@@ -22,37 +22,33 @@ fn fingerprint(spec: &str) -> String {
 }
 
 #[test]
-fn what_stays_as_it_is_is_not_in_it() {
+fn unchanged_objects_do_not_affect_the_fingerprint() {
     let new = fingerprint(NEW);
-    assert_eq!(new, fingerprint(NEW), "the same twice");
+    assert_eq!(new, fingerprint(NEW), "deterministic");
     let declared = NEW.replace("queues: {", "queues: {more: {type: classic}, ");
-    assert_eq!(new, fingerprint(&declared), "what is live as the spec says");
-    assert_eq!(
-        new,
-        fingerprint(&NEW.replace("queues:", "owns: [base]\nqueues:")),
-        "whose it is, where nothing follows"
-    );
+    assert_eq!(new, fingerprint(&declared), "an unchanged object");
+    assert_eq!(new, fingerprint(&NEW.replace("queues:", "owns: [base]\nqueues:")), "ownership without an effect");
     let other = "version: 1\nvhost: other\nqueues: {q: {type: classic}}\n";
     let live = LIVE.replace(r#"[{"name": "shop"}]"#, r#"[{"name": "shop"}, {"name": "other"}]"#).replace(
         r#"{"name": "base""#,
         r#"{"name": "q", "vhost": "other", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
            {"name": "base""#,
     );
-    assert_eq!(new, fingerprint_of(&live, &format!("{NEW}---\n{other}"), &[]), "a vhost in which nothing changes");
+    assert_eq!(new, fingerprint_of(&live, &format!("{NEW}---\n{other}"), &[]), "an unchanged vhost");
 }
 
 #[test]
-fn kinds_of_prune_may_follow_as_a_word() {
+fn prune_accepts_kinds_as_a_separate_argument() {
     let spec = NEW.replace("queues:", "owns: ['*']\nqueues:");
     let joined = fingerprint_of(LIVE, &spec, &["--prune=bindings"]);
     assert_eq!(joined, fingerprint_of(LIVE, &spec, &["--prune", "bindings"]));
     assert_ne!(joined, fingerprint_of(LIVE, &spec, &["--prune"]), "queue `more` is pruned");
-    // A path is no kind.
+    // A path is not a kind.
     assert_eq!(fingerprint_of(LIVE, &spec, &["--prune"]), fingerprint_of(LIVE, &spec, &["--prune", "topology.yaml"]));
 }
 
 #[test]
-fn allowance_without_a_hazard_names_the_right_address() {
+fn unused_allowance_suggests_the_right_address() {
     let spec = NEW.replace("queues:", "removed: {queues: [more]}\nqueues:");
     let topo = Topo::offline().file("live.json", LIVE).file("topology.yaml", &spec);
     let plan = |allow: &str| topo.run(["plan", "--against", "live.json", "--allow", allow]).expect_code(0).stderr;
@@ -85,7 +81,7 @@ fn allowance_without_a_hazard_names_the_right_address() {
 }
 
 #[test]
-fn all_that_is_done_is_in_it() {
+fn every_change_affects_the_fingerprint() {
     let new = fingerprint(NEW);
     let others = [
         ("another type", fingerprint(&NEW.replace("new: {type: classic}", "new: {type: quorum}"))),
@@ -95,9 +91,9 @@ fn all_that_is_done_is_in_it() {
         ("a binding", fingerprint(&NEW.replace("new: {", "new: {bindings: [{exchange: amq.topic, routingKey: a}], "))),
         ("a deletion", fingerprint(&NEW.replace("queues:", "removed: {queues: [more]}\nqueues:"))),
         ("an option", fingerprint_of(LIVE, NEW, &["--prune"])),
-        // What is changed was something else when it was looked at.
-        ("a live vhost", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: the shop}"))),
-        ("a value of it", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: a shop}"))),
+        // The current value affects the fingerprint, too.
+        ("a current vhost", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: the shop}"))),
+        ("a current value", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: a shop}"))),
     ];
     for (index, (what, print)) in others.iter().enumerate() {
         assert_ne!(new, *print, "{what}");
@@ -105,15 +101,15 @@ fn all_that_is_done_is_in_it() {
     }
 }
 
-/// The step of a policy is the same whatever it governs: what it does is not.
+/// The step of a policy is the same for all governed queues; its effects differ.
 #[test]
-fn what_the_same_step_disturbs_is_in_it() {
+fn effects_of_a_step_affect_the_fingerprint() {
     let policy = "policies: {limits: {pattern: \"^(more|new)$\", definition: {maxLength: 100}}}\n";
     let spec = |queues: &str| format!("version: 1\nvhost: shop\nqueues: {{{queues}}}\n{policy}");
     let alone = fingerprint(&spec("base: {type: classic}"));
     let governed = fingerprint(&spec("base: {type: classic}, more: {type: classic}"));
     assert_ne!(alone, governed);
-    // The queues of others come and go.
+    // Unmanaged queues do not affect the fingerprint.
     let without = LIVE.replace(r#""name": "more""#, r#""name": "much""#);
     assert_eq!(alone, fingerprint_of(&without, &spec("base: {type: classic}"), &[]));
 }

@@ -24,7 +24,7 @@ deadLetterQueues:
   orders.dead: {type: quorum}
 ";
 
-/// A tier is missing, and another is left over; a queue is of another kind, and one is not desired any more.
+/// A tier is missing and another is obsolete. A queue has another type, and one is no longer declared.
 const LIVE: &str = r##"{
   "vhosts": [{"name": "shop"}], "policies": [],
   "exchanges": [
@@ -61,7 +61,7 @@ fn run(arguments: &[&str]) -> Output {
     topo().run(["graph"].into_iter().chain(arguments.iter().copied()))
 }
 
-/// A folder with a saved plan in it.
+/// A folder with a saved plan.
 fn planned() -> Topo {
     let spec = SPEC.replacen("exchanges:", "removed: {queues: [orders.old]}\nexchanges:", 1);
     let topo = Topo::offline().spec(&spec).file("live.json", LIVE);
@@ -70,7 +70,7 @@ fn planned() -> Topo {
 }
 
 #[test]
-fn each_format_word_for_word() {
+fn formats_match_the_expected_files() {
     let plain = run(&[]).expect_code(0);
     assert_eq!(plain.stderr, "");
     expect_file(&plain, "graph.mmd");
@@ -81,7 +81,7 @@ fn each_format_word_for_word() {
 }
 
 #[test]
-fn a_saved_plan_is_drawn_with_its_marks() {
+fn saved_plan_is_drawn_with_its_marks() {
     let topo = planned();
     expect_file(&topo.run(["graph", "--plan", "plan.json"]).expect_code(0), "graph-plan.mmd");
     let svg = topo.run(["graph", "--plan", "plan.json", "--format", "svg"]).expect_code(0);
@@ -96,9 +96,9 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     ] {
         assert!(svg.stdout.contains(text), "{text}: {svg}");
     }
-    // What a plan does not touch has no mark.
+    // Objects without a change have no mark.
     assert!(svg.stdout.contains(">unrouted</text>"), "{svg}");
-    // A plan for no broker is drawn, though it cannot be applied; of a spec beside it, nothing would be read.
+    // A plan without a broker is drawn although it cannot be applied; a spec next to it would not be read.
     topo.run(["graph", "topology.yaml", "--plan", "plan.json"]).expect_code(64).expect_no_result();
     let unread = topo.run(["graph", "--plan", "topology.yaml"]).expect_code(65).expect_no_result();
     unread.expect_error("topology.yaml is not a plan");
@@ -106,9 +106,9 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     other.expect_error("the plan does not contain vhost `other`").expect_text("it is for shop");
 }
 
-/// A plan in which nothing has a mark would look as if it did nothing.
+/// A plan without any mark would appear to change nothing.
 #[test]
-fn that_policies_are_not_drawn_is_said() {
+fn note_lists_policies_that_are_not_drawn() {
     let policy =
         |name: &str| format!("  {name}: {{pattern: '^orders', applyTo: queues, definition: {{maxLength: 9}}}}\n");
     let drawn = |policies: &str| {
@@ -127,7 +127,7 @@ fn that_policies_are_not_drawn_is_said() {
 }
 
 #[test]
-fn only_what_is_near_a_queue() {
+fn near_selects_the_neighbors_of_a_queue() {
     let names = |arguments: &[&str]| -> Vec<&str> {
         let output = run(arguments).expect_code(0).stdout;
         let all =
@@ -141,7 +141,7 @@ fn only_what_is_near_a_queue() {
     let nearer = ["orders.work<", "orders.mail<", "orders<", "orders.dead<", "unrouted<"];
     assert_eq!(names(&["--focus", "orders.work", "--depth", "2"]), nearer);
     assert_eq!(names(&["--focus", "waits", "--depth", "9"]).len(), 8);
-    // In full, too, the family is one.
+    // With `--full`, the queue and its tiers count as one, too.
     let all = run(&["--focus", "orders.work", "--depth", "0", "--show", "all"]).expect_code(0);
     all.expect_text("orders.work.retry.over<br/>").expect_no_text("\"orders<br/>");
     let unknown = run(&["--focus", "orders.wrok"]).expect_code(64).expect_no_result();
@@ -152,12 +152,12 @@ fn only_what_is_near_a_queue() {
     );
     let one = run(&["--focus", "ail"]).expect_code(64).expect_no_result();
     one.expect_text("did you mean `orders.mail`?");
-    // What is made for retries has names that nobody thinks of.
+    // Generated names are not suggested.
     let tier = run(&["--focus", "orders.work.retry"]).expect_code(0).stdout;
     assert!(tier.contains("\"orders.work<"), "{tier}");
     let tier = run(&["--focus", "retry"]).expect_code(64).expect_no_result();
     tier.expect_error("no queue and no exchange `retry`").expect_no_text("did you mean");
-    // An exchange has things near it, too.
+    // An exchange has neighbors, too.
     let of_exchange = ["orders.work<", "orders.mail<", "orders<", "unrouted<"];
     assert_eq!(names(&["--focus", "orders"]), of_exchange);
     assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
@@ -167,7 +167,7 @@ fn only_what_is_near_a_queue() {
 }
 
 #[test]
-fn a_file_is_written_as_it_is_named() {
+fn format_follows_the_file_name() {
     let topo = topo();
     let to = |name: &str| {
         let output = topo.run(["graph", "--out", name]).expect_code(0);
@@ -181,7 +181,7 @@ fn a_file_is_written_as_it_is_named() {
     assert!(markdown.starts_with("```mermaid\nflowchart LR\n") && markdown.ends_with("\n```\n"), "{markdown}");
     topo.run(["graph", "--out", "b.svg", "--format", "dot"]).expect_code(0);
     assert!(topo.read("b.svg").starts_with("digraph"));
-    // What would not be what its name says is not written.
+    // A file whose name contradicts its format is not written.
     for (name, hint) in
         [("c.png", "rsvg-convert -f png"), ("c.PDF", "rsvg-convert -f pdf"), ("c.txt", "use the extension .svg, .dot")]
     {
@@ -194,9 +194,9 @@ fn a_file_is_written_as_it_is_named() {
     assert!(topo.read("c").starts_with("flowchart LR\n"));
 }
 
-/// A picture is drawn again and again; the spec is one letter away from it on the command line.
+/// A graph file is replaced without a question. A spec, which a typing error may select, is not.
 #[test]
-fn only_a_picture_is_replaced_without_a_word() {
+fn only_a_graph_file_is_replaced_without_force() {
     let topo = topo();
     for name in ["a.svg", "a.dot", "a.mmd", "a.md"] {
         topo.run(["graph", "--out", name]).expect_code(0);
@@ -216,7 +216,7 @@ fn only_a_picture_is_replaced_without_a_word() {
 }
 
 #[test]
-fn several_vhosts_are_apart() {
+fn vhosts_are_drawn_separately() {
     let other = SPEC.replacen("vhost: shop", "vhost: other", 1);
     let topo = Topo::offline().file("topology/a.yaml", SPEC).file("topology/b.yaml", &other);
     let mermaid = topo.run(["graph"]).expect_code(0);
@@ -228,7 +228,7 @@ fn several_vhosts_are_apart() {
 }
 
 #[test]
-fn a_long_name_is_no_directive_in_a_comment() {
+fn long_name_is_not_a_directive_in_a_comment() {
     for signs in 1..=5 {
         let name = format!("{}{{init: {{\"theme\": \"dark\"}}}}%% {}", "%".repeat(signs), "x".repeat(60));
         let name = serde_json::json!(name);
@@ -239,7 +239,7 @@ fn a_long_name_is_no_directive_in_a_comment() {
     }
 }
 
-/// Names that would be something else if they were written as they are.
+/// Names with syntax of the formats.
 const ODD: &str = r##"version: 1
 vhost: '"</svg>]'
 exchanges: {'end': {type: topic}, 'a"b<c>&amp;`d`%%': {type: direct}}
@@ -251,7 +251,7 @@ deadLetterQueues: {'日本 🐇': {type: quorum}}
 "##;
 
 #[test]
-fn odd_names_are_only_names() {
+fn unusual_names_are_escaped() {
     let long = "x".repeat(255);
     let spec = ODD.replacen("queues:\n", &format!("queues:\n  {long}: {{type: classic}}\n"), 1);
     let draw = |format: &str| Topo::offline().spec(&spec).run(["graph", "--format", format]).expect_code(0).stdout;
@@ -291,7 +291,7 @@ fn odd_names_are_only_names() {
 
     let dot = draw("dot");
     for line in dot.lines() {
-        // Without what is escaped, each quote has its other half.
+        // After the removal of escaped text, quotes are balanced.
         assert_eq!(line.replace("\\\\", "").replace("\\\"", "").matches('"').count() % 2, 0, "{line}");
     }
     for label in
@@ -313,22 +313,22 @@ queues:
   b: {type: classic, bindings: [{exchange: x}]}
 ";
 
-/// Mermaid cannot read an arrow with an empty label.
+/// Mermaid cannot parse an edge with an empty label.
 #[test]
-fn an_empty_key_is_said_in_every_format() {
-    for (format, empty, said) in [
+fn empty_key_is_labeled_in_every_format() {
+    for (format, empty, reported) in [
         ("mermaid", "|\"\"|", "-.->|\"&quot;&quot;\"|"),
         ("dot", "label=\"\"", r#"label="\"\"""#),
         ("svg", "\"></text>", ">\"\"</text>"),
     ] {
         let drawn = Topo::offline().spec(EMPTY_KEY).run(["graph", "--format", format]).expect_code(0).stdout;
-        assert!(drawn.contains(said) && !drawn.contains(empty), "{format}: {drawn}");
+        assert!(drawn.contains(reported) && !drawn.contains(empty), "{format}: {drawn}");
         assert!(drawn.contains("every message"), "{format}: {drawn}");
     }
 }
 
 #[test]
-fn what_github_does_not_draw_is_said() {
+fn limit_of_github_is_reported() {
     let mut spec = "version: 1\nvhost: v\nexchanges: {in: {type: topic}}\nqueues:\n".to_owned();
     for queue in 0..600 {
         spec += &format!(
@@ -343,8 +343,8 @@ fn what_github_does_not_draw_is_said() {
     assert_eq!(svg.stderr, "");
 }
 
-/// What a plan of this spec draws where the broker has these queues, as DOT. The exchange `dead.dlx` is there, and bound to
-/// `dead`.
+/// The graph of a plan of this spec as DOT, against a broker with these queues. Exchange `dead.dlx` exists and is bound
+/// to `dead`.
 fn dot_of(spec: &str, queues: &str) -> Output {
     let exchange = "{\"name\": \"dead.dlx\", \"vhost\": \"shop\", \"type\": \"fanout\", \"durable\": true, \"auto_delete\": false, \
                     \"internal\": false, \"arguments\": {}}";
@@ -359,7 +359,7 @@ fn dot_of(spec: &str, queues: &str) -> Output {
     topo.run(["graph", "--plan", "plan.json", "--format", "dot"]).expect_code(0)
 }
 
-/// A queue as the management API lists it: its name, and more arguments.
+/// A queue of the management API: its name, and further arguments.
 fn live(name: &str, arguments: &str) -> String {
     format!(
         "{{\"name\": \"{name}\", \"vhost\": \"shop\", \"durable\": true, \"auto_delete\": false, \
@@ -368,15 +368,15 @@ fn live(name: &str, arguments: &str) -> String {
 }
 
 #[test]
-fn what_a_policy_changes_is_marked() {
+fn queues_with_a_changed_policy_are_marked() {
     let spec = "queues: {a: {type: classic}, b: {type: classic, messageTtl: 1s}, c: {type: classic}}
 policies: {p: {pattern: '^[ab]$', applyTo: queues, definition: {messageTtl: 9s}}}\n";
     let queues = [live("a", ""), live("b", ", \"x-message-ttl\": 1000"), live("c", "")].join(", ");
     let output = dot_of(spec, &queues);
     let output = output.expect_text("label=\"~ a\\nclassic queue · ttl 9s\"").expect_text("\\nchanged\\n");
-    // Of b the shorter one holds, and that is its own; c is no concern of it.
+    // For b, the shorter TTL is its own; c is not affected.
     output.expect_text("label=\"b\\nclassic queue · ttl 1s\"").expect_text("label=\"c\\nclassic queue\"");
-    // The exchange of a dead-letter queue stays a part of it.
+    // The exchange of a dead-letter queue remains part of it.
     let spec = "queues: {a: {type: classic, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic}}
 policies: {p: {pattern: '^dead$', applyTo: queues, definition: {maxLength: 9}}}\n";
     let queues = [live("a", ", \"x-dead-letter-exchange\": \"dead.dlx\""), live("dead", "")].join(", ");
@@ -384,21 +384,24 @@ policies: {p: {pattern: '^dead$', applyTo: queues, definition: {maxLength: 9}}}\
 }
 
 #[test]
-fn retries_made_by_hand_are_retries_in_a_plan_too() {
-    let letters = |to: &str| format!(", \"x-dead-letter-exchange\": \"\", \"x-dead-letter-routing-key\": \"{to}\"");
+fn manual_retries_are_drawn_in_a_plan() {
+    let dead_messages =
+        |to: &str| format!(", \"x-dead-letter-exchange\": \"\", \"x-dead-letter-routing-key\": \"{to}\"");
     let work = "work: {type: classic, deadLetter: {exchange: '', routingKey: wait}}";
     let wait = "wait: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}";
-    let (live_work, live_wait) =
-        (live("work", &letters("wait")), live("wait", &format!(", \"x-message-ttl\": 5000{}", letters("work"))));
+    let (live_work, live_wait) = (
+        live("work", &dead_messages("wait")),
+        live("wait", &format!(", \"x-message-ttl\": 5000{}", dead_messages("work"))),
+    );
     let made = dot_of(&format!("queues: {{{work}, {wait}}}\n"), &live_work);
     let made = made.expect_text("label=\"+ wait\\nclassic queue · ttl 5s\"");
     let made = made.expect_text("tooltip=\"wait → work\\nretry, out and back\\ncreated\"");
-    // Before, the broker dropped what was rejected.
+    // Before, the broker dropped rejected messages.
     made.expect_text("tooltip=\"work → wait\\nretry, out and back\\ncreated\"");
     let gone =
         dot_of(&format!("queues: {{{work}}}\nremoved: {{queues: [wait]}}\n"), &[live_work, live_wait].join(", "));
     let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
     let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
-    // The broker drops what is rejected then: the queue of that name is gone.
+    // Then the broker drops rejected messages: the queue with that name is deleted.
     gone.expect_text("label=\"work\\nclassic queue · dead-lettered messages are unroutable\"");
 }

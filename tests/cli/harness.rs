@@ -1,4 +1,4 @@
-//! The runner of the binary, tried on the shell.
+//! Tests of the binary runner, with a shell as the binary.
 
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -16,24 +16,24 @@ fn panic_of(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
 }
 
 #[test]
-fn topo_itself_can_be_run() {
+fn topo_can_be_run() {
     Topo::offline().run(["--version"]).expect_code(0);
 }
 
 #[test]
-fn streams_code_files_and_environment_are_as_arranged() {
+fn streams_code_files_and_environment_are_set() {
     let shell = shell().env("TOPO_X", "y").file("sub/a.txt", "b").input("typed");
     let output = shell.run(["-c", "cat; cat sub/a.txt; echo $TOPO_X$COLUMNS >&2; echo new >out; exit 3"]);
     let output = output.expect_code(3).expect_text("typedb").expect_no_text("secret");
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("typedb", "y100\n"));
     assert_eq!(shell.read("out"), "new\n");
     let names = shell.run(["-c", "env | cut -d= -f1 | sort | tr '\\n' ' '"]).expect_code(0);
-    // PWD, and in some shells OLDPWD, SHLVL and _, are the shell's own.
+    // PWD, and in some shells OLDPWD, SHLVL and _, are set by the shell.
     assert!(!names.stdout.contains("PATH") && !names.stdout.contains("CARGO"), "{names}");
 }
 
 #[test]
-fn a_wrong_code_shows_both_streams() {
+fn wrong_code_prints_both_streams() {
     let panic = panic_of(|| drop(shell().run(["-c", "echo out; echo err >&2; exit 2"]).expect_code(3)));
     for part in ["expected exit code 3", "exit code Some(2)", "--- stdout\nout", "--- stderr\nerr"] {
         assert!(panic.contains(part), "{panic}");
@@ -41,7 +41,7 @@ fn a_wrong_code_shows_both_streams() {
 }
 
 #[test]
-fn a_run_that_hangs_is_killed_and_shown() {
+fn hanging_run_is_killed_and_printed() {
     let started = Instant::now();
     let panic = panic_of(|| {
         let shell = shell().timeout(Duration::from_millis(300));
@@ -52,7 +52,7 @@ fn a_run_that_hangs_is_killed_and_shown() {
 }
 
 #[test]
-fn a_run_can_be_interrupted() {
+fn run_can_be_interrupted() {
     let running = shell().timeout(Duration::from_secs(20)).start(["-c", "exec /bin/sleep 100"]);
     running.signal("INT");
     assert_eq!(running.wait().code, None);
@@ -72,7 +72,7 @@ fn children_can_be_interrupted_where_the_tests_ignore_the_signal() {
     let output = Command::new("/bin/sh")
         .args(["-c", "trap '' INT QUIT HUP; exec \"$0\" \"$@\""])
         .arg(suite)
-        .args(["--exact", "cli::harness::a_run_can_be_interrupted", "cli::harness::a_script_can_trap_a_signal"])
+        .args(["--exact", "cli::harness::run_can_be_interrupted", "cli::harness::a_script_can_trap_a_signal"])
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -80,7 +80,7 @@ fn children_can_be_interrupted_where_the_tests_ignore_the_signal() {
 }
 
 #[test]
-fn a_spec_gets_its_head() {
+fn spec_gets_its_header() {
     let topo = Topo::offline().spec("queues: {}");
     assert_eq!(topo.read("topology.yaml"), "version: 1\nvhost: \"/\"\nqueues: {}");
     topo.rewrite("version: 1\nvhost: a\n");

@@ -1,25 +1,25 @@
-//! Names, file names and values that try to move the cursor, to turn the direction of text or to command a workflow.
+//! Names, file names and values that move the cursor, change the direction of text, or contain workflow commands.
 
 use std::fs;
 
 use crate::support::{Output, Topo};
 
-/// One of each kind: C0 without and with a line break, DEL, C1, a separator of lines and one of paragraphs, bidirectional
-/// controls, zero width, a byte order mark, a tag, a letter that is not drawn. Between words, a workflow command.
+/// One of each kind: C0 without and with a line break, DEL, C1, line and paragraph separators, bidirectional controls,
+/// zero width, a byte order mark, a tag, an invisible character. A workflow command separates words.
 pub(crate) const HIDDEN: &str = "\u{1b}[31m\u{7}\u{8}\t\u{7f}\u{9b}1m\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{200d}\u{feff}\u{e0041}\u{3164}";
 pub(crate) const COMMANDS: &str = " ::set-output name=x::y ##[add-path]z";
 
-/// What a queue may be called: no line breaks.
+/// For queue names, which cannot contain line breaks.
 fn name() -> String {
     format!("q{HIDDEN}{COMMANDS}")
 }
 
-/// What a routing key, an argument or a file may be.
+/// For routing keys, arguments and files.
 fn lines() -> String {
     format!("k{HIDDEN}\n::error title=pwned::k\r\n::add-mask::k{COMMANDS}")
 }
 
-/// Whether a character must not be printed. Independent of what topo takes for one.
+/// True if a character must not be printed, independent of topo's own list.
 fn is_hostile(c: char) -> bool {
     let code = u32::from(c);
     (code < 0x20 && c != '\n')
@@ -28,11 +28,11 @@ fn is_hostile(c: char) -> bool {
         || (0xe0000..0xe1000).contains(&code)
 }
 
-/// Fails if a stream, or a file that was written, could do harm. In a workflow each line that begins with `::` is a command:
-/// only those may that topo means.
+/// Fails if a stream or a written file is harmful. In a workflow, each line that begins with `::` is a command, so only
+/// topo's own may.
 #[track_caller]
 fn expect_harmless(output: &Output, text: &str) {
-    // A name with an `@` is no mention in Markdown: topo's own zero-width space.
+    // topo's zero-width space keeps a name with `@` from being a mention in Markdown.
     let text = text.replace("@\u{200b}", "@");
     let hostile: Vec<String> =
         text.chars().filter(|c| is_hostile(*c)).map(|c| format!("{:04x}", u32::from(c))).collect();
@@ -53,7 +53,7 @@ fn expect_harmless(output: &Output, text: &str) {
 pub(crate) fn harmless(output: Output) -> Output {
     expect_harmless(&output, &output.stdout);
     expect_harmless(&output, &output.stderr);
-    // A runner finds its old commands anywhere. JSON and YAML keep the name: both are read by programs.
+    // A runner finds its legacy commands anywhere in a line. JSON and YAML, which programs read, keep the name.
     let is_document = ["{", "version:", "formatVersion:", "#"].iter().any(|start| output.stdout.starts_with(start));
     if output.stdout.starts_with('{') {
         let document = serde_json::from_str::<serde_json::Value>(&output.stdout);
@@ -63,13 +63,13 @@ pub(crate) fn harmless(output: Output) -> Output {
     output
 }
 
-/// A text as a spec says it: YAML takes no hidden characters as they are.
+/// A quoted YAML string: YAML requires escapes for hidden characters.
 pub(crate) fn quoted(text: &str) -> String {
     let one = |c: char| if is_hostile(c) || c == '\n' { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
     format!("\"{}\"", text.chars().map(one).collect::<String>())
 }
 
-/// A spec in which all that may be is hostile.
+/// A spec in which every possible text is hostile.
 fn spec() -> String {
     let (name, lines) = (quoted(&name()), quoted(&lines()));
     format!(
@@ -83,7 +83,7 @@ fn spec() -> String {
     )
 }
 
-/// A broker that has other such objects, some of them in conflict with the spec.
+/// A broker with similar objects, some in conflict with the spec.
 fn definitions() -> String {
     let (name, lines) = (name(), lines());
     serde_json::json!({
@@ -141,7 +141,7 @@ fn plans_escape_hostile_names() {
             plan(&["-v", "--show", "all", "--prune"]).expect_code(0);
         }
     }
-    // A file holds what a screen would show.
+    // A file contains the text of a terminal.
     let topo = topo();
     for also in ["json", "markdown", "github"] {
         let file = format!("{also}=also.{also}");
@@ -160,7 +160,7 @@ fn graphs_contracts_and_explanations_escape_hostile_names() {
         for more in [&[][..], &["--show", "all"], &["--plan", "plan.json"]] {
             let arguments = || ["graph", "--format", format].into_iter().chain(more.iter().copied());
             let shown = harmless(topo.run(arguments())).expect_code(0);
-            // A file holds what a screen would show.
+            // A file contains the text of a terminal.
             let file = format!("drawing.{format}");
             let output = topo.run(arguments().chain(["--out", &file])).expect_code(0);
             assert_eq!(topo.read(&file), shown.stdout, "{output}");
@@ -182,7 +182,7 @@ fn graphs_contracts_and_explanations_escape_hostile_names() {
 #[test]
 fn exports_escape_hostile_names() {
     let output = harmless(topo().run(["export", "--definitions", "live.json"]));
-    // What was escaped is read back as it was.
+    // Escaped text is read back unchanged.
     let topo = topo();
     let written = harmless(topo.run(["export", "--definitions", "live.json", "--out", "exported.yaml"])).expect_code(0);
     expect_harmless(&written, &topo.read("exported.yaml"));
@@ -237,7 +237,7 @@ fn names_of_files_and_arguments_are_escaped() {
         let output = harmless(topo.run(arguments.iter().copied()));
         assert!(output.code.is_some_and(|code| code != 0 && code != 101) || arguments[0] == "export", "{output}");
     }
-    // A plan, a definitions file and a list of variables that are none.
+    // Invalid plan, definitions and variable files.
     for arguments in [
         ["apply", "--plan", "x"],
         ["export", "--definitions", "x"],

@@ -1,4 +1,4 @@
-//! Plans on screens of several widths: a family with its queue, and nothing wider than the screen.
+//! Layout of plans at several widths.
 
 use super::expect_file;
 use crate::support::{Output, Topo};
@@ -13,7 +13,7 @@ deadLetterQueues:
   orders.dead: {type: classic}
 ";
 
-/// A queue that has another TTL, and a tier of an older broker.
+/// A queue with another TTL, and a tier of an older broker.
 const LIVE: &str = r#"{
   "vhosts": [{"name": "shop"}], "exchanges": [], "bindings": [], "policies": [],
   "queues": [
@@ -37,28 +37,27 @@ fn fits(output: &Output, columns: usize) {
 }
 
 #[test]
-fn a_family_is_listed_with_its_queue() {
+fn generated_objects_are_listed_with_their_queue() {
     for columns in [80, 120] {
         let output = plan(columns, "empty", &["--show", "all"]);
         fits(&output, columns);
         expect_file(&output, &format!("plan-show-all-{columns}.txt"));
-        // In the order in which a message that fails comes by, each once.
-        let ways = ["dlx", "retry", "retry.switch", "retry.over", "retry.first", "retry.first.switch"];
-        let exchanges = ways.map(|it| format!("        + exchange orders.work.{it}\n"));
+        // In the order in which a failed message passes them, each once.
+        let resolutions_of = ["dlx", "retry", "retry.switch", "retry.over", "retry.first", "retry.first.switch"];
+        let exchanges = resolutions_of.map(|it| format!("        + exchange orders.work.{it}\n"));
         let tiers = ["1.5s", "2.30s"].map(|it| format!("        + queue orders.work.retry.{it}\n"));
         let last = ["        + exchange orders.work.return\n".to_owned()];
         let family = exchanges.iter().chain(&tiers).chain(&last);
         let mut rest = output.stdout.split_once("  + queue orders.work ").expect("the queue").1;
         for member in family {
             assert_eq!(output.stdout.matches(member.trim_start()).count(), 1, "{member}: {output}");
-            rest =
-                rest.split_once(member.as_str()).unwrap_or_else(|| panic!("{member} is not in its place: {output}")).1;
+            rest = rest.split_once(member.as_str()).unwrap_or_else(|| panic!("{member} is not in order: {output}")).1;
         }
     }
 }
 
 #[test]
-fn sentences_fit_the_screen_and_stay_whole_words() {
+fn sentences_wrap_between_words() {
     for columns in [80, 100, 120] {
         let conflict = plan(columns, "live.json", &["--target", "queues/shop/orders.worked-off-slowly"]);
         fits(&conflict, columns);
@@ -70,14 +69,15 @@ fn sentences_fit_the_screen_and_stay_whole_words() {
         let (_, note) = noted.stdout.split_once("\ninfo ").unwrap_or_else(|| panic!("no note: {noted}"));
         let note: Vec<&str> = note.lines().take_while(|line| !line.is_empty()).collect();
         assert!(note.iter().all(|line| line.chars().count() <= columns), "{noted}");
-        let said = "queues/shop/orders.work.retry.1.5s it was created without x-dead-letter-strategy and x-overflow";
-        assert!(words(&noted).contains(said), "{noted}");
+        let reported =
+            "queues/shop/orders.work.retry.1.5s it was created without x-dead-letter-strategy and x-overflow";
+        assert!(words(&noted).contains(reported), "{noted}");
     }
 }
 
-/// Of each object one line, of every symbol; a line of a log is read from its beginning.
+/// One line per object with a symbol, readable from the left in a log.
 #[test]
-fn a_short_plan_is_one_line_an_object() {
+fn short_plan_has_one_line_per_object() {
     let spec = "\
 version: 1
 vhost: shop
@@ -111,7 +111,7 @@ policies:
     }
     let output = run("--short");
     output.expect_text("1 unmanaged, matches `owns`: kept without --prune").expect_no_text("orders.old");
-    // The lines of the whole plan are counted in the same words; a file beside it is whole.
+    // The complete plan counts the same lines; an additional file is complete.
     let output = run("--short --also text=whole.txt --also markdown=plan.md");
     let summary = output.stdout.lines().find(|line| line.starts_with("Plan: ")).unwrap_or_else(|| panic!("{output}"));
     assert!(topo.read("whole.txt").contains(summary) && topo.read("whole.txt").contains("an application that"));
@@ -127,12 +127,12 @@ policies:
     output.expect_text("vhost a\n  + vhost a\n  + queue q\nvhost b\n  + vhost b\n  + queue q\nPlan: ");
 }
 
-/// A heading is broken between its parts, and at blanks where a part is too long; so are the details of an object.
+/// A heading and the details of an object wrap between their parts, and between words if a part is too long.
 #[test]
 fn plans_and_headings_fit_60_columns() {
     for columns in [60, 80] {
         let output = plan(columns, "live.json", &[]);
-        // Commands and YAML are copied, so topo does not break them.
+        // Commands and YAML are copied, so topo does not wrap them.
         let is_copied = |line: &str| line.contains("--recreate ") || line.contains(" pattern: ");
         let wide = output.stdout.lines().find(|line| line.chars().count() > columns && !is_copied(line));
         assert_eq!(wide, None, "{columns} columns: {output}");

@@ -1,4 +1,4 @@
-//! Lint rules: their list, their levels, and what ends a run.
+//! Lint rules: their list, their levels, and their exit codes.
 
 use crate::support::Topo;
 
@@ -19,7 +19,7 @@ fn topo() -> Topo {
 }
 
 #[test]
-fn the_rules_are_listed() {
+fn rules_are_listed() {
     for columns in [80, 120] {
         let output = Topo::offline().env("COLUMNS", &columns.to_string()).run(["rules"]).expect_code(0);
         let output = output.expect_text("no-dead-letter ").expect_text("off (info)");
@@ -39,7 +39,7 @@ fn the_rules_are_listed() {
 }
 
 #[test]
-fn a_flag_gives_a_rule_another_level() {
+fn flag_sets_the_level_of_a_rule() {
     let found = |flags: &[&str]| {
         let output = topo().run(["validate", "--format", "json"].iter().chain(flags).copied());
         let found = output.json();
@@ -68,9 +68,9 @@ fn a_flag_gives_a_rule_another_level() {
     topo().run(["validate", "--lint", "no-dead-letter"]).expect_code(64).expect_error("write RULE=off");
 }
 
-/// A job that validates and then plans would have each annotation twice.
+/// Otherwise, a job that validates and plans would print each annotation twice.
 #[test]
-fn a_plan_can_leave_what_validate_has_said() {
+fn plan_can_omit_findings() {
     let annotations = |flags: &str| topo().run(flags.split(' ')).expect_code(0).stdout;
     let finding = "title=no-dead-letter::";
     assert!(annotations("validate --format github").contains(finding));
@@ -82,7 +82,7 @@ fn a_plan_can_leave_what_validate_has_said() {
 }
 
 #[test]
-fn findings_end_a_run_from_the_level_on_that_is_said() {
+fn findings_at_or_above_fail_on_end_a_run() {
     let code = |flags: &str, expected: i32| topo().run(flags.split(' ')).expect_code(expected);
     code("validate", 0).expect_text("Valid, with 2 warnings.");
     code("validate --fail-on error", 0);
@@ -97,14 +97,14 @@ fn findings_end_a_run_from_the_level_on_that_is_said() {
     let plan = code("plan --against empty --detailed-exitcode --fail-on warning", 1);
     plan.expect_text("Plan: ").expect_error("2 findings, with --fail-on warning");
     code("plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=info --fail-on warning", 0);
-    // What ends the run is shown.
+    // The finding that ends the run is printed.
     let notes = "plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=off --fail-on info";
     code(notes, 1).expect_text("info[no-dead-letter]");
     topo().env("TOPO_FAIL_ON", "warning").run(["validate"]).expect_code(1);
 }
 
 #[test]
-fn a_comment_that_is_wrong_is_an_error_of_the_spec() {
+fn invalid_allow_comment_is_a_spec_error() {
     let with = |comment: &str| {
         let text = SPEC.replace("maxRetries: 3", &format!("maxRetries: 3 # topo: {comment}"));
         Topo::offline().file("topology.yaml", &text).run(["validate"])
@@ -120,10 +120,10 @@ fn a_comment_that_is_wrong_is_an_error_of_the_spec() {
     validate(&levels("no-dead-letter: loud")).expect_code(65).expect_text("loud");
 }
 
-/// A mistake that a generated spec repeats: the first findings in full, the next ones on a line each, and the number of
-/// the rest. A program gets all of them.
+/// Repeated findings of a generated spec: the first ones in full, the next ones as lines, and the number of the others.
+/// JSON has all.
 #[test]
-fn findings_that_repeat_are_counted() {
+fn repeated_findings_are_counted() {
     let queue = |n| format!("  q{n}: {{type: classic, maxLength: 9, messageTtl: 7d}}\n");
     let topo = Topo::offline().spec(&format!("queues:\n{}", (0..1050).map(queue).collect::<String>()));
     let output = topo.run(["validate"]).expect_code(0);

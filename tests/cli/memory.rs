@@ -1,4 +1,4 @@
-//! Memory is bounded in proportion to what is read: a few megabytes of arguments do not take gigabytes.
+//! Memory is proportional to the input: a few megabytes of arguments do not take gigabytes.
 
 use std::fs;
 use std::thread::sleep;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use crate::support::{Output, Topo};
 
 pub(crate) const MEBIBYTE: usize = 1 << 20;
-/// Of a debug build that reads almost nothing.
+/// The memory of a debug build with minimal input.
 pub(crate) const BASE: usize = 60 * MEBIBYTE;
 
-/// Runs topo to its end; its output, and the most memory that it took.
+/// Runs topo and returns its output and peak memory.
 pub(crate) fn peak(topo: &Topo, arguments: &[&str]) -> (Output, usize) {
     let mut running = topo.start(arguments.iter().copied());
     let mut peak = 0;
     while !running.is_over() {
-        // Of a process that has just ended, there is no such line.
+        // A process that has just ended has no such line.
         let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
@@ -39,7 +39,7 @@ fn definitions(queues: usize, argument: &str) -> String {
 const EXPORT: [&str; 3] = ["export", "--definitions", "large.json"];
 
 #[test]
-fn long_list_argument_takes_memory_in_proportion() {
+fn long_list_argument_takes_proportional_memory() {
     let list = format!("[{}1]", "1,".repeat(5_000_000));
     let topo = Topo::offline().file("large.json", &definitions(1, &list));
     let (Output { code, stderr: error, .. }, peak) = peak(&topo, &EXPORT);
@@ -49,7 +49,7 @@ fn long_list_argument_takes_memory_in_proportion() {
 }
 
 #[test]
-fn list_of_small_tables_takes_memory_in_proportion() {
+fn list_of_small_tables_takes_proportional_memory() {
     let list = format!("[{}1]", "{\"\":1},".repeat(1_000_000));
     let topo = Topo::offline().file("large.json", &definitions(1, &list));
     let (Output { code, stderr: error, .. }, peak) = peak(&topo, &EXPORT);
@@ -59,7 +59,7 @@ fn list_of_small_tables_takes_memory_in_proportion() {
 }
 
 #[test]
-fn arguments_that_take_too_much_memory_are_cut_and_named() {
+fn excessive_arguments_are_truncated_and_named() {
     let list = format!("[{}1]", "{\"\":1},".repeat(4_900));
     let plain =
         r#"{"name":"z","vhost":"/","durable":true,"auto_delete":false,"arguments":{"x-max-length":5}}],"exchanges""#;
@@ -78,9 +78,9 @@ fn arguments_that_take_too_much_memory_are_cut_and_named() {
     assert!(peak < BASE + 160 * MEBIBYTE + 20 * file.len(), "{peak}");
 }
 
-/// Parameters, the settings of shovels and saved plans hold any JSON, of which topo uses little.
+/// Parameters, shovel settings and saved plans hold any JSON, most of which topo ignores.
 #[test]
-fn json_that_topo_does_not_use_takes_memory_in_proportion() {
+fn unused_json_takes_proportional_memory() {
     let list = format!("[{}1]", "{\"\":1},".repeat(1_000_000));
     let parameter =
         |component: &str| format!(r#"{{"component":"{component}","vhost":"/","name":"p","value":{{"a":{list}}}}}"#);

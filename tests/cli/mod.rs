@@ -1,4 +1,4 @@
-//! The command line through the real binary, with no broker.
+//! The command line through the real binary, without a broker.
 
 mod retries;
 use std::path::Path;
@@ -22,8 +22,7 @@ mod shells;
 mod usage;
 mod versions;
 
-/// Fails unless standard output is, word for word, what stands in that file of `tests/cli/expected`. `TOPO_UPDATE=1` writes
-/// the file anew.
+/// Fails unless standard output equals that file of `tests/cli/expected`. `TOPO_UPDATE=1` rewrites the file.
 #[track_caller]
 fn expect_file(output: &Output, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/expected").join(name);
@@ -31,5 +30,5 @@ fn expect_file(output: &Output, name: &str) {
         std::fs::write(&path, &output.stdout).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == output.stdout, "not what {} says: {output}", path.display());
+    assert!(expected == output.stdout, "standard output differs from {}: {output}", path.display());
 }

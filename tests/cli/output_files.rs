@@ -1,4 +1,4 @@
-//! Files that are written: whole, where a link leads, and never in the place of what is no file.
+//! Output files: written completely, through links, and only over regular files.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::support::{Output, Topo};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// A picture, which a picture may replace.
+/// A graph file, which another graph may replace.
 const OLD: &str = "digraph topology {\n";
 
 /// A shell in which `topo` is the binary under test.
@@ -31,7 +31,7 @@ fn is_plan(text: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(text).is_ok_and(|plan| plan["formatVersion"] == 1)
 }
 
-/// All the ways in which topo writes a file.
+/// All options with which topo writes a file.
 const WRITERS: [&str; 5] = [
     "plan --against empty --out",
     "plan --against empty --also json=",
@@ -40,7 +40,7 @@ const WRITERS: [&str; 5] = [
     "plan --against empty --also markdown=",
 ];
 
-/// A file of that name; specs have to be called so.
+/// A file of that name, with the extension of a spec.
 fn called(writer: &str, name: &str) -> String {
     if writer.starts_with("export") { format!("{name}.yaml") } else { name.to_owned() }
 }
@@ -57,7 +57,7 @@ fn shell_with_definitions() -> Topo {
 }
 
 #[test]
-fn a_pipe_is_written_into() {
+fn pipe_receives_the_output() {
     let topo = shell_with_definitions();
     ran(&topo, "mkfifo pipe.yaml");
     for one in WRITERS {
@@ -66,8 +66,7 @@ fn a_pipe_is_written_into() {
         ran(&topo, &writer(one, "pipe.yaml"));
         assert!(fs::symlink_metadata(topo.path("pipe.yaml")).unwrap().file_type().is_fifo(), "{one}");
         assert!(reader.join().unwrap().contains("orders"), "{one}");
-        // What a shell makes of `>(…)` is a pipe under `/dev/fd`.
-        // `export` takes no name that is not one of a spec, but `-`.
+        // A shell passes `>(…)` as a pipe under `/dev/fd`. `export` accepts only spec names and `-`.
         if one.starts_with("export") {
             continue;
         }
@@ -77,7 +76,7 @@ fn a_pipe_is_written_into() {
 }
 
 #[test]
-fn a_link_stays_and_its_file_changes() {
+fn link_is_followed() {
     let topo = shell_with_definitions();
     for one in WRITERS {
         fs::create_dir_all(topo.path("real")).unwrap();
@@ -103,9 +102,9 @@ fn a_link_stays_and_its_file_changes() {
     topo.run(["-c", &writer(WRITERS[0], "a")]).expect_code(1).expect_error("cannot write a");
 }
 
-/// By each of its names, and into a pipe as into a file: both results are there, one after the other.
+/// By each of its names, into a pipe and into a file: both results are written in order.
 #[test]
-fn standard_output_by_name() {
+fn standard_output_can_be_named() {
     let topo = shell();
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let line = format!("{} --format text", writer(WRITERS[0], name));
@@ -117,14 +116,14 @@ fn standard_output_by_name() {
     }
 }
 
-/// As root in a container: `/dev/null` would be gone for all that runs there.
+/// As root in a container, a replaced `/dev/null` would affect every process.
 #[test]
-fn a_device_stays_a_device() {
+fn device_is_not_replaced() {
     let topo = shell_with_definitions();
     let made = Command::new("mknod").arg(topo.path("null.yaml")).args(["c", "1", "3"]).output().unwrap();
     let is_usable = made.status.success() && fs::write(topo.path("null.yaml"), "nothing").is_ok();
     if !is_usable {
-        // Past the capture of output: that a test is not done should be seen where it passes.
+        // Written to the terminal: the harness hides the output of passing tests.
         let note =
             "tests/cli/output_files.rs: no device can be made here (root can, on most machines), so none is tried\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
@@ -136,7 +135,7 @@ fn a_device_stays_a_device() {
     }
 }
 
-/// A link that waits under a guessed name of a temporary file leads nowhere.
+/// A link with a guessed name of a temporary file is not followed.
 #[test]
 fn temporary_files_follow_no_link() {
     let topo = shell_with_definitions();
@@ -150,14 +149,14 @@ fn temporary_files_follow_no_link() {
     }
 }
 
-/// A run that cannot write leaves what was there, and nothing beside it.
+/// A failed write keeps the old file and leaves no other.
 #[test]
-fn a_file_is_written_whole_or_not_at_all() {
+fn write_is_atomic() {
     let topo = shell_with_definitions();
     for one in WRITERS {
         let file = called(one, "kept/file");
         topo.write(&file, OLD);
-        // Less room than what is written takes.
+        // Less space than the output requires.
         let starved = format!("trap '' XFSZ; ulimit -f 0; {} > /dev/null", writer(one, &file));
         topo.run(["-c", &starved]).expect_code(1).expect_error(&format!("cannot write {file}"));
         assert_eq!(topo.read(&file), OLD, "{one}");

@@ -1,4 +1,5 @@
-//! Errors never print a credential: malformed URLs with a marker as the password, through every input that takes a URL.
+//! Errors never print a credential. The tests pass malformed URLs with a marker as the password through every input
+//! that accepts a URL.
 
 use crate::support::{Output, Topo};
 
@@ -49,7 +50,7 @@ const URLS: [&str; 40] = [
 ];
 
 fn topo() -> Topo {
-    // One attempt is enough: nothing listens on port 1.
+    // One attempt is enough: no process listens on port 1.
     Topo::offline().spec("queues: {orders: {type: classic}}\n").env("TOPO_TIMEOUT", "200ms")
 }
 
@@ -68,7 +69,7 @@ fn expect_no_marker(input: &str, output: &Output) {
     assert!(output.code != Some(0), "{input}: {output}");
 }
 
-/// Starts all runs, because each of them waits between its attempts to connect, and checks them one by one.
+/// Starts all runs, because each waits between its connection attempts, and checks them one by one.
 fn expect_no_marker_in(runs: impl IntoIterator<Item = (String, Topo, Vec<String>)>) {
     let runs: Vec<_> = runs
         .into_iter()
@@ -189,7 +190,7 @@ fn errors_of_a_spec_mask_passwords() {
 }
 
 #[test]
-fn a_refused_url_names_the_cause() {
+fn refused_url_names_the_cause() {
     let output = topo().env("TOPO_AMQP_URL", "amqps://u:S3CRET@h/vhost").run(["plan"]).expect_code(64);
     output.expect_error("invalid value 'amqps://h/vhost' for '--amqp-url <URL>'").expect_text("must have no path");
     let output = topo().url("http://admin:12/S3CRET@host").run(["plan"]).expect_code(64);

@@ -1,5 +1,5 @@
-//! Retry strategies that a queue type or a version cannot carry: `topo validate --broker-version` names those that can, and
-//! it is right about them.
+//! Retry strategies that a queue type or version does not support: the hints of `topo validate --broker-version` name
+//! exactly the supported ones.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use crate::support::{Output, Topo};
 const STRATEGIES: [&str; 4] = ["ladder", "republish", "redeliver", "delayed"];
 const VERSIONS: [&str; 5] = ["3.8.9", "3.10.8", "3.13.7", "4.0.5", "4.3.6"];
 
-/// A retry of a queue, as the spec says it.
+/// A retry of a queue in spec syntax.
 #[derive(Clone, Copy)]
 struct Retry<'a> {
     kind: &'a str,
     count: u32,
     /// Other keys of the queue.
     keys: &'a str,
-    /// The schedule, as keys of `retry`: empty for none.
+    /// The schedule as keys of `retry`; empty for none.
     schedule: &'a str,
 }
 
@@ -48,10 +48,10 @@ fn works(outputs: &[(&str, Output)]) -> BTreeSet<String> {
     outputs.iter().filter(|it| it.1.code == Some(0)).map(|it| it.0.to_owned()).collect()
 }
 
-/// Every strategy on every type and version with every kind of schedule: what is refused for its strategy names all those
-/// that validate instead, and no other.
+/// Every strategy on every type and version with every kind of schedule: an unsupported strategy names exactly those
+/// that validate.
 #[test]
-fn a_refused_strategy_names_exactly_those_that_validate() {
+fn refused_strategy_names_exactly_the_valid_ones() {
     let topo = Topo::offline();
     let [mut as_it_is, mut without_delays] = [0, 0];
     for kind in ["classic", "quorum"] {
@@ -81,12 +81,12 @@ fn a_refused_strategy_names_exactly_those_that_validate() {
             }
         }
     }
-    assert!(as_it_is > 20 && without_delays > 10, "{as_it_is} and {without_delays} hints were looked at");
+    assert!(as_it_is > 20 && without_delays > 10, "{as_it_is} and {without_delays} hints were checked");
 }
 
-/// Checks each error that is caused by a queue type or a version.
+/// Checks each error that a queue type or a version causes.
 #[test]
-fn a_type_or_a_version_that_cannot_is_named() {
+fn unsupported_type_or_version_is_named() {
     let topo = Topo::offline();
     let even = ", delays: [1s, 2s]";
     let (classic, quorum) =
@@ -101,11 +101,11 @@ fn a_type_or_a_version_that_cannot_is_named() {
         let output = Retry { kind, count: 3, keys: "", schedule }.validated(&topo, strategy, version).expect_code(65);
         output.expect_text(broker_error).expect_text(&format!("use {named}"));
     }
-    // A count alone, which a classic queue does not keep.
+    // A classic queue does not support a count alone.
     topo.rewrite("queues: {work: {type: classic, maxRetries: 3, deadLetter: none}}\n");
     let refused = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(65);
     refused.expect_text("which does not count deliveries").expect_text("or use `type: quorum`");
-    // Consuming does not take anything out of a stream.
+    // Consuming does not remove messages from a stream.
     for keys in ["maxRetries: 3", "retry: {delays: [1s]}", "deadLetter: dead"] {
         for version in ["3.10.8", "4.3.6"] {
             topo.rewrite(&format!("queues: {{work: {{type: stream, {keys}}}}}\n"));
@@ -114,14 +114,14 @@ fn a_type_or_a_version_that_cannot_is_named() {
             assert!(refused.stderr.contains(key) && refused.stderr.contains("stream"), "{refused}");
         }
     }
-    // What is said for all queues is not meant for streams.
+    // Defaults for all queues do not apply to streams.
     topo.rewrite("defaults: {maxRetries: 3, deadLetter: none}\nqueues: {work: {type: stream}}\n");
     topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(0);
 }
 
-/// Dead-lettered messages of a ladder keep their keys, so they need an exchange that routes every key.
+/// Dead-lettered messages of a ladder keep their keys, so they require an exchange that routes every key.
 #[test]
-fn a_direct_dead_letter_exchange_is_refused_under_a_ladder_alone() {
+fn direct_dead_letter_exchange_is_refused_only_with_a_ladder() {
     let topo = Topo::offline();
     for (keys, code) in [
         ("retry: {delays: [1s]}", 65),

@@ -1,4 +1,4 @@
-//! Completions and man pages: every command and flag of the help is in them, and the shells that are here read them.
+//! Completions and man pages contain every command and flag of the help, and the installed shells load them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,7 +8,7 @@ use crate::support::Topo;
 
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "powershell"];
 
-/// The commands that the help lists.
+/// The commands in the help.
 fn commands() -> Vec<String> {
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -42,14 +42,14 @@ fn completions_have_every_command_and_flag() {
     Topo::offline().run(["completions", "tcsh"]).expect_code(64).expect_text("powershell");
 }
 
-/// What a shell prints that runs this in a folder with its completions, as `script`; `None` where there is no such shell,
-/// which is said. bash is everywhere, and `tests/run` installs zsh and fish.
-fn asked(shell: &str, arguments: &[&str]) -> Option<String> {
+/// The output of a shell that runs this in a folder with its completions, as `script`. `None`, with a note, if the
+/// shell is missing. `tests/run` installs zsh and fish.
+fn run_shell(shell: &str, arguments: &[&str]) -> Option<String> {
     let program = if shell == "powershell" { "pwsh" } else { shell };
     let is_here = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(is_here || shell != "bash");
     if !is_here {
-        // Past the capture of output: that a test is not done should be seen where it passes.
+        // Written to the terminal: the harness hides the output of passing tests.
         let note = format!("tests/cli/shells.rs: there is no {program} here, so it does not read its completions\n");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return None;
@@ -66,19 +66,19 @@ fn asked(shell: &str, arguments: &[&str]) -> Option<String> {
 #[test]
 fn shells_read_their_completions() {
     for shell in ["bash", "zsh", "fish"] {
-        asked(shell, &["-n", "script"]);
+        run_shell(shell, &["-n", "script"]);
     }
     let read = "[void][scriptblock]::Create((Get-Content -Raw script))";
-    asked("powershell", &["-NoProfile", "-NonInteractive", "-Command", read]);
+    run_shell("powershell", &["-NoProfile", "-NonInteractive", "-Command", read]);
 }
 
-/// zsh's own way to a function for a command, which is then the one that completes it.
+/// Uses zsh's own lookup of the completion function of a command.
 #[test]
-fn zsh_knows_who_completes_topo() {
+fn zsh_finds_the_completion_of_topo() {
     let script =
         "autoload -Uz compinit && compinit -D -u && source ./script && print -- $_comps[topo] && whence -w _topo";
-    if let Some(said) = asked("zsh", &["-f", "-c", script]) {
-        assert_eq!(said, "_topo\n_topo: function\n");
+    if let Some(reported) = run_shell("zsh", &["-f", "-c", script]) {
+        assert_eq!(reported, "_topo\n_topo: function\n");
     }
 }
 
@@ -91,15 +91,15 @@ fn fish_offers_flags_and_values() {
         ("topo desc", &[]),
     ] {
         let script = format!("source ./script; complete -C '{line}'");
-        let Some(said) = asked("fish", &["--no-config", "-c", &script]) else { return };
-        let offered: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
+        let Some(reported) = run_shell("fish", &["--no-config", "-c", &script]) else { return };
+        let offered: Vec<&str> = reported.lines().filter_map(|line| line.split('\t').next()).collect();
         assert_eq!(offered, expected, "{line}");
     }
 }
 
-/// The function itself, asked as bash asks it, in a folder with a file.
+/// Calls the function as bash does, in a folder with a file.
 #[test]
-fn bash_offers_values_and_no_files_in_their_place() {
+fn bash_offers_values_instead_of_files() {
     let topo = Topo::offline();
     topo.write("unbound.yaml", "");
     topo.write("script", &topo.run(["completions", "bash"]).expect_code(0).stdout);
@@ -115,18 +115,18 @@ fn bash_offers_values_and_no_files_in_their_place() {
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let (last, before) = (words[words.len() - 1], words[words.len() - 2]);
-        let asked = format!(
+        let run_shell = format!(
             "source ./script; COMP_WORDS=({line}); COMP_CWORD={}; _topo topo '{last}' '{before}' 2>/dev/null; \
              echo \"${{COMPREPLY[@]}}\"",
             words.len() - 1
         );
-        let output = Command::new("bash").args(["-c", &asked]).current_dir(topo.path(".")).output().unwrap();
+        let output = Command::new("bash").args(["-c", &run_shell]).current_dir(topo.path(".")).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{line}");
     }
 }
 
 #[test]
-fn fish_offers_what_can_be_explained() {
+fn fish_offers_the_topics_of_explain() {
     let script = Topo::offline().run(["completions", "fish"]).expect_code(0).stdout;
     let line = script.lines().find(|line| line.contains("using_subcommand explain") && line.contains("unbound-queue"));
     assert!(line.is_some_and(|line| line.contains("messageTtl") && line.contains("wrong-type")), "{script}");

@@ -1,4 +1,4 @@
-//! The command line itself: what is refused and how, what help says, where specs come from, what goes to which stream.
+//! The command line itself: usage errors, help, the sources of specs, and output streams.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn shell(script: &str) -> Output {
 }
 
 #[test]
-fn every_usage_error_is_64_and_one_sentence() {
+fn usage_errors_exit_with_64_and_one_sentence() {
     for (line, expected) in [
         ("plan --nope", "unexpected argument '--nope'"),
         ("plann", "unrecognized subcommand 'plann'"),
@@ -87,13 +87,13 @@ fn usage_errors_print_one_usage_line_of_their_command() {
 }
 
 #[test]
-fn no_command_is_a_question() {
+fn missing_command_prints_usage() {
     let output = Topo::offline().run([]).expect_code(64).expect_no_result();
     output.expect_text("Usage: topo").expect_text("A first run");
 }
 
 #[test]
-fn help_fits_a_screen_and_explains_every_flag() {
+fn help_fits_the_screen_and_explains_every_flag() {
     for columns in [60, 80, 120] {
         for line in [
             "--help",
@@ -121,7 +121,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
             }
         }
     }
-    // A flag is explained beside it or on the line below.
+    // The description of a flag is beside it or on the next line.
     for command in [
         "plan",
         "apply",
@@ -146,7 +146,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
 }
 
 #[test]
-fn the_main_help_has_all_exit_codes_unwrapped() {
+fn main_help_lists_all_exit_codes_unwrapped() {
     let output = topo().env("COLUMNS", "80").run(["--help"]).expect_code(0);
     for code in ["0", "1", "2", "3", "4", "5", "6", "64", "65", "130"] {
         let line = output.stdout.lines().find(|line| words(line).first() == Some(&code));
@@ -160,7 +160,7 @@ fn the_main_help_has_all_exit_codes_unwrapped() {
 }
 
 #[test]
-fn a_wrong_spec_is_65_for_every_command() {
+fn invalid_spec_exits_with_65_for_every_command() {
     let topo = Topo::offline().spec("queues: {orders: {type: clasic}}\n");
     for line in
         ["plan", "plan --against empty", "plan --format json", "apply --yes", "apply --yes --format json", "validate"]
@@ -169,13 +169,13 @@ fn a_wrong_spec_is_65_for_every_command() {
         let output = output.expect_text("error[wrong-value]: `type` cannot be `clasic`");
         output.expect_text("topology.yaml:3:").expect_text("did you mean `classic`?");
     }
-    // For machines it is the result.
+    // JSON output contains the errors as its result.
     let output = topo.run(["validate", "--format", "json"]).expect_code(65);
     let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(found["diagnostics"][0]["at"]["line"], 3, "{output}");
     let output = topo.run(["validate", "--format", "github"]).expect_code(65);
     assert!(output.stdout.starts_with("::error file=topology.yaml,line=3,col="), "{output}");
-    // So it is when there is nothing to say.
+    // So does an empty result.
     topo.rewrite(SPEC);
     let output = topo.run(["validate", "--format", "json"]).expect_code(0);
     let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
@@ -184,7 +184,7 @@ fn a_wrong_spec_is_65_for_every_command() {
 }
 
 #[test]
-fn files_that_are_no_specs_are_65() {
+fn unusable_files_exit_with_65() {
     let topo = Topo::offline().file("empty.yaml", "").file("blank.yaml", "\n# nothing\n").file("folder/readme.md", "");
     std::fs::write(topo.path("latin.yaml"), b"version: 1\nvhost: \"caf\xe9\"\n").unwrap();
     std::fs::write(topo.path("binary.yaml"), b"\0\x01\x02").unwrap();
@@ -203,14 +203,14 @@ fn files_that_are_no_specs_are_65() {
     }
     topo.write("secret.yaml", SPEC);
     std::fs::set_permissions(topo.path("secret.yaml"), std::fs::Permissions::from_mode(0o000)).unwrap();
-    // Root reads everything.
+    // Root can read everything.
     if std::fs::read(topo.path("secret.yaml")).is_err() {
         topo.run(["validate", "secret.yaml"]).expect_code(65).expect_error("cannot read secret.yaml");
     }
 }
 
 #[test]
-fn no_spec_at_all_says_where_it_is_looked_for() {
+fn missing_spec_lists_the_searched_paths() {
     let output = Topo::offline().run(["plan"]).expect_code(64).expect_no_result();
     output
         .expect_error("the current directory has no topology.yaml and no topology/")
@@ -220,7 +220,7 @@ fn no_spec_at_all_says_where_it_is_looked_for() {
 #[test]
 fn specs_come_from_files_folders_and_standard_input() {
     let counted = |output: Output, expected: &str| drop(output.expect_code(0).expect_text(expected));
-    // The usual places: the file before the folder.
+    // The default paths: the file takes precedence over the folder.
     let topo = Topo::offline().file("topology/a.yaml", "version: 1\nvhost: a\nqueues: {q: {type: classic}}\n");
     topo.write("topology/deep/b.yml", "version: 1\nvhost: b\n");
     topo.write("topology/.hidden.yaml", "not: [a spec");
@@ -228,11 +228,11 @@ fn specs_come_from_files_folders_and_standard_input() {
     counted(topo.run(["validate"]), "topology: vhost b: ");
     topo.write("topology.yaml", "version: 1\nvhost: c\n");
     counted(topo.run(["validate"]), "topology.yaml: vhost c: ");
-    // Several, in both ways.
+    // Several, in both notations.
     counted(topo.run(["validate", "topology/a.yaml", "-f", "topology.yaml"]), "vhost a: 0 exchanges, 1 queue,");
     let output = topo.run(["plan", "--against", "empty", "--vhost", "b", "topology"]).expect_code(0);
     output.expect_text("+ vhost b").expect_no_text("vhost a");
-    // The environment, only when nothing is named.
+    // The environment is used only without arguments.
     let topo = topo.env("TOPO_FILE", "topology/a.yaml");
     counted(topo.run(["validate"]), "topology/a.yaml: vhost a: ");
     topo.run(["validate", "topology.yaml"]).expect_code(0).expect_no_text("vhost a");
@@ -262,7 +262,7 @@ fn variables_come_from_flags_files_and_the_environment() {
     topo.write("vars", "SHOP\n");
     topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE");
     topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
-    // What a shell would read in another way, and what would set nothing.
+    // Values that a shell would parse differently, and lines that would set nothing.
     for (line, error, hint) in [
         ("export SHOP=a", "vars:1: variable names cannot contain spaces", "write SHOP=a"),
         ("SHOP=\"a\"", "vars:1: the quotes would be part of the value", "write SHOP=a"),
@@ -277,7 +277,7 @@ fn variables_come_from_flags_files_and_the_environment() {
 }
 
 #[test]
-fn a_spec_reads_no_secret_of_the_process() {
+fn spec_cannot_read_secrets_of_the_process() {
     for name in ["TOPO_PASSWORD", "INPUT_GITHUB_TOKEN", "HOME", "VAR_X", "FILE"] {
         let topo =
             Topo::offline().spec(&format!("version: 1\nvhost: v\nqueues: {{\"${{{name}}}\": {{type: classic}}}}\n"));
@@ -307,7 +307,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         }
         std::fs::remove_file(topo.path("specs/below/link.yaml")).unwrap();
     }
-    // A folder by that name, on the way or at the end.
+    // A folder with that name, inside the path or at its end.
     link("/proc", "topology");
     topo.run(["validate"]).expect_code(65).expect_error("topology is a symbolic link");
     for name in ["topology/", "./topology/", "topology/."] {
@@ -327,7 +327,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         output.expect_error("topology is a symbolic link to a target outside its directory");
     }
     topo.write("outside/o.yaml", valid);
-    // Links that stay inside, as mounted configuration maps have them, and pipes of the shell.
+    // Links inside the folder, as in mounted configuration maps, and pipes of the shell.
     link("../a.yaml", "specs/below/link.yaml");
     link("specs", "inside");
     topo.run(["validate", "specs"]).expect_code(0);
@@ -335,7 +335,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
     shell("topo validate <(cat topology.yaml)").expect_code(0);
 }
 
-/// A pull request can replace a variable file with a link, and a queue can be named after any value.
+/// A pull request could replace a variable file with a link and name a queue after any value.
 #[test]
 fn variable_files_are_regular_files_inside_their_directory() {
     let spec = "version: 1\nvhost: v\nqueues: {\"${SHOP}\": {type: classic}}\n";
@@ -357,14 +357,14 @@ fn variable_files_are_regular_files_inside_their_directory() {
     refused("deploy", "deploy is not a regular file");
     topo.write("nul.vars", "SHOP=a\0SECRET=hush\n");
     refused("nul.vars", "nul.vars:1: the line contains a NUL character");
-    // A link that stays inside, as mounted configuration maps have them, and a pipe of the shell.
+    // A link inside the folder, as in mounted configuration maps, and a pipe of the shell.
     link("vars", "deploy/linked.vars");
     topo.run(["validate", "--var-file", "deploy/linked.vars"]).expect_code(0);
     shell("topo validate --var-file <(echo SHOP=piped)").expect_code(0);
 }
 
 #[test]
-fn what_is_named_twice_is_read_once() {
+fn repeated_paths_are_read_once() {
     let topo = topo().file("more/a.yaml", "version: 1\nvhost: more\nqueues: {q: {type: classic}}\n");
     topo.run(["validate", "topology.yaml", "./topology.yaml"]).expect_code(0);
     topo.run(["validate", "more/a.yaml", "more", "more/../more"]).expect_code(0).expect_text("1 queue");
@@ -373,7 +373,7 @@ fn what_is_named_twice_is_read_once() {
 }
 
 #[test]
-fn a_command_without_a_spec_says_how_to_name_one() {
+fn command_without_a_spec_suggests_an_argument() {
     for (line, command) in [("validate", "validate"), ("plan", "plan"), ("apply -y", "apply"), ("contract", "contract")]
     {
         let output = Topo::offline().run(words(line)).expect_code(64);
@@ -385,7 +385,7 @@ fn a_command_without_a_spec_says_how_to_name_one() {
 fn several_levels_fit_into_the_environment() {
     let topo = topo().env("TOPO_LINT", "unbounded-queue=error,no-dead-letter=off");
     topo.run(["validate"]).expect_code(1).expect_text("error[unbounded-queue]").expect_no_text("[no-dead-letter]");
-    // What is typed goes first, also where both cannot be.
+    // Arguments take precedence, even over exclusive variables.
     let topo = topo.env("TOPO_FAIL_ON", "warning");
     topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
     let topo = topo.env("TOPO_PLAN", "missing.json");
@@ -394,46 +394,46 @@ fn several_levels_fit_into_the_environment() {
 }
 
 #[test]
-fn switches_in_the_environment_take_what_people_write() {
+fn boolean_variables_accept_common_values() {
     for (value, loud) in [("1", false), ("true", false), ("yes", false), ("0", true), ("false", true), ("", true)] {
         let output = topo().env("TOPO_QUIET", value).run(["validate"]).expect_code(0);
         assert_eq!(output.stdout.contains("Valid."), loud, "{value}: {output}");
     }
-    // What is typed goes first, also where both cannot be.
+    // Arguments take precedence, even over exclusive variables.
     let output = topo().env("TOPO_QUIET", "1").run(["-v", "validate"]).expect_code(0);
     output.expect_text("Valid.");
     topo().env("TOPO_QUIET", "perhaps").run(["validate"]).expect_code(64).expect_error("'perhaps'");
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn closed_pipe_ends_the_run_silently() {
     for line in ["topo schema", "topo schema --kind plan", "topo plan --against empty --format json", "topo --help"] {
         let output = shell(&format!("set -o pipefail; {line} | head -1")).expect_code(0);
         assert!(output.stdout.lines().count() == 1 && output.stderr.is_empty(), "{output}");
         let output = shell(&format!("{line} | (exec 0<&-); echo \"${{PIPESTATUS[0]}}\"")).expect_code(0);
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("0\n", ""), "{output}");
     }
-    // A full disk is another thing.
+    // A full disk is an error.
     if Path::new("/dev/full").exists() {
         shell("topo schema >/dev/full").expect_code(1).expect_error("cannot write to standard output");
     }
 }
 
 #[test]
-fn colour_is_where_it_is_wanted() {
-    let coloured = |topo: &Topo, arguments: &[&str]| {
+fn color_follows_the_flags_and_the_terminal() {
+    let colored = |topo: &Topo, arguments: &[&str]| {
         let output =
             topo.run(["plan", "--against", "empty"].into_iter().chain(arguments.iter().copied())).expect_code(0);
         output.stdout.contains('\u{1b}')
     };
-    assert!(!coloured(&topo(), &[]));
-    assert!(coloured(&topo(), &["--color", "always"]));
-    assert!(coloured(&topo().env("CLICOLOR_FORCE", "1"), &[]));
-    assert!(coloured(&topo().env("TOPO_COLOR", "always"), &[]));
-    assert!(!coloured(&topo().env("CLICOLOR_FORCE", "1"), &["--color", "never"]));
-    assert!(!coloured(&topo().env("NO_COLOR", "1"), &[]));
+    assert!(!colored(&topo(), &[]));
+    assert!(colored(&topo(), &["--color", "always"]));
+    assert!(colored(&topo().env("CLICOLOR_FORCE", "1"), &[]));
+    assert!(colored(&topo().env("TOPO_COLOR", "always"), &[]));
+    assert!(!colored(&topo().env("CLICOLOR_FORCE", "1"), &["--color", "never"]));
+    assert!(!colored(&topo().env("NO_COLOR", "1"), &[]));
     for format in ["json", "markdown", "github"] {
-        assert!(!coloured(&topo(), &["--color", "always", "--format", format]), "{format}");
+        assert!(!colored(&topo(), &["--color", "always", "--format", format]), "{format}");
     }
     let wrong = Topo::offline().spec("queues: {orders: {type: clasic}}\n");
     assert!(wrong.run(["validate", "--color", "always"]).expect_code(65).stderr.contains('\u{1b}'));
@@ -441,7 +441,7 @@ fn colour_is_where_it_is_wanted() {
 }
 
 #[test]
-fn a_plan_fits_the_screen() {
+fn plan_fits_the_screen() {
     let name = "a.rather.long.name.for.a.queue";
     let topo = Topo::offline().spec(&format!(
         "exchanges: {{orders: {{type: topic}}}}\nqueues: {{{name}: {{type: quorum, messageTtl: 30s, maxLength: 1000}}}}\n\
@@ -450,7 +450,7 @@ fn a_plan_fits_the_screen() {
     for columns in [60, 80, 120] {
         let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(&topo.read("topology.yaml"));
         let output = topo.run(["plan", "--against", "empty"]).expect_code(0);
-        // The summary is one line everywhere: scripts look for it.
+        // The summary is a single line at any width: scripts search for it.
         let mut lines = output.stdout.lines().filter(|line| !line.starts_with("Plan: "));
         assert!(lines.all(|line| line.chars().count() <= columns), "at {columns}: {output}");
     }

@@ -1,10 +1,10 @@
-//! `topo validate --broker-version`, and what is said of versions that topo does not support or does not know.
+//! `topo validate --broker-version`, and messages about unsupported and unknown versions.
 
 use serde_json::json;
 
 use crate::support::Topo;
 
-/// Things of several versions, right and wrong.
+/// Valid and invalid objects of several versions.
 const SPEC: &str = "\
 version: 1
 vhost: shop
@@ -28,7 +28,7 @@ fn topo() -> Topo {
     Topo::offline().spec(SPEC)
 }
 
-/// One line each: what, and where.
+/// One line per finding: rule and position.
 fn found(version: &str) -> Vec<String> {
     let output = topo().run(["validate", "--format", "json", "--broker-version", version]);
     let document = output.json();
@@ -43,7 +43,7 @@ fn found(version: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_version_is_told_its_own() {
+fn findings_depend_on_the_version() {
     let typing_error = "11:61 warning unknown-argument";
     assert_eq!(
         found("3.10"),
@@ -80,7 +80,7 @@ fn each_version_is_told_its_own() {
 }
 
 #[test]
-fn a_person_sees_the_line_and_what_to_do() {
+fn text_output_has_the_line_and_a_hint() {
     let output = topo().run(["validate", "--broker-version", "3.10"]).expect_code(1);
     assert_eq!(
         output.stdout,
@@ -148,7 +148,7 @@ error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues s
 }
 
 #[test]
-fn the_assumed_version_is_said() {
+fn assumed_version_is_printed() {
     let fine = Topo::offline().spec("queues: {orders: {type: quorum, deadLetter: none}}\n");
     let output = fine.run(["validate"]).expect_code(0);
     assert!(
@@ -161,7 +161,7 @@ fn the_assumed_version_is_said() {
     assert_eq!(output["brokerVersion"], "4.3.6");
     let output = fine.env("TOPO_BROKER_VERSION", "3.10.8").run(["validate"]).expect_code(0);
     assert!(output.stdout.ends_with("Valid. Checked for RabbitMQ 3.10.8.\n"), "{output}");
-    // Warnings fail nothing.
+    // Warnings do not change the exit code.
     let lazy = Topo::offline().spec("queues: {orders: {type: classic, queueMode: lazy}}\n");
     lazy.run(["validate"]).expect_code(0).expect_text("Valid, with 1 warning. Checked for");
     let output = lazy.run(["validate", "--format", "github"]).expect_code(0);
@@ -174,7 +174,7 @@ fn the_assumed_version_is_said() {
 }
 
 #[test]
-fn versions_that_are_not_supported_or_not_known() {
+fn unsupported_and_unknown_versions_are_reported() {
     let supported = "topo supports RabbitMQ 3.8 to 4.3, and later ones as if they were 4.3";
     for version in ["3.7", "3.7.28", "2.8.7"] {
         topo().run(["validate", "--broker-version", version]).expect_code(64).expect_no_result().expect_text(supported);
@@ -193,16 +193,16 @@ fn versions_that_are_not_supported_or_not_known() {
     topo.run(["plan", "--against", "old.json", "--broker-version", "3.8"]).expect_code(0);
 }
 
-/// The variable is for `validate`; a live broker says its own version.
+/// The variable applies to `validate`; a live broker reports its own version.
 #[test]
-fn the_variable_does_not_disturb_a_plan() {
+fn version_variable_does_not_affect_a_plan() {
     let topo = topo().env("TOPO_BROKER_VERSION", "3.10").url("http://127.0.0.1:1");
     topo.run(["plan"]).expect_code(1).expect_error("cannot connect");
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("RabbitMQ 3.10.25");
 }
 
 #[test]
-fn a_plan_has_the_warnings_beside_it() {
+fn plan_prints_the_warnings() {
     let line = ["plan", "--against", "empty", "--broker-version", "4.0"];
     let output = topo().run(line).expect_code(0);
     assert!(!output.stdout.contains("lazy-mode"), "{output}");
@@ -223,13 +223,13 @@ fn a_plan_has_the_warnings_beside_it() {
         github.stdout.contains("::warning file=topology.yaml,line=11,col=32,endLine=11,endColumn=41,title=lazy-mode::"),
         "{github}"
     );
-    // The document of a plan is the plan.
+    // The JSON document contains only the plan.
     let plan = topo().run(line.into_iter().chain(["--format", "json"])).expect_code(0);
     assert!(plan.stderr.contains("warning[lazy-mode]"), "{plan}");
     plan.plan();
     let quiet = topo().run(line.into_iter().chain(["-q"])).expect_code(0);
     assert_eq!(quiet.stderr, "");
-    // Only of what is asked for.
+    // Only warnings of the selected objects.
     let output = topo().run(line.into_iter().chain(["--target", "queues/shop/orders.mail"])).expect_code(0);
     output.expect_text("unknown-argument").expect_no_text("no-effect-setting");
 }

@@ -1,4 +1,4 @@
-//! yaml-language-server as an editor drives it: JSON-RPC over its standard streams.
+//! A client of yaml-language-server: JSON-RPC over its standard streams.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::tool;
 use crate::support::child;
 
-/// Longer than it ever takes, on a machine that does other things as well.
+/// Longer than any response takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server, and the documents that are open in it.
+/// A server and its open documents.
 pub(crate) struct Server {
     child: Child,
     input: ChildStdin,
@@ -24,9 +24,9 @@ pub(crate) struct Server {
     opened: u64,
 }
 
-/// A text with `|` where the cursor is, without it, and the cursor's line and character.
+/// Splits a text at the `|` that marks the cursor: the text without it, and the cursor's line and character.
 pub(crate) fn cursor(text: &str) -> (String, Value) {
-    let (before, behind) = text.split_once('|').expect("there is a cursor in it");
+    let (before, behind) = text.split_once('|').expect("the text contains a cursor");
     let line = before.matches('\n').count();
     let character = before.rsplit('\n').next().unwrap_or_default().encode_utf16().count();
     (format!("{before}{behind}"), json!({"line": line, "character": character}))
@@ -72,18 +72,18 @@ impl Server {
         self.input.flush().unwrap();
     }
 
-    /// The first message that is desired; what the server asks meanwhile is answered.
+    /// Returns the first desired message, and answers requests of the server meanwhile.
     fn until<T>(&mut self, desired: impl Fn(&Value) -> Option<T>) -> T {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let message = match self.messages.recv_timeout(left) {
                 Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => panic!("the language server said nothing of it for {TIMEOUT:?}"),
-                Err(RecvTimeoutError::Disconnected) => panic!("the language server is gone"),
+                Err(RecvTimeoutError::Timeout) => panic!("no response of the language server within {TIMEOUT:?}"),
+                Err(RecvTimeoutError::Disconnected) => panic!("the language server has ended"),
             };
             if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-                // The schema is named by the documents; none is to be fetched.
+                // The documents name the schema; the server downloads none.
                 let settings =
                     json!({"validate": true, "completion": true, "hover": true, "schemaStore": {"enable": false}});
                 let setting = |item: &Value| if item["section"] == "yaml" { settings.clone() } else { Value::Null };
@@ -109,7 +109,7 @@ impl Server {
         })
     }
 
-    /// Opens a document, and returns its address and what is wrong with it.
+    /// Opens a document and returns its address and diagnostics.
     fn open(&mut self, text: &str) -> (String, Vec<Value>) {
         self.opened += 1;
         let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/topology.schema.json");
@@ -125,12 +125,12 @@ impl Server {
         (uri, diagnostics)
     }
 
-    /// What is wrong with a document: the text that is underlined, and the sentence.
+    /// The diagnostics of a document: the underlined text, and the message.
     pub(crate) fn diagnostics(&mut self, text: &str) -> Vec<(String, String)> {
         let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
         let (_, diagnostics) = self.open(text);
         let underlined = |range: &Value| {
-            // The line before the first is the one that names the schema.
+            // The line before the first one names the schema.
             let line = text.lines().nth(number(&range["start"]["line"]).saturating_sub(1)).unwrap_or_default();
             let (from, to) = (number(&range["start"]["character"]), number(&range["end"]["character"]));
             line.chars().take(to).skip(from).collect()
@@ -145,7 +145,7 @@ impl Server {
         self.request(method, json!({"textDocument": {"uri": uri}, "position": position}))
     }
 
-    /// What can be typed at `|`: the words, and what each means.
+    /// The completions at `|` with their documentation.
     pub(crate) fn completions(&mut self, text: &str) -> Vec<(String, String)> {
         let found = self.at_cursor("textDocument/completion", text);
         let items = found["items"].as_array().or(found.as_array()).cloned().unwrap_or_default();
@@ -156,7 +156,7 @@ impl Server {
         items.iter().map(|item| (item["label"].as_str().unwrap().to_owned(), meaning(item))).collect()
     }
 
-    /// What is shown over `|`, without the line that says where it is from.
+    /// The hover text at `|`, without the line that names its source.
     pub(crate) fn hover(&mut self, text: &str) -> String {
         let found = self.at_cursor("textDocument/hover", text);
         let text = found["contents"]["value"].as_str().unwrap_or_default();
@@ -171,7 +171,7 @@ impl Drop for Server {
     }
 }
 
-/// One message: its head with its length, and its body.
+/// Reads a message: header and body.
 fn read(output: &mut impl BufRead) -> Option<Value> {
     let mut length = 0;
     loop {

@@ -1,18 +1,18 @@
-//! Asking a queue for a message, right before it is deleted: `broker::guard::must_have_nothing_ready`.
+//! `basic.get` on a queue right before its deletion: `broker::guard::must_have_nothing_ready`.
 
 use serde_json::{Value, json};
 
-use super::{Said, Stage, since};
+use super::{Reply, Stage, since};
 use crate::support::{Node, until};
 
-/// Gets one message and gives it back.
-fn get(stage: &Stage, queue: &str) -> Said {
+/// Gets a message and requeues it.
+fn get(stage: &Stage, queue: &str) -> Reply {
     stage.take(queue, "ack_requeue_true")
 }
 
-/// It goes through the queue's leader, and so knows more than the totals.
+/// The request passes the queue's leader, so it knows more than the totals.
 #[test]
-fn a_get_sees_what_was_published_just_now() {
+fn get_sees_a_message_published_just_now() {
     let stage = Stage::new("now");
     let amqp = stage.amqp();
     for kind in ["classic", "quorum"] {
@@ -23,9 +23,9 @@ fn a_get_sees_what_was_published_just_now() {
     }
 }
 
-/// The message goes back to its place, marked; before 4.3 it counts as delivered.
+/// The message returns to its position, marked as redelivered; before 4.3 this counts as a delivery.
 #[test]
-fn a_get_that_gives_back_counts_as_a_delivery_before_4_3() {
+fn get_with_requeue_counts_as_a_delivery_before_4_3() {
     let stage = Stage::new("counted");
     stage.queue("q", "quorum", json!({})).created();
     stage.amqp().fill("q", 2);
@@ -42,27 +42,27 @@ fn a_get_that_gives_back_counts_as_a_delivery_before_4_3() {
     assert_eq!(stage.amqp().ready("q"), 2);
 }
 
-/// A look more at a message at its limit is one too many, before 4.3.
+/// Before 4.3, another get of a message at its limit exceeds the limit.
 #[test]
-fn a_get_at_the_delivery_limit_dead_letters_the_message_before_4_3() {
+fn get_at_the_delivery_limit_dead_letters_the_message_before_4_3() {
     let stage = Stage::new("limit");
     stage.queue("dead", "classic", json!({})).created();
     let arguments = json!({"x-delivery-limit": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
     stage.queue("q", "quorum", arguments).created();
     let amqp = stage.amqp();
     amqp.fill("q", 1);
-    // A limit of 1 is two deliveries.
+    // A limit of 1 permits two deliveries.
     let mut deliveries = 0;
-    until("the third look", || {
+    until("the third get", || {
         deliveries += get(&stage, "q").body.as_array().unwrap().len();
         (deliveries == 3 || amqp.ready("dead") == 1).then_some(())
     });
     assert_eq!((deliveries, amqp.ready("dead")), if since(4, 3) { (3, 0) } else { (2, 1) });
 }
 
-/// What the guard takes for "nobody can be asked".
+/// The guard then treats the queue as unreadable.
 #[test]
-fn a_get_is_refused_by_a_quorum_queue_with_a_single_active_consumer() {
+fn get_is_refused_by_a_quorum_queue_with_a_single_active_consumer() {
     let stage = Stage::new("single");
     stage.queue("q", "quorum", json!({"x-single-active-consumer": true})).created();
     let kind = if since(4, 3) { "<<\"quorum\">>" } else { "quorum" };
@@ -72,28 +72,28 @@ fn a_get_is_refused_by_a_quorum_queue_with_a_single_active_consumer() {
     ));
 }
 
-/// Who may delete a queue need not be one who may read it.
+/// A user who may delete a queue may lack the permission to read it.
 #[test]
-fn a_get_takes_the_permission_to_read() {
+fn get_requires_read_permission() {
     let stage = Stage::new("unread");
     stage.queue("q", "quorum", json!({})).created();
     let user = Node::shared().user("management").may(&stage.vhost, ".*", ".*", "");
     let body = json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 0});
-    let said = stage.said(user.http().post(&stage.path("queues", &["q", "get"]), &body));
+    let answer_of = stage.answer_of(user.http().post(&stage.path("queues", &["q", "get"]), &body));
     let read = if since(4, 0) { "read access" } else { "access" };
     let words = format!("ACCESS_REFUSED - {read} to queue 'q' in vhost 'v' refused for user '{}'", user.name);
-    said.is(401, &words);
-    stage.said(user.http().delete(&stage.path("queues", &["q"]))).taken();
+    answer_of.is(401, &words);
+    stage.answer_of(user.http().delete(&stage.path("queues", &["q"]))).taken();
 }
 
-/// It went meanwhile.
+/// The queue was deleted meanwhile.
 #[test]
-fn a_get_from_a_queue_that_is_not_there_is_404() {
+fn get_from_a_missing_queue_is_404() {
     let stage = Stage::new("gone");
-    let said = get(&stage, "q");
-    assert_eq!(said.body["error"], "not_found");
+    let answer_of = get(&stage, "q");
+    assert_eq!(answer_of.body["error"], "not_found");
     let words = if since(4, 0) { "queue_not_found" } else { "NOT_FOUND - no queue 'q' in vhost 'v'" };
-    said.is(404, words);
+    answer_of.is(404, words);
     if since(3, 9) {
         stage.queue("s", "stream", json!({})).created();
         get(&stage, "s").refused("540 basic.get not supported by stream queues queue 's' in vhost 'v'");

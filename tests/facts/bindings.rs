@@ -1,4 +1,4 @@
-//! Bindings: what makes two of them one, the broker's keys, and what the management API cannot do with them.
+//! Bindings: identity, the broker's keys, and limits of the management API.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn stage(hint: &str) -> Stage {
     stage
 }
 
-/// The routing keys and the properties keys of the bindings of `h`, in the order of the keys.
+/// The routing keys and the properties keys of the bindings of `h`, sorted by key.
 fn keys(stage: &Stage) -> Vec<(Value, String)> {
     let listed = stage.vhost.list("bindings");
     let keys = listed.iter().filter(|binding| binding["source"] == "h");
@@ -28,14 +28,14 @@ fn keys(stage: &Stage) -> Vec<(Value, String)> {
     keys
 }
 
-/// Deletes a binding of `h` to `q` by what stands in the path.
+/// Deletes a binding of `h` to `q` by this path segment.
 fn unbind(stage: &Stage, segment: &str) -> u16 {
     stage.http.delete(&format!("{}/{segment}", stage.path("bindings", &["e", "h", "q", "q"]))).status
 }
 
-/// `broker::perform`: a bind can be repeated without harm.
+/// `broker::perform`: a bind can be repeated.
 #[test]
-fn binding_again_is_201_and_makes_nothing() {
+fn repeated_binding_is_201_without_effect() {
     let stage = stage("again");
     for _ in 0..2 {
         stage.bind("h", "q", json!({"routing_key": "k", "arguments": {"n": 1}})).created();
@@ -48,7 +48,7 @@ fn binding_again_is_201_and_makes_nothing() {
 
 /// `rabbitmq::declare::binding`.
 #[test]
-fn a_topic_key_with_many_hashes_is_refused_by_the_newest() {
+fn topic_key_with_many_hashes_is_refused_by_the_newest() {
     let stage = stage("hashes");
     stage.bind("amq.topic", "q", json!({"routing_key": "#.a.#"})).created();
     let answer = stage.bind("amq.topic", "q", json!({"routing_key": "#.a.#.b.#"}));
@@ -60,18 +60,18 @@ fn a_topic_key_with_many_hashes_is_refused_by_the_newest() {
     }
 }
 
-/// `plan::request`: topo sends both all the same.
+/// `plan::request`: topo always sends both.
 #[test]
-fn no_routing_key_is_an_empty_one() {
+fn missing_routing_key_is_empty() {
     let stage = stage("keyless");
     stage.bind("h", "q", json!({})).created();
     stage.bind("h", "q", json!({"routing_key": "", "arguments": {}})).created();
     assert_eq!(keys(&stage), [(json!(""), "~".to_owned())]);
 }
 
-/// `broker::snapshot::PropertiesKeys`: the listed key is used as it is, not made anew.
+/// `broker::snapshot::PropertiesKeys`: the listed key is used unchanged.
 #[test]
-fn a_properties_key_is_the_encoded_routing_key_and_a_hash_of_the_arguments() {
+fn properties_key_is_the_encoded_routing_key_and_a_hash_of_the_arguments() {
     let stage = stage("properties-key");
     for (key, expected) in [
         ("a.b-c_d", "a.b-c_d"),
@@ -92,9 +92,9 @@ fn a_properties_key_is_the_encoded_routing_key_and_a_hash_of_the_arguments() {
     assert!(hashed[0] == format!("k{}", hashed[1]) && hashed[1].starts_with('~') && hashed[1].len() > 1, "{hashed:?}");
 }
 
-/// `plan::request`: a listed key goes into the path like any other name, so what is encoded is encoded once more.
+/// `plan::request`: a listed key is encoded again in the path, like any name.
 #[test]
-fn a_binding_is_deleted_by_its_listed_key_encoded_once_more() {
+fn binding_is_deleted_by_its_listed_key_encoded_again() {
     let stage = stage("delete");
     for (key, right, wrong) in
         [("a~b", "a%257Eb", Some("a%7Eb")), ("a b", "a%2Bb", None), ("plain", "plain", None), ("a/b", "a%252Fb", None)]
@@ -108,9 +108,9 @@ fn a_binding_is_deleted_by_its_listed_key_encoded_once_more() {
     assert_eq!(keys(&stage), []);
 }
 
-/// `plan::request`: a key that is a dot segment can be carried encoded, unlike a name.
+/// `plan::request`: an encoded key can be a dot segment, unlike a name.
 #[test]
-fn a_routing_key_of_dots_is_deleted_by_its_key_encoded_twice() {
+fn routing_key_of_dots_is_deleted_by_its_key_encoded_twice() {
     let stage = stage("dots");
     for (key, segment) in [(".", "%252E"), ("..", "%252E%252E")] {
         stage.bind("h", "q", json!({"routing_key": key})).created();
@@ -120,9 +120,9 @@ fn a_routing_key_of_dots_is_deleted_by_its_key_encoded_twice() {
     assert_eq!(keys(&stage), []);
 }
 
-/// `broker::snapshot::PropertiesKeys`: more than one key for one binding in JSON; each is deleted by its own.
+/// `broker::snapshot::PropertiesKeys`: several bindings can be equal in JSON; each is deleted by its own key.
 #[test]
-fn the_same_arguments_in_json_can_be_several_bindings() {
+fn equal_arguments_in_json_can_be_several_bindings() {
     let stage = stage("twins");
     let amqp = stage.amqp();
     for width in [Argument::LongInt(1), Argument::ShortInt(1)] {
@@ -141,7 +141,7 @@ fn the_same_arguments_in_json_can_be_several_bindings() {
 
 /// `broker::perform`: "Undeletable"; `spec` refuses to declare them.
 #[test]
-fn the_routing_keys_null_and_undefined_cannot_be_deleted_over_http() {
+fn routing_keys_null_and_undefined_cannot_be_deleted_over_http() {
     let stage = stage("atoms");
     for key in ["null", "undefined"] {
         stage.bind("h", "q", json!({"routing_key": key})).created();
@@ -153,9 +153,9 @@ fn the_routing_keys_null_and_undefined_cannot_be_deleted_over_http() {
     assert_eq!(left, ["null", "undefined"]);
 }
 
-/// `broker::wire::Binding`: a routing key may be null in a list; that one can be deleted.
+/// `broker::wire::Binding`: a listed routing key may be null; this binding can be deleted.
 #[test]
-fn a_routing_key_that_was_null_in_the_request_is_null_in_the_list() {
+fn routing_key_null_in_the_request_is_null_in_the_list() {
     let stage = stage("null-key");
     stage.bind("h", "q", json!({"routing_key": null})).created();
     assert_eq!(keys(&stage), [(json!(null), "null".to_owned())]);
@@ -163,9 +163,9 @@ fn a_routing_key_that_was_null_in_the_request_is_null_in_the_list() {
     assert_eq!(keys(&stage), []);
 }
 
-/// `Binding::breaks_the_list`: topo never makes such a binding.
+/// `Binding::breaks_the_list`: topo never creates such a binding.
 #[test]
-fn a_tilde_in_the_key_beside_arguments_breaks_every_list() {
+fn tilde_in_a_key_with_arguments_breaks_every_list() {
     let stage = stage("tilde");
     let list = stage.path("bindings", &[]);
     for harmless in [
@@ -182,10 +182,10 @@ fn a_tilde_in_the_key_beside_arguments_breaks_every_list() {
     }
 }
 
-/// `plan::recreate::cannot_be_sent`: what an AMQP client can bind with and HTTP cannot. In a list it looks like a text,
-/// and means something else: that the header is there, whatever its value.
+/// `plan::recreate::cannot_be_sent`: an AMQP argument that HTTP cannot represent. The list shows it as a string, but it
+/// matches the header with any value.
 #[test]
-fn a_void_argument_is_shown_as_the_text_undefined_and_cannot_be_sent() {
+fn void_argument_is_listed_as_undefined_and_cannot_be_sent() {
     let stage = stage("void");
     let amqp = stage.amqp();
     let mut inner = FieldTable::default();
@@ -207,9 +207,9 @@ fn a_void_argument_is_shown_as_the_text_undefined_and_cannot_be_sent() {
     assert_eq!(amqp.publish_with("text", "", "not the text", properties()), Outcome::Unroutable);
 }
 
-/// `broker::snapshot::bindings`: every queue is listed as bound to the default exchange, and nobody can change that.
+/// `broker::snapshot::bindings`: every queue is listed as bound to the default exchange, which cannot be changed.
 #[test]
-fn bindings_of_the_default_exchange_are_listed_and_cannot_be_made() {
+fn bindings_of_the_default_exchange_are_listed_and_cannot_be_created() {
     let stage = stage("default");
     let listed = stage.http.get(&stage.path("bindings", &[])).expect_status(200);
     let own = json!({"source": "", "vhost": stage.vhost.name(), "destination": "q", "destination_type": "queue",
@@ -218,9 +218,9 @@ fn bindings_of_the_default_exchange_are_listed_and_cannot_be_made() {
     stage.bind("", "q", json!({"routing_key": "k"})).is(401, "Access refused.");
 }
 
-/// `plan::order`: exchanges and queues come before bindings.
+/// `plan::order`: exchanges and queues before bindings.
 #[test]
-fn both_ends_of_a_binding_must_be_there() {
+fn both_ends_of_a_binding_must_exist() {
     let stage = stage("ends");
     let body = || json!({"routing_key": "k"});
     stage.bind("none", "q", body()).is(404, "no exchange 'none' in vhost 'v'");
@@ -229,22 +229,22 @@ fn both_ends_of_a_binding_must_be_there() {
     stage.bind_exchange("amq.topic", "amq.fanout").created();
 }
 
-/// `broker::error`: a binding with long arguments is refused by the newer ones, and an answer of 400 says so.
+/// `broker::error`: newer versions refuse a binding with long arguments with a 400.
 #[test]
-fn a_binding_may_be_5000_bytes_long_since_4_0() {
+fn binding_is_limited_to_5000_bytes_since_4_0() {
     let stage = stage("long");
     let body = |bytes: usize| {
         let rest = json!({"routing_key": "k", "arguments": {"a": ""}}).to_string().len();
         json!({"routing_key": "k", "arguments": {"a": "z".repeat(bytes - rest)}})
     };
     stage.bind("h", "q", body(5_000)).created();
-    let said = stage.bind("h", "q", body(5_001));
+    let answer_of = stage.bind("h", "q", body(5_001));
     if since(4, 0) {
-        said.refused("Payload size limit exceeded");
+        answer_of.refused("Payload size limit exceeded");
     } else {
-        said.created();
+        answer_of.created();
     }
-    // An AMQP client can bind so all the same.
+    // An AMQP client can create it.
     stage.amqp().bind_queue("h", "q", "k", &[("a", crate::support::text(&"y".repeat(6_000)))]);
     stage.amqp().bind_queue("h", "q", "amqp", NONE);
 }

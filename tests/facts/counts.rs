@@ -1,15 +1,15 @@
-//! What can be known of the messages in a queue, and how late.
+//! Message counts and their delay.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Stage, since, there_are_streams};
+use super::{Stage, since, supports_streams};
 use crate::support::{Outcome, text, until};
 
-/// `Broker::totals`: the number right after a publish, from the queue itself.
+/// `Broker::totals`: the queue itself reports the count right after a publish.
 #[test]
-fn the_total_of_a_classic_queue_is_live() {
+fn total_of_a_classic_queue_is_current() {
     let stage = Stage::new("live");
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({})).created();
@@ -24,9 +24,9 @@ fn the_total_of_a_classic_queue_is_live() {
     assert_eq!(counts, [3, 1, 2].map(Value::from));
 }
 
-/// `broker::guard::TWO_TICKS`: the number is that of the last tick, every 5 s.
+/// `broker::guard::TWO_TICKS`: the count is from the last tick, every 5 s.
 #[test]
-fn the_total_of_a_quorum_queue_comes_with_a_tick() {
+fn total_of_a_quorum_queue_is_from_the_last_tick() {
     let stage = Stage::new("tick");
     let amqp = stage.amqp();
     stage.queue("q", "quorum", json!({})).created();
@@ -44,7 +44,7 @@ fn the_total_of_a_quorum_queue_comes_with_a_tick() {
         amqp.fill("q", 1);
         messages += 1;
         let stale = stage.totals("q")["messages"].clone();
-        // Right after one tick, the next is seconds away; if the machine stood still, another tick is waited for.
+        // Right after a tick, the next is seconds away; after a pause of the machine, another tick is awaited.
         if not_yet.is_some_and(|asked| asked.elapsed() < Duration::from_secs(4)) {
             assert!(stale == messages - 1 && amqp.ready("q") == messages, "{stale}");
             return;
@@ -52,10 +52,10 @@ fn the_total_of_a_quorum_queue_comes_with_a_tick() {
     }
 }
 
-/// `broker::guard`: a number that is missing is not 0.
+/// `broker::guard`: a missing count is not 0.
 #[test]
-fn a_stream_has_no_total() {
-    if !there_are_streams() {
+fn stream_has_no_total() {
+    if !supports_streams() {
         return;
     }
     let stage = Stage::new("stream");
@@ -67,9 +67,9 @@ fn a_stream_has_no_total() {
     }
 }
 
-/// `Broker::totals`: so the list is asked, for one queue, too.
+/// `Broker::totals`: the list is read even for a single queue.
 #[test]
-fn a_single_queue_has_no_total_before_3_11() {
+fn single_queue_has_no_total_before_3_11() {
     let stage = Stage::new("single");
     for kind in ["classic", "quorum"] {
         stage.queue(kind, kind, json!({})).created();
@@ -80,9 +80,9 @@ fn a_single_queue_has_no_total_before_3_11() {
     }
 }
 
-/// `broker::wire::QueueTotals`: all three, with columns, too.
+/// `broker::wire::QueueTotals`: all three, also with columns.
 #[test]
-fn totals_can_be_asked_for_by_columns() {
+fn totals_can_be_selected_by_columns() {
     let stage = Stage::new("columns");
     stage.queue("q", "classic", json!({})).created();
     let totals = stage.in_list(
@@ -95,9 +95,9 @@ fn totals_can_be_asked_for_by_columns() {
     assert_eq!(Value::from(totals), expected);
 }
 
-/// `broker::guard`: "empty" is a total of 0, and not ready plus unacknowledged.
+/// `broker::guard`: "empty" is a total of 0, not ready plus unacknowledged.
 #[test]
-fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
+fn pending_dead_lettered_messages_are_neither_ready_nor_unacknowledged() {
     let stage = Stage::new("backlog");
     let amqp = stage.amqp();
     let mut arguments = vec![
@@ -105,7 +105,7 @@ fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
         ("x-dead-letter-exchange", text("not.there")),
         ("x-dead-letter-strategy", text("at-least-once")),
     ];
-    // Needed for it to work; a quorum queue of 3.8.9 takes no overflow.
+    // Required for the strategy; quorum queues of 3.8.9 refuse overflow.
     arguments.extend(since(3, 10).then(|| ("x-overflow", text("reject-publish"))));
     amqp.declare_queue("q", &arguments).unwrap();
     amqp.fill("q", 2);
@@ -114,7 +114,7 @@ fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
     stage.reject("q");
     assert_eq!(amqp.ready("q"), 0);
     if !since(3, 10) {
-        // There is no such strategy yet: they are gone.
+        // Without this strategy, the messages are dropped.
         return until("the tick", || (stage.totals("q")["messages"] == 0).then_some(()));
     }
     until("the tick", || {
@@ -125,18 +125,18 @@ fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
     assert_eq!(stage.take("q", "ack_requeue_true").body, json!([]), "a get does not see them either");
 }
 
-/// `Broker::totals`: why statistics are not read.
+/// `Broker::totals`: the reason not to read statistics.
 #[test]
-fn statistics_of_a_new_queue_are_missing_and_come_late() {
+fn statistics_of_a_new_queue_are_delayed() {
     let stage = Stage::new("statistics");
     let mut number = 0;
-    // The first come within a second or so, and may be there at once: one that is looked at early enough has none.
+    // The first statistics arrive within about a second; an early read finds none.
     let queue = until("a new queue without statistics", || {
         number += 1;
         let queue = format!("q{number}");
         stage.queue(&queue, "classic", json!({})).created();
         let young = stage.http.get(&stage.path("queues", &[&queue]));
-        // The look may be cut short on 3.10.8: a list is answered with 500 until the first statistics are there.
+        // The read may fail on 3.10.8: a list answers 500 until the first statistics exist.
         (young.status == 500 || young.expect_status(200).get("messages").is_none()).then_some(queue)
     });
     assert_eq!(stage.amqp().publish("", &queue, "hello"), Outcome::Routed);
@@ -144,7 +144,7 @@ fn statistics_of_a_new_queue_are_missing_and_come_late() {
     stage.vhost.until_counted(&queue, 1);
 }
 
-/// `Broker::activity`: who subscribed just now is not in the list yet.
+/// `Broker::activity`: a new consumer is not in the list yet.
 #[test]
 fn consumers_are_listed_with_their_addresses() {
     let stage = Stage::new("consumers");

@@ -1,4 +1,4 @@
-//! Where dead letters go: what `expand` makes of `deadLetter` and `deadLetterQueues`.
+//! Destinations of dead-lettered messages: the basis of `deadLetter` and `deadLetterQueues` in `expand`.
 
 use serde_json::{Value, json};
 
@@ -9,35 +9,35 @@ fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
     until(&format!("{count} messages in {queue}"), || (amqp.ready(queue) == count).then_some(()));
 }
 
-/// A direct exchange needs a key in the queue's setting; a topic or a fanout does not.
+/// A direct exchange requires a key in the queue's setting; topic and fanout exchanges do not.
 #[test]
-fn a_dead_letter_keeps_its_routing_key_unless_the_queue_says_another() {
+fn dead_lettered_message_keeps_its_routing_key_by_default() {
     let stage = Stage::new("keys");
     let amqp = stage.amqp();
     stage.queue("dead", "classic", json!({})).created();
     stage.put("exchanges", "dlx", json!({"type": "direct", "durable": true, "internal": true})).created();
     stage.bind("dlx", "dead", json!({"routing_key": "own"})).created();
-    stage.bind("dlx", "dead", json!({"routing_key": "said"})).created();
+    stage.bind("dlx", "dead", json!({"routing_key": "explicit"})).created();
     for kind in ["classic", "quorum"] {
         for (arguments, key, arrives) in [
             (json!({"x-dead-letter-exchange": "dlx"}), "own", "own"),
-            (json!({"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": "said"}), "other", "said"),
+            (json!({"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": "explicit"}), "other", "explicit"),
         ] {
             stage.queue("q", kind, arguments).created();
             stage.bind("amq.topic", "q", json!({"routing_key": key})).created();
             amqp.publish("amq.topic", key, "hello");
             stage.reject("q");
             until_ready(&amqp, "dead", 1);
-            let letter = amqp.get("dead").unwrap();
-            assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("dlx", arrives));
+            let dead_message = amqp.get("dead").unwrap();
+            assert_eq!((dead_message.exchange.as_str(), dead_message.routing_key.as_str()), ("dlx", arrives));
             stage.delete("queues", "q").taken();
         }
     }
 }
 
-/// `plan::target`: the exchange and its bindings come before the queue.
+/// `plan::target`: the exchange and its bindings before the queue.
 #[test]
-fn a_dead_letter_is_dropped_where_its_exchange_is_missing() {
+fn dead_lettered_message_is_dropped_if_its_exchange_is_missing() {
     let stage = Stage::new("missing");
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
@@ -46,9 +46,9 @@ fn a_dead_letter_is_dropped_where_its_exchange_is_missing() {
     until("the message to be dropped", || (stage.totals("q")["messages"] == 0).then_some(()));
 }
 
-/// `known_arguments`: rejected, expired and dropped from the head of a full queue.
+/// `known_arguments`: rejected, expired, and dropped from the head of a full queue.
 #[test]
-fn what_is_rejected_expired_or_too_much_is_dead_lettered() {
+fn rejected_expired_and_excess_messages_are_dead_lettered() {
     let stage = Stage::new("reasons");
     let amqp = stage.amqp();
     stage.queue("dead", "classic", json!({})).created();
@@ -68,22 +68,22 @@ fn what_is_rejected_expired_or_too_much_is_dead_lettered() {
         if reason == "rejected" {
             stage.reject("q");
         }
-        let letter = until(reason, || stage.take("dead", "ack_requeue_false").body.get(0).cloned());
-        let death: &Value = &letter["properties"]["headers"]["x-death"][0];
+        let dead_message = until(reason, || stage.take("dead", "ack_requeue_false").body.get(0).cloned());
+        let death: &Value = &dead_message["properties"]["headers"]["x-death"][0];
         assert_eq!((&death["reason"], &death["queue"]), (&json!(reason), &json!("q")));
         stage.delete("queues", "q").taken();
     }
 }
 
-/// `plan::effects`: dead letters that wait are the queue's own only as long as it is at-least-once.
+/// `plan::effects`: pending dead-lettered messages are kept only while the queue is at-least-once.
 #[test]
-fn waiting_dead_letters_go_when_the_queue_is_no_longer_at_least_once() {
+fn pending_dead_lettered_messages_are_dropped_without_at_least_once() {
     let waiting = json!({"dead-letter-exchange": "not.there", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"});
     for key in ["dead-letter-strategy", "overflow", "dead-letter-exchange"] {
         let stage = Stage::new("no-longer");
         let written = stage.policy("p", 1.0, waiting.clone());
         if !since(3, 10) {
-            assert_eq!(written.status, 400, "there is no such strategy yet: {written:?}");
+            assert_eq!(written.status, 400, "unsupported strategy: {written:?}");
             continue;
         }
         written.created();
@@ -94,7 +94,7 @@ fn waiting_dead_letters_go_when_the_queue_is_no_longer_at_least_once() {
         let mut left = waiting.clone();
         left.as_object_mut().unwrap().remove(key);
         stage.policy("p", 1.0, left).taken();
-        // Those that nobody has rejected stay.
+        // Other messages stay.
         until("the tick", || (stage.totals("q")["messages"] == 2).then_some(()));
         assert_eq!(stage.amqp().ready("q"), 2, "without {key}");
     }

@@ -1,13 +1,13 @@
-//! A new queue: what a request leaves out, which queues can be, and which names are taken.
+//! New queues: omitted fields, supported queues, and reserved names.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 use crate::support::Node;
 
-/// `plan::request`: every write says everything.
+/// `plan::request`: every write contains all fields.
 #[test]
-fn what_a_put_leaves_out_counts_as_false() {
+fn put_defaults_missing_booleans_to_false() {
     let stage = Stage::new("empty");
     stage.put("queues", "q", json!({})).created();
     let queue = stage.listed("q");
@@ -27,25 +27,25 @@ fn what_a_put_leaves_out_counts_as_false() {
 
 /// `plan::request`: `exclusive` is never sent.
 #[test]
-fn exclusive_over_http_makes_a_transient_queue_of_nobody() {
-    let stage = Stage::new("nobody");
+fn exclusive_over_http_declares_a_transient_queue_without_owner() {
+    let stage = Stage::new("exclusive");
     stage.put("queues", "q", json!({"durable": true, "exclusive": true})).created();
     let queue = stage.listed("q");
     assert_eq!((&queue["durable"], &queue["exclusive"]), (&json!(false), &json!(false)));
 }
 
-/// `plan::request`: a PUT must not ask for `passive`, which would make nothing.
+/// `plan::request`: a PUT must not contain `passive`, which would create nothing.
 #[test]
-fn a_passive_put_looks_and_makes_nothing() {
+fn passive_put_declares_nothing() {
     let stage = Stage::new("passive");
     stage.put("queues", "q", json!({"passive": true, "durable": true})).is(404, "no queue 'q' in vhost 'v'");
     stage.queue("q", "classic", json!({})).created();
     stage.put("queues", "q", json!({"passive": true})).taken();
 }
 
-/// `plan::conflict`: a type that no version has is said before anything is done.
+/// `plan::conflict`: an unknown type is reported before any change.
 #[test]
-fn a_type_that_the_broker_does_not_know_is_refused() {
+fn unknown_queue_type_is_refused() {
     let stage = Stage::new("kind");
     let why = if since(3, 9) { "\"unsupported queue type 'bogus'\"" } else { "invalid_queue_type" };
     stage
@@ -57,17 +57,17 @@ fn a_type_that_the_broker_does_not_know_is_refused() {
 #[test]
 fn streams_exist_since_3_9() {
     let stage = Stage::new("stream");
-    let said = stage.queue("q", "stream", json!({}));
+    let answer_of = stage.queue("q", "stream", json!({}));
     if since(3, 9) {
-        said.created();
+        answer_of.created();
     } else {
-        said.refused("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
+        answer_of.refused("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
     }
 }
 
-/// `spec::check`: the two are refused when a spec is read.
+/// `spec::check`: refuses both when it reads a spec.
 #[test]
-fn quorum_queues_and_streams_are_durable_and_stay() {
+fn quorum_queues_and_streams_are_durable_and_not_auto_delete() {
     let stage = Stage::new("properties");
     let kinds: &[&str] = if since(3, 9) { &["quorum", "stream"] } else { &["quorum"] };
     for kind in kinds {
@@ -81,27 +81,27 @@ fn quorum_queues_and_streams_are_durable_and_stay() {
     }
 }
 
-/// `plan::request`: what the broker does with `durable: false` depends on its configuration from 3.13 on, and on 4.3 of
-/// RabbitMQ's own build it is refused. Debian's permits it again. The list says which, since late 4.x.
+/// `plan::request`: from 3.13 on, `durable: false` depends on the broker's configuration. RabbitMQ's own build of 4.3
+/// refuses it, Debian's permits it. Since late 4.x, a list reports it.
 #[test]
-fn a_transient_queue_is_made_where_the_deprecated_feature_is_permitted() {
+fn transient_queue_requires_the_deprecated_feature() {
     let stage = Stage::new("transient");
     let features = Node::shared().http().get("/api/deprecated-features").found();
     assert_eq!(features.is_null(), !since(3, 13));
     let known = features.as_array().into_iter().flatten().find(|feature| feature["name"] == "transient_nonexcl_queues");
     let denied = known.is_some_and(|feature| feature["state"] == "denied");
-    let said = stage.put("queues", "q", json!({"durable": false, "arguments": {"x-queue-type": "classic"}}));
+    let answer_of = stage.put("queues", "q", json!({"durable": false, "arguments": {"x-queue-type": "classic"}}));
     if denied {
-        assert_eq!(said.status, 400);
-        assert!(said.words.contains("transient_nonexcl_queues"), "{said:?}");
+        assert_eq!(answer_of.status, 400);
+        assert!(answer_of.words.contains("transient_nonexcl_queues"), "{answer_of:?}");
     } else {
-        said.created();
+        answer_of.created();
     }
-    // A queue that goes with its consumers is transient enough when it is durable.
+    // A durable auto-delete queue is not affected.
     stage.put("queues", "short", json!({"durable": true, "auto_delete": true})).created();
 }
 
-/// `spec::references`: nobody can declare such a name, and a declare of what is there is equal.
+/// `spec::references`: such a name cannot be declared; an equal redeclare succeeds.
 #[test]
 fn names_that_begin_with_amq_are_reserved() {
     let stage = Stage::new("reserved");
@@ -115,16 +115,16 @@ fn names_that_begin_with_amq_are_reserved() {
     stage.delete("exchanges", "amq.topic").is(401, "Access refused.");
 }
 
-/// `model::arguments`: HTTP cannot send a void.
+/// `model::arguments`: HTTP cannot represent a void.
 #[test]
 fn null_is_refused_as_an_argument_of_a_queue() {
     let stage = Stage::new("void");
     stage.queue("q", "classic", json!({"x-own": null})).refused("null_not_allowed");
 }
 
-/// `broker::lock`, `plan::recreate`: topo's own objects are known by arguments that no broker knows.
+/// `broker::lock`, `plan::recreate`: topo marks its objects with arguments that no broker knows.
 #[test]
-fn an_unknown_argument_of_any_size_is_kept() {
+fn unknown_argument_of_any_size_is_kept() {
     let stage = Stage::new("own");
     let long = "z".repeat(60_000);
     stage.queue("q", "classic", json!({"x-topo-note": long})).created();
@@ -135,9 +135,9 @@ fn an_unknown_argument_of_any_size_is_kept() {
     assert_eq!(stage.get("exchanges", "e")["arguments"]["x-topo-kept-bindings"], Value::from(long));
 }
 
-/// `broker::error::BrokerError::Refused`: a vhost may be full for what topo makes, such as its lock.
+/// `broker::error::BrokerError::Refused`: a vhost may be full for topo's own queues, such as its lock.
 #[test]
-fn a_vhost_may_have_a_limit_of_queues() {
+fn vhost_can_have_a_limit_of_queues() {
     let stage = Stage::new("limit");
     let limit = stage.path("vhost-limits", &["max-queues"]);
     stage.queue("q", "classic", json!({})).created();

@@ -1,8 +1,8 @@
-//! Deleting a queue: what the broker's own flags are worth, and what goes along. `broker::guard` stands on these.
+//! Deletion of queues: the broker's flags and side effects, on which `broker::guard` depends.
 
 use serde_json::{Value, json};
 
-use super::{Stage, there_are_streams};
+use super::{Stage, supports_streams};
 use crate::support::until;
 
 /// `broker::guard::full_is_not_empty`.
@@ -16,7 +16,7 @@ fn if_empty_refuses_a_classic_queue_with_ready_messages() {
     }
 }
 
-/// `broker::guard`: so the total is asked for, too.
+/// `broker::guard`: the reason to read the total, too.
 #[test]
 fn if_empty_does_not_see_unacknowledged_messages() {
     let stage = Stage::new("unseen");
@@ -30,7 +30,7 @@ fn if_empty_does_not_see_unacknowledged_messages() {
     stage.delete("queues", "q").is(404, "Not Found");
 }
 
-/// `broker::guard::delete_if_empty`: the end of that sentence is what it looks for.
+/// `broker::guard::delete_if_empty`: it looks for the end of this error.
 #[test]
 fn if_unused_refuses_a_classic_queue_with_a_consumer() {
     let stage = Stage::new("used");
@@ -44,9 +44,9 @@ fn if_unused_refuses_a_classic_queue_with_a_consumer() {
     until("the consumer to be gone", || (stage.delete_queue("q", "if-unused=true").status == 204).then_some(()));
 }
 
-/// `broker::guard`: what a `basic.get` took is seen by the total alone.
+/// `broker::guard`: only the total counts a message that `basic.get` took.
 #[test]
-fn who_gets_a_message_is_no_consumer() {
+fn get_is_not_a_consumer() {
     let stage = Stage::new("getter");
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({})).created();
@@ -70,10 +70,10 @@ fn quorum_queues_refuse_both_flags() {
     stage.delete_queue("q", "if-empty=false").taken();
 }
 
-/// `broker::guard`: no stream is ever deleted for being empty.
+/// `broker::guard`: streams are never deleted conditionally.
 #[test]
 fn streams_ignore_both_flags() {
-    if !there_are_streams() {
+    if !supports_streams() {
         return;
     }
     let stage = Stage::new("stream");
@@ -91,7 +91,7 @@ fn streams_ignore_both_flags() {
 
 /// `plan::recreate`: the hazards of a recreate.
 #[test]
-fn a_deletion_cancels_consumers_and_takes_bindings_along() {
+fn deletion_cancels_consumers_and_deletes_bindings() {
     let stage = Stage::new("along");
     let amqp = stage.amqp();
     for kind in ["classic", "quorum"] {
@@ -105,9 +105,9 @@ fn a_deletion_cancels_consumers_and_takes_bindings_along() {
     }
 }
 
-/// `apply::execute`: a queue of the same name is a new one, at once.
+/// `apply::execute`: a queue of the same name can be declared immediately.
 #[test]
-fn a_deleted_queue_can_be_declared_again_at_once() {
+fn deleted_queue_can_be_redeclared_immediately() {
     let stage = Stage::new("again");
     for (old, new) in [("classic", "quorum"), ("quorum", "classic"), ("quorum", "quorum")] {
         stage.queue("q", old, json!({})).created();

@@ -1,13 +1,13 @@
-//! How often a quorum queue delivers a message before it gives up: `model::known_arguments`, `plan::advice`.
+//! Delivery limits of quorum queues: `model::known_arguments` and the resolutions of a plan.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 
-/// More than any limit here.
+/// More than any limit of these tests.
 const MANY: usize = 25;
 
-/// How often a message is delivered that is always rejected and given back, at most [`MANY`] times.
+/// The number of deliveries of a message that is always rejected and requeued, at most [`MANY`].
 fn deliveries(stage: &Stage, arguments: Value) -> usize {
     stage.queue("q", "quorum", arguments).created();
     stage.amqp().fill("q", 1);
@@ -22,27 +22,27 @@ fn deliveries(stage: &Stage, arguments: Value) -> usize {
     deliveries
 }
 
-/// The sentence of `deliveryLimit` in the schema.
+/// The description of `deliveryLimit` in the schema.
 #[test]
-fn a_delivery_limit_of_n_is_n_plus_one_deliveries() {
+fn delivery_limit_of_n_permits_n_plus_one_deliveries() {
     let stage = Stage::new("n-plus-one");
     for limit in [0, 2] {
         assert_eq!(deliveries(&stage, json!({"x-delivery-limit": limit})), limit + 1);
     }
 }
 
-/// No limit at all is said by -1, and before 4.0 by none.
+/// -1 means no limit; before 4.0, a missing argument does.
 #[test]
 fn without_a_limit_there_are_21_deliveries_since_4_0() {
     let stage = Stage::new("unlimited");
     assert_eq!(deliveries(&stage, json!({})), if since(4, 0) { 21 } else { MANY });
-    // Before 4.0 it is less than 0, and so the first delivery is one too many.
+    // Before 4.0, -1 is a limit below 0, which the first delivery exceeds.
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": -1})), if since(4, 0) { MANY } else { 1 });
 }
 
-/// `plan::advice::by_policy`: a policy can tighten the argument.
+/// Resolutions: a policy can tighten the argument.
 #[test]
-fn of_two_delivery_limits_the_smaller_one_holds() {
+fn smaller_delivery_limit_is_effective() {
     let stage = Stage::new("two-limits");
     stage.policy("p", 1.0, json!({"delivery-limit": 1})).created();
     assert_eq!(deliveries(&stage, json!({})), 2);
@@ -51,9 +51,9 @@ fn of_two_delivery_limits_the_smaller_one_holds() {
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": 1})), 2);
 }
 
-/// `plan::effects`, `plan::advice`: a live queue takes in a new limit.
+/// `plan::effects` and resolutions: an existing queue adopts a new limit.
 #[test]
-fn a_negative_limit_gives_way_to_the_other_since_4_0() {
+fn negative_delivery_limit_is_ignored_since_4_0() {
     let stage = Stage::new("negative");
     let written = stage.policy("p", 1.0, json!({"delivery-limit": -1}));
     if !since(4, 0) {

@@ -1,4 +1,4 @@
-//! What a policy does to a live queue, beside the queue's own arguments: `plan::effects`, `plan::advice`.
+//! Effects of a policy on a queue with arguments: `plan::effects` and resolutions.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Stage, since};
 use crate::support::{Amqp, Outcome, until};
 
-/// Publishes until the queue refuses; a quorum queue takes a few more than its limit.
+/// Publishes until the queue rejects; a quorum queue accepts a few messages above its limit.
 fn refuses(amqp: &Amqp, queue: &str) -> bool {
     (0..20).any(|_| amqp.publish("", queue, "more") == Outcome::Refused)
 }
@@ -18,7 +18,7 @@ fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
 
 /// `plan::effects`: the hazard `message-drop`.
 #[test]
-fn a_lower_max_length_drops_messages_at_once() {
+fn lower_max_length_drops_messages_immediately() {
     let stage = Stage::new("dropped");
     let amqp = stage.amqp();
     for kind in ["classic", "quorum"] {
@@ -28,13 +28,13 @@ fn a_lower_max_length_drops_messages_at_once() {
     stage.policy("p", 1.0, json!({"max-length": 2})).created();
     for kind in ["classic", "quorum"] {
         until_ready(&amqp, kind, 2);
-        assert_eq!(String::from_utf8_lossy(&amqp.get(kind).unwrap().body), "message 2", "the oldest go");
+        assert_eq!(String::from_utf8_lossy(&amqp.get(kind).unwrap().body), "message 2", "the oldest are dropped");
     }
 }
 
-/// `plan::effects::Limits`: number limits are the smaller of argument and policy.
+/// `plan::effects::Limits`: the smaller of argument and policy is effective.
 #[test]
-fn of_two_limits_the_smaller_one_holds() {
+fn smaller_limit_is_effective() {
     let stage = Stage::new("smaller");
     let amqp = stage.amqp();
     for kind in ["classic", "quorum"] {
@@ -53,9 +53,9 @@ fn of_two_limits_the_smaller_one_holds() {
     }
 }
 
-/// `plan::effects::Limits`: an operator's limit is one more of which the smallest holds.
+/// `plan::effects::Limits`: the operator policy's limit is included in the minimum.
 #[test]
-fn an_operator_policy_tightens_a_policy_and_never_loosens_it() {
+fn operator_policy_only_tightens_a_policy() {
     let stage = Stage::new("operator");
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({})).created();
@@ -68,24 +68,24 @@ fn an_operator_policy_tightens_a_policy_and_never_loosens_it() {
     until_ready(&amqp, "q", 2);
 }
 
-/// `plan::effects::Limits`: the two types differ.
+/// `plan::effects::Limits`: the types differ.
 #[test]
-fn overflow_by_argument_wins_on_a_classic_queue_and_by_policy_on_a_quorum_queue() {
+fn overflow_uses_the_argument_on_classic_queues_and_the_policy_on_quorum_queues() {
     let stage = Stage::new("overflow");
     let amqp = stage.amqp();
     stage.queue("classic", "classic", json!({"x-overflow": "drop-head"})).created();
     stage.policy("p", 1.0, json!({"max-length": 1, "overflow": "reject-publish"})).created();
     assert!(!refuses(&amqp, "classic"));
-    // Quorum queues of 3.8.9 take neither.
+    // Quorum queues of 3.8.9 support neither.
     if since(3, 9) {
         stage.queue("quorum", "quorum", json!({"x-overflow": "drop-head"})).created();
         assert!(refuses(&amqp, "quorum"));
     }
 }
 
-/// `plan::effects`: a classic queue takes in the limit before the overflow, and drops before it rejects.
+/// `plan::effects`: a classic queue applies the limit before the overflow, so it drops before it rejects.
 #[test]
-fn a_classic_queue_drops_first_when_limit_and_rejection_come_together() {
+fn classic_queue_drops_before_it_rejects() {
     let stage = Stage::new("order");
     let amqp = stage.amqp();
     stage.queue("classic", "classic", json!({})).created();
@@ -93,7 +93,7 @@ fn a_classic_queue_drops_first_when_limit_and_rejection_come_together() {
     amqp.fill("classic", 4);
     amqp.fill("quorum", 4);
     stage.policy("p", 1.0, json!({"max-length": 2, "overflow": "reject-publish"})).created();
-    until("the policy to be in force", || (amqp.publish("", "classic", "more") == Outcome::Refused).then_some(()));
+    until("the policy to be effective", || (amqp.publish("", "classic", "more") == Outcome::Refused).then_some(()));
     assert_eq!(amqp.ready("classic"), 2);
     if since(3, 9) {
         assert!(refuses(&amqp, "quorum"));
@@ -101,9 +101,9 @@ fn a_classic_queue_drops_first_when_limit_and_rejection_come_together() {
     }
 }
 
-/// `plan::advice::by_policy`: "the live argument wins".
+/// Resolutions: the current argument takes precedence.
 #[test]
-fn a_dead_letter_exchange_by_argument_wins_over_one_by_policy() {
+fn dead_letter_exchange_of_the_argument_takes_precedence() {
     let stage = Stage::new("dlx");
     let amqp = stage.amqp();
     for name in ["by.argument", "by.policy"] {
@@ -127,9 +127,9 @@ fn a_dead_letter_exchange_by_argument_wins_over_one_by_policy() {
     }
 }
 
-/// `plan::effects`: the queue itself goes.
+/// `plan::effects`: the queue itself is deleted.
 #[test]
-fn a_short_expiry_by_policy_deletes_an_idle_queue_with_its_messages() {
+fn expires_policy_deletes_an_idle_queue_with_its_messages() {
     let stage = Stage::new("expires");
     let amqp = stage.amqp();
     stage.queue("classic", "classic", json!({})).created();
@@ -138,14 +138,14 @@ fn a_short_expiry_by_policy_deletes_an_idle_queue_with_its_messages() {
     until("the queue to go", || stage.vhost.names("queues").is_empty().then_some(()));
 }
 
-/// `plan::effects::Limits`: the smaller one, but on a quorum queue of 3.x, where the policy's holds. Such a queue looks at
-/// its expiry with every tick.
+/// `plan::effects::Limits`: the smaller value, except for quorum queues of 3.x, which use the policy. Quorum queues
+/// check their expiry on every tick.
 #[test]
-fn of_two_expiries_the_smaller_one_holds_since_4_0() {
+fn smaller_expiry_is_effective_since_4_0() {
     let stage = Stage::new("expiries");
     let policy = json!({"pattern": "^governed", "apply-to": "queues", "definition": {"expires": 3_600_000}});
     stage.put("policies", "p", policy).created();
-    // Quorum queues of 3.8.9 take no expiry.
+    // Quorum queues of 3.8.9 refuse an expiry.
     let kinds: &[&str] = if since(3, 9) { &["classic", "quorum"] } else { &["classic"] };
     for kind in kinds {
         for name in ["governed", "plain"] {
@@ -163,16 +163,16 @@ fn of_two_expiries_the_smaller_one_holds_since_4_0() {
     }
 }
 
-/// `plan::effects`: a shorter time to live is for messages that come, on classic queues for those that are there, too.
+/// `plan::effects`: a shorter TTL applies to new messages, and on classic queues also to existing ones.
 #[test]
-fn a_time_to_live_by_policy_lets_messages_expire() {
+fn ttl_policy_expires_messages() {
     let stage = Stage::new("ttl");
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({})).created();
     stage.policy("p", 1.0, json!({"message-ttl": 50})).created();
     until("a message that expires", || {
         amqp.publish("", "q", "short-lived");
-        // It takes that long, however fast one asks.
+        // The wait is the subject of this test.
         std::thread::sleep(Duration::from_millis(200));
         (amqp.ready("q") == 0).then_some(())
     });
@@ -180,9 +180,9 @@ fn a_time_to_live_by_policy_lets_messages_expire() {
     until("a message that stays", || (amqp.publish("", "q", "long-lived") == Outcome::Routed).then_some(()));
 }
 
-/// `plan::governing`: what late 4.x shows without statistics, and other versions only with them.
+/// `plan::governing`: late 4.x lists it without statistics, other versions only with statistics.
 #[test]
-fn the_effective_definition_is_in_the_list_since_4_3() {
+fn effective_definition_is_listed_since_4_3() {
     let stage = Stage::new("effective");
     stage.queue("q", "classic", json!({})).created();
     let fields = |queue: &serde_json::Map<String, Value>| {

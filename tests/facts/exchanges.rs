@@ -1,8 +1,8 @@
-//! Exchanges: differences, deletions, and those that go with their last binding (`rabbit_exchange`).
+//! Exchanges: differences, deletions, and auto-delete (`rabbit_exchange`).
 
 use serde_json::{Value, json};
 
-use super::{Said, Stage, since};
+use super::{Reply, Stage, since};
 use crate::support::topic_permissions::{khepri, permissions, restrict};
 use crate::support::{Node, Outcome, until};
 
@@ -14,12 +14,12 @@ fn auto_delete(stage: &Stage, name: &str) {
     stage.put("exchanges", name, json!({"type": "fanout", "durable": true, "auto_delete": true})).created();
 }
 
-fn unequal(said: Said, field: &str, tail: &str) {
-    said.refused(&format!("inequivalent arg '{field}' for exchange 'e' in vhost 'v': {tail}"));
+fn unequal(answer_of: Reply, field: &str, tail: &str) {
+    answer_of.refused(&format!("inequivalent arg '{field}' for exchange 'e' in vhost 'v': {tail}"));
 }
 
-/// Passes when the exchanges of the vhost's own are these.
-fn there_are(stage: &Stage, names: &[&str]) {
+/// Waits until the vhost has exactly these exchanges of its own.
+fn until_exchanges_are(stage: &Stage, names: &[&str]) {
     until(&format!("the exchanges {names:?}"), || (stage.vhost.names("exchanges") == names).then_some(()));
 }
 
@@ -65,7 +65,7 @@ fn policies_govern_predeclared_exchanges() {
 
 /// `plan::topic_permissions`: Khepri deletes the topic permissions of an exchange with it, Mnesia keeps them.
 #[test]
-fn topic_permissions_go_with_their_exchange_where_the_broker_has_khepri() {
+fn khepri_deletes_topic_permissions_with_their_exchange() {
     let keeps = |node: &'static Node| {
         let vhost = node.vhost("restricted");
         let topic = json!({"type": "topic", "durable": true});
@@ -80,7 +80,7 @@ fn topic_permissions_go_with_their_exchange_where_the_broker_has_khepri() {
     assert!(!khepri().is_some_and(keeps));
 }
 
-/// `broker::topic_permissions`: how it is told which of the two a broker has.
+/// `broker::topic_permissions`: detects the metadata store of a broker.
 #[test]
 fn feature_flag_of_khepri_is_read_with_the_tag_management() {
     let Some(node) = khepri() else { return };
@@ -96,7 +96,7 @@ fn feature_flag_of_khepri_is_read_with_the_tag_management() {
     }
 }
 
-/// `render::definitions`: a topic permission that is imported together with its exchange prevents the exchange before 4.3.
+/// `render::definitions`: before 4.3, an imported topic permission prevents the import of its exchange.
 #[test]
 fn import_of_topic_permissions_with_their_exchange_works_from_4_3_on() {
     let Some(node) = khepri() else { return };
@@ -112,7 +112,7 @@ fn import_of_topic_permissions_with_their_exchange_works_from_4_3_on() {
     assert_eq!(permissions(&vhost), ["guest: ^a on e"]);
 }
 
-/// `plan::verdict`: every field, in this order, and the first alone is named.
+/// `plan::verdict`: every field in this order; only the first difference is named.
 #[test]
 fn type_durable_auto_delete_and_internal_are_compared_in_this_order() {
     let stage = Stage::new("fields");
@@ -131,9 +131,9 @@ fn type_durable_auto_delete_and_internal_are_compared_in_this_order() {
     again(json!({"type": "topic", "durable": true})).taken();
 }
 
-/// `plan::verdict::exchange_verdict`: all other arguments are drift that no redeclare reports.
+/// `plan::verdict::exchange_verdict`: other arguments are drift that no redeclare reports.
 #[test]
-fn the_alternate_is_the_only_argument_of_an_exchange_that_is_compared() {
+fn alternate_exchange_is_the_only_compared_argument_of_an_exchange() {
     let stage = Stage::new("arguments");
     let hashed =
         |header: &str| json!({"type": "x-consistent-hash", "durable": true, "arguments": {"hash-header": header}});
@@ -145,17 +145,17 @@ fn the_alternate_is_the_only_argument_of_an_exchange_that_is_compared() {
     assert_eq!(stage.get("exchanges", "plain")["arguments"], json!({}));
 }
 
-/// `plan::conflict::refuse_invalid`: said before anything is done, from the list of types.
+/// `plan::conflict::refuse_invalid`: reported before any change, from the list of types.
 #[test]
-fn a_type_that_is_not_listed_is_refused() {
+fn unlisted_exchange_type_is_refused() {
     let stage = Stage::new("types");
     let overview = stage.http.get("/api/overview").expect_status(200);
     let types: Vec<&str> =
         overview["exchange_types"].as_array().unwrap().iter().map(|kind| kind["name"].as_str().unwrap()).collect();
     for kind in &types {
-        // 4.x has one that takes no durable exchange of any other kind than this; all can be made.
-        let said = stage.put("exchanges", kind, json!({"type": kind, "durable": true}));
-        assert_eq!(said.status, 201, "{kind}: {said:?}");
+        // 4.x has a type that accepts no other durable exchange; all types can be declared.
+        let answer_of = stage.put("exchanges", kind, json!({"type": kind, "durable": true}));
+        assert_eq!(answer_of.status, 201, "{kind}: {answer_of:?}");
     }
     assert!(["direct", "fanout", "headers", "topic", "x-consistent-hash"].iter().all(|kind| types.contains(kind)));
     for kind in ["x-delayed-message", "nonsense"] {
@@ -166,9 +166,9 @@ fn a_type_that_is_not_listed_is_refused() {
     }
 }
 
-/// `plan::order`: alternates are made first, but a circle of them can be made, too.
+/// `plan::order`: alternates are created first, but a cycle of them is possible.
 #[test]
-fn an_alternate_need_not_exist() {
+fn alternate_exchange_need_not_exist() {
     let stage = Stage::new("alternate");
     let with =
         |alternate: Value| json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": alternate}});
@@ -178,9 +178,10 @@ fn an_alternate_need_not_exist() {
         .refused("invalid type 'long' for arg 'alternate-exchange' in exchange 'odd' in vhost 'v'");
 }
 
-/// `plan::order`, `plan::deletions`: all its bindings go, and nobody is asked who has it as alternate or for dead letters.
+/// `plan::order`, `plan::deletions`: all bindings are deleted, although other objects may use the exchange as alternate
+/// or for dead letters.
 #[test]
-fn a_deletion_takes_all_bindings_from_and_to_the_exchange() {
+fn deletion_deletes_all_bindings_from_and_to_the_exchange() {
     let stage = Stage::new("deletion");
     for name in ["before", "e", "after"] {
         topic(&stage, name);
@@ -198,41 +199,41 @@ fn a_deletion_takes_all_bindings_from_and_to_the_exchange() {
     stage.delete("exchanges", "e").is(404, "Not Found");
 }
 
-/// `plan::auto_delete`: not with a binding *to* it.
+/// `plan::auto_delete`: a binding *to* it does not count.
 #[test]
-fn an_auto_delete_exchange_goes_with_its_last_binding_from_it() {
+fn auto_delete_exchange_is_deleted_with_its_last_binding() {
     let stage = Stage::new("auto-delete");
     auto_delete(&stage, "e");
     topic(&stage, "to");
     stage.queue("q", "classic", json!({})).created();
     stage.queue("r", "classic", json!({})).created();
-    // Without any binding it stays: it goes with the last one only.
-    there_are(&stage, &["e", "to"]);
+    // Without any binding it stays until its last one is deleted.
+    until_exchanges_are(&stage, &["e", "to"]);
     stage.bind_exchange("to", "e").created();
     stage.bind("e", "q", json!({})).created();
     stage.bind("e", "r", json!({})).created();
     let binding = |queue: &str| stage.path("bindings", &["e", "e", "q", queue, "~"]);
     stage.http.delete(&binding("q")).expect_status(204);
-    there_are(&stage, &["e", "to"]);
+    until_exchanges_are(&stage, &["e", "to"]);
     stage.http.delete(&binding("r")).expect_status(204);
-    there_are(&stage, &["to"]);
-    assert_eq!(stage.vhost.list("bindings"), [json!(null); 0], "the binding to it went along");
+    until_exchanges_are(&stage, &["to"]);
+    assert_eq!(stage.vhost.list("bindings"), [json!(null); 0], "the binding to it was deleted, too");
 }
 
-/// `plan::auto_delete`: the deletion of a queue is the loss of its bindings.
+/// `plan::auto_delete`: the deletion of a queue deletes its bindings.
 #[test]
-fn an_auto_delete_exchange_goes_with_the_queue_that_it_led_to() {
+fn auto_delete_exchange_is_deleted_with_its_last_queue() {
     let stage = Stage::new("with-its-queue");
     auto_delete(&stage, "e");
     stage.queue("q", "classic", json!({})).created();
     stage.bind("e", "q", json!({})).created();
     stage.delete("queues", "q").taken();
-    there_are(&stage, &[]);
+    until_exchanges_are(&stage, &[]);
 }
 
-/// `plan::auto_delete`: one takes another along.
+/// `plan::auto_delete`: the deletion cascades.
 #[test]
-fn a_chain_of_auto_delete_exchanges_goes_with_its_last_link() {
+fn auto_delete_cascades() {
     let stage = Stage::new("chain");
     for name in ["a", "b", "c"] {
         auto_delete(&stage, name);
@@ -242,12 +243,12 @@ fn a_chain_of_auto_delete_exchanges_goes_with_its_last_link() {
     stage.bind_exchange("b", "c").created();
     stage.bind("c", "q", json!({})).created();
     stage.delete("queues", "q").taken();
-    there_are(&stage, &[]);
+    until_exchanges_are(&stage, &[]);
 }
 
-/// `plan::order::sources_that_would_go`: what a recreate binds for the while is enough.
+/// `plan::order::sources_that_would_go`: a temporary binding during a recreate suffices.
 #[test]
-fn an_auto_delete_exchange_stays_for_a_binding_to_an_exchange() {
+fn binding_to_an_exchange_keeps_an_auto_delete_exchange() {
     let stage = Stage::new("held");
     auto_delete(&stage, "e");
     stage.put("exchanges", "keep", json!({"type": "fanout", "durable": true, "internal": true})).created();
@@ -255,14 +256,14 @@ fn an_auto_delete_exchange_stays_for_a_binding_to_an_exchange() {
     stage.bind("e", "q", json!({})).created();
     stage.bind_exchange("e", "keep").created();
     stage.delete("queues", "q").taken();
-    there_are(&stage, &["e", "keep"]);
+    until_exchanges_are(&stage, &["e", "keep"]);
     stage.delete("exchanges", "keep").taken();
-    there_are(&stage, &[]);
+    until_exchanges_are(&stage, &[]);
 }
 
-/// `expand`: the exchange of a dead-letter queue may be internal, and no client can publish to it then.
+/// `expand`: the exchange of a dead-letter queue can be internal, so that no client can publish to it.
 #[test]
-fn an_internal_exchange_takes_what_other_exchanges_send_it() {
+fn internal_exchange_accepts_messages_of_other_exchanges() {
     let stage = Stage::new("internal");
     stage.put("exchanges", "e", json!({"type": "fanout", "durable": true, "internal": true})).created();
     topic(&stage, "open");
@@ -273,9 +274,9 @@ fn an_internal_exchange_takes_what_other_exchanges_send_it() {
     assert_eq!(stage.amqp().ready("q"), 1);
 }
 
-/// `plan::target`: without its bindings an alternate drops what comes to it.
+/// `plan::target`: an alternate without bindings drops messages.
 #[test]
-fn an_alternate_takes_what_found_no_queue() {
+fn alternate_exchange_receives_unroutable_messages() {
     let stage = Stage::new("fallback");
     let body = json!({"type": "direct", "durable": true, "arguments": {"alternate-exchange": "amq.fanout"}});
     stage.put("exchanges", "e", body).created();
@@ -287,9 +288,9 @@ fn an_alternate_takes_what_found_no_queue() {
     assert_eq!(amqp.ready("q"), 1);
 }
 
-/// `broker::definitions`: an export of the newest has no internal exchange in it.
+/// `broker::definitions`: exports of the newest versions omit internal exchanges.
 #[test]
-fn an_export_leaves_out_internal_exchanges_since_4_3_3() {
+fn export_omits_internal_exchanges_since_4_3_3() {
     let stage = Stage::new("export");
     stage.put("exchanges", "e", json!({"type": "fanout", "durable": true, "internal": true})).created();
     topic(&stage, "open");
@@ -297,7 +298,7 @@ fn an_export_leaves_out_internal_exchanges_since_4_3_3() {
     let mut names: Vec<&str> =
         export["exchanges"].as_array().unwrap().iter().filter_map(|exchange| exchange["name"].as_str()).collect();
     names.sort_unstable();
-    // 4.2.9 does so, too.
+    // So does 4.2.9.
     if since(4, 3) {
         assert_eq!(names, ["open"]);
     } else {

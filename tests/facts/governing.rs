@@ -1,4 +1,4 @@
-//! Which policy governs a queue. The list without statistics says it at once, on all versions.
+//! The governing policy of a queue. On all versions, the list without statistics has it immediately.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn kinds() -> &'static [&'static str] {
     if since(3, 9) { &["classic", "quorum", "stream"] } else { &["classic", "quorum"] }
 }
 
-/// The policy that governs a queue; empty for none.
+/// The name of the governing policy; empty for none.
 fn governor(stage: &Stage, queue: &str) -> String {
     stage.listed(queue).get("policy").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
@@ -28,13 +28,13 @@ fn policy(stage: &Stage, name: &str, pattern: &str, priority: f64) {
     stage.put("policies", name, body).created();
 }
 
-/// `rabbitmq::governing`: the whole policy, and the next lower one instead.
+/// `rabbitmq::governing`: the whole policy is skipped, and the next lower one governs.
 #[test]
-fn a_policy_with_one_unsupported_key_is_skipped_as_a_whole() {
+fn policy_with_an_unsupported_key_is_skipped_entirely() {
     let stage = stage("skipped");
     stage.policy("lower", 1.0, json!({"max-length-bytes": 1_000})).created();
     stage.policy("higher", 2.0, json!({"max-length-bytes": 500, "delivery-limit": 5})).created();
-    // Classic queues of 3.8 take any key (`rabbit_amqqueue_process:is_policy_applicable`).
+    // Classic queues of 3.8 accept any key (`rabbit_amqqueue_process:is_policy_applicable`).
     assert_eq!(governor(&stage, "classic"), if since(3, 9) { "lower" } else { "higher" });
     assert_eq!(governor(&stage, "quorum"), "higher");
     if since(3, 9) {
@@ -42,9 +42,9 @@ fn a_policy_with_one_unsupported_key_is_skipped_as_a_whole() {
     }
 }
 
-/// `rabbitmq::governing`: nothing of a lower one is added to it.
+/// `rabbitmq::governing`: a lower policy is not merged.
 #[test]
-fn the_highest_priority_governs_and_nothing_is_merged() {
+fn highest_priority_governs_without_a_merge() {
     let stage = stage("highest");
     stage.policy("low", -1.0, json!({"max-length-bytes": 1_000, "alternate-exchange": "x"})).created();
     assert_eq!(governor(&stage, "classic"), "low");
@@ -60,9 +60,9 @@ fn the_highest_priority_governs_and_nothing_is_merged() {
     assert_eq!(governor(&stage, "classic"), "none");
 }
 
-/// `rabbitmq::governing`: a tie is broken by nothing that anybody promises, but by one of the two.
+/// `rabbitmq::governing`: with equal priorities, the choice is undocumented, but one governs.
 #[test]
-fn of_equal_priorities_one_governs() {
+fn one_of_two_equal_priorities_governs() {
     let stage = stage("equal");
     policy(&stage, "a", ".*", 1.0);
     policy(&stage, "b", ".*", 1.0);
@@ -70,7 +70,7 @@ fn of_equal_priorities_one_governs() {
     assert!(matches!(governor.as_str(), "a" | "b"), "{governor}");
 }
 
-/// `rabbitmq::pattern`: PCRE, which is more than most regular expressions.
+/// `rabbitmq::pattern`: PCRE has more features than most regular expressions.
 #[test]
 fn patterns_are_unanchored_and_can_look_around() {
     let stage = Stage::new("patterns");
@@ -98,9 +98,9 @@ fn patterns_are_unanchored_and_can_look_around() {
     }
 }
 
-/// `rabbitmq::pattern`: characters and bytes are not the same.
+/// `rabbitmq::pattern`: characters and bytes differ.
 #[test]
-fn a_pattern_sees_bytes_and_not_characters() {
+fn patterns_match_bytes() {
     let stage = Stage::new("bytes");
     stage.queue("é", "classic", json!({})).created();
     policy(&stage, "one", "^.$", 1.0);
@@ -113,7 +113,7 @@ fn a_pattern_sees_bytes_and_not_characters() {
 
 /// `rabbitmq::governing`.
 #[test]
-fn a_policy_for_a_type_of_queue_governs_that_type_since_3_12() {
+fn policy_for_a_queue_type_governs_that_type_since_3_12() {
     let stage = stage("by-type");
     for (word, kind) in [("classic_queues", "classic"), ("quorum_queues", "quorum"), ("streams", "stream")] {
         let body = json!({"pattern": ".*", "apply-to": word, "definition": {"max-length-bytes": 1}});
@@ -135,9 +135,9 @@ fn a_policy_for_a_type_of_queue_governs_that_type_since_3_12() {
     assert_eq!(governor(&stage, "classic"), "classic_queues");
 }
 
-/// `rabbitmq::policy_keys`: one policy with one key at a time, and which queues it governs.
+/// `rabbitmq::policy_keys`: a policy per key, and the queues that it governs.
 #[test]
-fn which_types_take_a_key_depends_on_the_version() {
+fn supported_policy_keys_depend_on_type_and_version() {
     let stage = stage("keys");
     let all = "classic quorum stream";
     let (v3_9, v3_10, v3_11, v4_0) = (since(3, 9), since(3, 10), since(3, 11), since(4, 0));
@@ -152,10 +152,10 @@ fn which_types_take_a_key_depends_on_the_version() {
         ("dead-letter-routing-key", json!("k"), "classic quorum"),
         ("dead-letter-strategy", json!("at-most-once"), "quorum"),
         ("delivery-limit", json!(5), early("quorum", "classic quorum")),
-        // Only measured on 3.10.8 and 4.0.5; by source the change is in 3.11.
+        // Measured only on 3.10.8 and 4.0.5; according to the source, 3.11 changed it.
         ("max-in-memory-length", json!(5), if v3_11 { "quorum" } else { "classic quorum" }),
         ("queue-mode", json!("lazy"), "classic"),
-        // Every type takes it, although it is about one.
+        // Every type accepts it, although it affects one.
         ("queue-version", json!(2), all),
         ("queue-master-locator", json!("random"), "classic"),
         ("queue-leader-locator", json!("balanced"), if v4_0 { all } else { "quorum stream" }),
@@ -168,13 +168,13 @@ fn which_types_take_a_key_depends_on_the_version() {
         ("consumer-timeout", json!(60_000), all),
         ("consumer-disconnected-timeout", json!(60_000), all),
         ("delayed-retry-type", json!("disabled"), all),
-        // A key of exchanges is no obstacle, but for quorum queues of 3.8, which take seven keys.
+        // A key of exchanges does not prevent it, except on quorum queues of 3.8, which accept seven keys.
         ("alternate-exchange", json!("x"), early(all, "classic")),
     ];
     let mut wrong = Vec::new();
     for (key, value, expected) in cases {
         if stage.policy("p", 1.0, json!({*key: value})).status != 201 {
-            // This version does not know the key: see `policies`.
+            // This version does not support the key: see `policies`.
             continue;
         }
         let governed: Vec<&str> = kinds().iter().copied().filter(|kind| governor(&stage, kind) == "p").collect();
@@ -187,9 +187,9 @@ fn which_types_take_a_key_depends_on_the_version() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// `rabbitmq::governing`: a queue is governed from the moment it is made.
+/// `rabbitmq::governing`: a queue is governed from its declaration on.
 #[test]
-fn a_queue_is_born_governed() {
+fn new_queue_is_governed_immediately() {
     let stage = Stage::new("born");
     stage.policy("p", 1.0, json!({"max-length": 1})).created();
     for kind in ["classic", "quorum"] {

@@ -1,4 +1,4 @@
-//! What is said when a request is refused: `broker::answer` tells errors apart by these.
+//! Statuses and reasons of refused requests, by which `broker::answer` distinguishes errors.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::{Http, Node};
 
 /// `broker::perform::gone_is_done`.
 #[test]
-fn what_is_not_there_is_404() {
+fn missing_objects_are_404() {
     let stage = Stage::new("not-there");
     for kind in ["queues", "exchanges", "policies"] {
         for answer in [stage.http.get(&stage.path(kind, &["none"])), stage.http.delete(&stage.path(kind, &["none"]))] {
@@ -21,17 +21,17 @@ fn what_is_not_there_is_404() {
 
 /// `BrokerError::Unauthorized`.
 #[test]
-fn a_wrong_password_is_401_in_two_spellings() {
+fn wrong_password_is_401_with_two_reasons() {
     let answer = Http::to(&Node::shared().url(), "guest", "wrong").get("/api/overview");
     let error = if since(3, 9) { "not_authorized" } else { "not_authorised" };
-    // By source, 3.13 still says the first.
+    // According to the source, 3.13 still uses the first.
     let reason = if since(4, 0) { "Not_Authorized" } else { "Login failed" };
     assert_eq!((answer.status, answer.body), (401, json!({"error": error, "reason": reason})));
 }
 
-/// `BrokerError::Refused`: the reason need not be a text, and there need be none.
+/// `BrokerError::Refused`: the reason may be missing or not a string.
 #[test]
-fn a_bad_body_is_400_or_500() {
+fn invalid_body_is_400_or_500() {
     let stage = Stage::new("bodies");
     let path = stage.path("queues", &["q"]);
     let answer = stage.http.put(&path, &json!({"durable": 1}));
@@ -44,15 +44,15 @@ fn a_bad_body_is_400_or_500() {
 #[test]
 fn reasons_are_escaped_for_html_before_4_1() {
     let stage = Stage::new("escaped");
-    let said = stage.policy("p", 0.0, json!({"max-length": "5"}));
-    // Of the measured ones, 4.0.5 is the last that does.
+    let answer_of = stage.policy("p", 0.0, json!({"max-length": "5"}));
+    // 4.0.5 is the last measured version that escapes.
     let shown = if since(4, 1) { "<<\"5\">>" } else { "&lt;&lt;\"5\"&gt;&gt;" };
-    said.refused(&format!("Validation failed\n\n{shown} is not a valid maximum length\n"));
+    answer_of.refused(&format!("Validation failed\n\n{shown} is not a valid maximum length\n"));
 }
 
 /// `broker::read::is_not_offered` and `apply`: a `204` or `201` has no body.
 #[test]
-fn what_was_done_has_no_body() {
+fn successful_writes_have_no_body() {
     let stage = Stage::new("bodyless");
     let queue = stage.path("queues", &["q"]);
     let body = json!({"durable": true});
@@ -63,9 +63,9 @@ fn what_was_done_has_no_body() {
     }
 }
 
-/// `broker::read::cluster`: who answers, and which version.
+/// `broker::read::cluster`: the product and its version.
 #[test]
-fn the_overview_says_what_and_which_version_it_is() {
+fn overview_contains_the_product_and_the_version() {
     let overview = Node::shared().http().get("/api/overview").expect_status(200);
     assert_eq!(overview["rabbitmq_version"], Node::shared().version());
     assert_eq!(overview["product_name"], "RabbitMQ");

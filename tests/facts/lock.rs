@@ -1,4 +1,4 @@
-//! A queue as a lock: `broker::lock` stands on these.
+//! A queue as a lock, the basis of `broker::lock`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use serde_json::json;
 use super::Stage;
 use crate::support::until;
 
-/// Milliseconds; the shortest that is long enough to be seen.
+/// Milliseconds; the shortest lease that can be observed.
 const LEASE: u64 = 1_000;
 
-/// The queue that a holder would put, with a lease of so many milliseconds.
+/// The PUT of a holder, with a lease in milliseconds.
 fn put(stage: &Stage, holder: &str, lease: u64) -> u16 {
     stage.queue("q", "classic", json!({"x-expires": lease, "x-topo-holder": holder})).status
 }
@@ -20,9 +20,9 @@ fn holder(stage: &Stage) -> String {
     stage.listed("q")["arguments"]["x-topo-holder"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The answer to a PUT proves nothing, and a look after it does: all see the same holder.
+/// The answer to a PUT proves nothing, but a later read does: all see the same holder.
 #[test]
-fn of_many_puts_at_once_one_stays_and_several_may_be_told_201() {
+fn one_of_many_concurrent_puts_remains_and_several_may_answer_201() {
     let stage = Stage::new("race");
     let seen: Vec<(u16, String)> = thread::scope(|scope| {
         let put_and_look = |number: usize| {
@@ -38,21 +38,21 @@ fn of_many_puts_at_once_one_stays_and_several_may_be_told_201() {
     assert!(seen.iter().any(|(status, _)| *status == 201), "{seen:?}");
 }
 
-/// So the holder is read after every PUT.
+/// The holder is read after every PUT.
 #[test]
-fn a_put_of_another_is_204_and_leaves_the_holder() {
+fn put_of_another_holder_is_204_and_keeps_the_holder() {
     let stage = Stage::new("second");
     assert_eq!((put(&stage, "one", 60_000), put(&stage, "other", 60_000)), (201, 204));
     assert_eq!(holder(&stage), "one");
-    // Another lease would be refused: all holders have the same.
+    // Another lease would be refused: all holders use the same.
     stage
         .queue("q", "classic", json!({"x-expires": 30_000}))
         .unequal("x-expires", "received '30000' but current is '60000'");
 }
 
-/// The lease ends by itself, and looking does not lengthen it.
+/// The lease expires by itself, and a read does not extend it.
 #[test]
-fn a_queue_with_an_expiry_goes_when_nobody_puts_it() {
+fn queue_with_an_expiry_is_deleted_without_a_put() {
     let stage = Stage::new("expiry");
     let begun = Instant::now();
     assert_eq!(put(&stage, "one", LEASE), 201);
@@ -62,15 +62,15 @@ fn a_queue_with_an_expiry_goes_when_nobody_puts_it() {
 
 /// A renewal.
 #[test]
-fn a_put_starts_the_expiry_anew() {
+fn put_restarts_the_expiry() {
     let stage = Stage::new("renewal");
     assert_eq!(put(&stage, "one", LEASE), 201);
     let lease = Duration::from_millis(LEASE);
     let (mut begun, mut last) = (Instant::now(), Instant::now());
     until("two leases", || {
         if put(&stage, "one", LEASE) == 201 {
-            // On a machine with much else to do, the pause between two of these may be longer than the lease.
-            assert!(last.elapsed() >= lease, "it went after {:?}", last.elapsed());
+            // On a busy machine, the pause between two PUTs may exceed the lease.
+            assert!(last.elapsed() >= lease, "it expired after {:?}", last.elapsed());
             begun = Instant::now();
         }
         last = Instant::now();
@@ -78,9 +78,9 @@ fn a_put_starts_the_expiry_anew() {
     });
 }
 
-/// The look of a holder: one queue, without statistics, at once.
+/// The read of a holder: one queue, without statistics, current.
 #[test]
-fn a_new_queue_is_found_at_once_with_its_arguments() {
+fn new_queue_is_readable_immediately_with_its_arguments() {
     let stage = Stage::new("found");
     put(&stage, "one", 60_000);
     let queue = stage.http.get(&format!("{}?disable_stats=true", stage.path("queues", &["q"]))).expect_status(200);

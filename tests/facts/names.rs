@@ -1,4 +1,4 @@
-//! Names in paths, and how long they may be.
+//! Names in paths, and their maximum length.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Stage, since};
 use crate::support::Node;
 
-/// Sends a path as it stands, which no HTTP library does with dots in it; returns the status.
+/// Sends a path unchanged, which no HTTP library does with dot segments; returns the status.
 fn raw(method: &str, path: &str) -> u16 {
     let mut stream = TcpStream::connect(("127.0.0.1", Node::shared().http_port())).unwrap();
     // `guest:guest`
@@ -22,9 +22,9 @@ fn raw(method: &str, path: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
 }
 
-/// `model::address::encode`: every byte may be percent-encoded, and then stands for itself.
+/// `model::address::encode`: every byte may be percent-encoded.
 #[test]
-fn a_name_is_one_encoded_segment() {
+fn name_is_one_encoded_segment() {
     let stage = Stage::new("segments");
     let names = ["a/b", "%2F", "a+b", "a b", "?x=1", "#", "a;b", "...", "a/../b", "é"];
     for name in names {
@@ -41,9 +41,9 @@ fn a_name_is_one_encoded_segment() {
     assert_eq!(stage.vhost.list("bindings").len(), names.len());
 }
 
-/// `Request::unaddressable`: cowboy takes dot segments out of a path after decoding it.
+/// `Request::unaddressable`: cowboy removes dot segments from a path after decoding it.
 #[test]
-fn a_name_that_is_a_dot_segment_cannot_be_addressed() {
+fn dot_segment_cannot_be_addressed() {
     let stage = Stage::new("dots");
     let amqp = stage.amqp();
     let own = stage.path("queues", &[]);
@@ -57,9 +57,9 @@ fn a_name_that_is_a_dot_segment_cannot_be_addressed() {
     assert_eq!(stage.vhost.names("queues"), [".", ".."]);
 }
 
-/// `spec`: line breaks in names are refused there.
+/// `spec`: refuses line breaks in names.
 #[test]
-fn line_breaks_are_taken_out_of_a_name_in_silence() {
+fn line_breaks_are_silently_removed_from_a_name() {
     let stage = Stage::new("lines");
     stage.queue("a\nb\r\nc", "classic", json!({})).created();
     stage.put("exchanges", "e\n", json!({"type": "topic", "durable": true})).created();
@@ -69,17 +69,17 @@ fn line_breaks_are_taken_out_of_a_name_in_silence() {
     );
 }
 
-/// `model::names::LONGEST_NAME`: an AMQP short string; no version refuses a longer exchange over HTTP.
+/// `model::names::LONGEST_NAME`: an AMQP short string; no version refuses a longer exchange name over HTTP.
 #[test]
-fn the_name_of_a_queue_is_at_most_255_bytes() {
+fn queue_name_is_at_most_255_bytes() {
     let stage = Stage::new("long");
     let name = |bytes: usize| "x".repeat(bytes);
     stage.queue(&name(255), "classic", json!({})).created();
-    let said = stage.queue(&name(256), "classic", json!({}));
+    let answer_of = stage.queue(&name(256), "classic", json!({}));
     if since(3, 9) {
-        said.refused("queue should be less than 255 bytes, actually was 256\n");
+        answer_of.refused("queue should be less than 255 bytes, actually was 256\n");
     } else {
-        said.created();
+        answer_of.created();
     }
     stage.put("exchanges", &name(256), json!({"type": "topic", "durable": true})).created();
 }

@@ -1,36 +1,36 @@
-//! Which policies are taken, and which keys apply to which type of queue (`rabbit_policy`, `rabbit_policies`).
+//! Accepted policies, and supported keys by queue type (`rabbit_policy`, `rabbit_policies`).
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 
-/// Asserts what is said to a definition: no words, and it is taken. `<`, `>` and `"` are as the newest versions say them.
+/// Expects this answer to a definition; no text means accepted. `<`, `>` and `"` are as in the newest versions.
 fn say(cases: &[(Value, bool, &str)]) {
     let stage = Stage::new("policies");
     for (definition, taken, words) in cases {
-        let said = stage.policy("p", 0.0, definition.clone());
-        let plain = said.words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+        let answer_of = stage.policy("p", 0.0, definition.clone());
+        let plain = answer_of.words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
         if *taken {
-            assert!(matches!(said.status, 201 | 204), "{definition}: {said:?}");
+            assert!(matches!(answer_of.status, 201 | 204), "{definition}: {answer_of:?}");
         } else {
-            assert_eq!((said.status, plain), (400, format!("Validation failed\n\n{words}\n")), "{definition}");
+            assert_eq!((answer_of.status, plain), (400, format!("Validation failed\n\n{words}\n")), "{definition}");
         }
     }
 }
 
-/// The words for a key that the version does not know: `max-priority,3`.
-fn unrecognised(setting: &str) -> String {
+/// The error for a key that the version does not support, such as `max-priority,3`.
+fn unrecognized(setting: &str) -> String {
     let (key, value) = setting.split_once(',').unwrap();
     format!("[{{<<\"{key}\">>,{value}}}] are not recognised policy settings")
 }
 
 /// `broker::perform`.
 #[test]
-fn a_policy_is_written_over_in_place() {
+fn policy_is_overwritten_in_place() {
     let stage = Stage::new("written");
     for (limit, status) in [(1, 201), (1, 204), (2, 204)] {
-        let said = stage.policy("p", 0.0, json!({"max-length": limit}));
-        assert_eq!((said.status, said.body), (status, json!(null)));
+        let answer_of = stage.policy("p", 0.0, json!({"max-length": limit}));
+        assert_eq!((answer_of.status, answer_of.body), (status, json!(null)));
     }
     assert_eq!(stage.get("policies", "p")["definition"], json!({"max-length": 2}));
     stage.delete("policies", "p").taken();
@@ -38,21 +38,21 @@ fn a_policy_is_written_over_in_place() {
 
 /// `spec`: a policy has a pattern and at least one key.
 #[test]
-fn a_policy_needs_a_pattern_and_a_definition() {
+fn policy_requires_a_pattern_and_a_definition() {
     let stage = Stage::new("incomplete");
     let put = |body: Value| stage.put("policies", "p", body);
     put(json!({"definition": {"max-length": 1}})).refused("[{key_missing,pattern}]");
     put(json!({"pattern": "x"})).refused("[{key_missing,definition}]");
     put(json!({"pattern": "x", "definition": {}})).refused("Validation failed\n\nno policy provided\n");
-    let said = put(json!({"pattern": "(", "definition": {"max-length": 1}}));
-    assert_eq!(said.status, 400);
+    let answer_of = put(json!({"pattern": "(", "definition": {"max-length": 1}}));
+    assert_eq!(answer_of.status, 400);
     let words = "Validation failed\n\npattern should be regular expression but is invalid: {\"missing ";
-    assert!(said.words.replace("&quot;", "\"").starts_with(words), "{said:?}");
+    assert!(answer_of.words.replace("&quot;", "\"").starts_with(words), "{answer_of:?}");
 }
 
-/// `plan::conflict::refuse_invalid`: the words for one type of queue.
+/// `plan::conflict::refuse_invalid`: the values for one queue type.
 #[test]
-fn a_policy_can_be_for_one_type_of_queue_since_3_12() {
+fn policy_can_select_a_queue_type_since_3_12() {
     let stage = Stage::new("apply-to");
     let put = |word: &str| {
         stage.put("policies", "p", json!({"pattern": "x", "apply-to": word, "definition": {"max-length": 1}}))
@@ -74,7 +74,7 @@ fn a_policy_can_be_for_one_type_of_queue_since_3_12() {
     }
 }
 
-/// `spec::value`: the numbers and words that a key takes.
+/// `spec::value`: the valid numbers and words of a key.
 #[test]
 fn values_of_a_policy_are_validated() {
     say(&[
@@ -85,7 +85,7 @@ fn values_of_a_policy_are_validated() {
         (json!({"expires": 1}), true, ""),
         (json!({"expires": 0}), false, "0 is not a valid queue expiry"),
         (json!({"message-ttl": 0}), true, ""),
-        // Unlike the argument, for which ten years are the most.
+        // Unlike the argument, which is limited to ten years.
         (json!({"message-ttl": 315_360_000_001_i64}), true, ""),
         (json!({"overflow": "bogus"}), false, "<<\"bogus\">> is not a valid overflow value"),
         (json!({"queue-mode": "bogus"}), false, "<<\"bogus\">> is not a valid queue-mode value"),
@@ -98,19 +98,19 @@ fn values_of_a_policy_are_validated() {
 #[test]
 fn some_arguments_have_no_policy_key() {
     say(&[
-        (json!({"single-active-consumer": true}), false, &unrecognised("single-active-consumer,true")),
-        (json!({"max-priority": 3}), false, &unrecognised("max-priority,3")),
-        (json!({"queue-type": 1}), false, &unrecognised("queue-type,1")),
-        (json!({"nonsense": 1}), false, &unrecognised("nonsense,1")),
+        (json!({"single-active-consumer": true}), false, &unrecognized("single-active-consumer,true")),
+        (json!({"max-priority": 3}), false, &unrecognized("max-priority,3")),
+        (json!({"queue-type": 1}), false, &unrecognized("queue-type,1")),
+        (json!({"nonsense": 1}), false, &unrecognized("nonsense,1")),
     ]);
 }
 
-/// `model::known_arguments`: the keys that came and went.
+/// `model::known_arguments`: keys that were added and removed.
 #[test]
 fn keys_of_policies_depend_on_the_version() {
-    let text = |key: &str, value: &str| unrecognised(&format!("{key},<<\"{value}\">>"));
+    let text = |key: &str, value: &str| unrecognized(&format!("{key},<<\"{value}\">>"));
     say(&[
-        (json!({"queue-version": 2}), since(3, 10), &unrecognised("queue-version,2")),
+        (json!({"queue-version": 2}), since(3, 10), &unrecognized("queue-version,2")),
         (json!({"max-age": "7D"}), since(3, 9), &text("max-age", "7D")),
         (
             json!({"dead-letter-strategy": "at-least-once"}),
@@ -118,10 +118,10 @@ fn keys_of_policies_depend_on_the_version() {
             &text("dead-letter-strategy", "at-least-once"),
         ),
         (json!({"queue-leader-locator": "balanced"}), since(3, 9), &text("queue-leader-locator", "balanced")),
-        (json!({"consumer-timeout": 60_000}), since(3, 12), &unrecognised("consumer-timeout,60000")),
-        (json!({"target-group-size": 3}), since(3, 12), &unrecognised("target-group-size,3")),
-        (json!({"stream-filter-size-bytes": 32}), since(3, 13), &unrecognised("stream-filter-size-bytes,32")),
-        (json!({"consumer-disconnected-timeout": 1}), since(4, 3), &unrecognised("consumer-disconnected-timeout,1")),
+        (json!({"consumer-timeout": 60_000}), since(3, 12), &unrecognized("consumer-timeout,60000")),
+        (json!({"target-group-size": 3}), since(3, 12), &unrecognized("target-group-size,3")),
+        (json!({"stream-filter-size-bytes": 32}), since(3, 13), &unrecognized("stream-filter-size-bytes,32")),
+        (json!({"consumer-disconnected-timeout": 1}), since(4, 3), &unrecognized("consumer-disconnected-timeout,1")),
         (json!({"delayed-retry-type": "disabled"}), since(4, 3), &text("delayed-retry-type", "disabled")),
         (json!({"ha-mode": "all"}), !since(4, 0), &text("ha-mode", "all")),
         (
@@ -132,18 +132,18 @@ fn keys_of_policies_depend_on_the_version() {
     ]);
 }
 
-/// `spec`, `plan`: -1 stands for "no limit" since 4.0.
+/// `spec`, `plan`: -1 means "no limit" since 4.0.
 #[test]
-fn a_delivery_limit_of_a_policy_may_be_negative_since_4_0() {
+fn delivery_limit_of_a_policy_can_be_negative_since_4_0() {
     say(&[
         (json!({"delivery-limit": 0}), true, ""),
         (json!({"delivery-limit": -1}), since(4, 0), "-1 is not a valid delivery limit"),
     ]);
 }
 
-/// `plan::effects`: the keys that an administrator may set over a policy's.
+/// `plan::effects`: the keys that an operator policy can override.
 #[test]
-fn an_operator_policy_has_few_keys() {
+fn operator_policy_supports_few_keys() {
     let stage = Stage::new("operator");
     let put =
         |definition: Value| stage.put("operator-policies", "o", json!({"pattern": "x", "definition": definition}));

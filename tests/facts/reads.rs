@@ -1,4 +1,4 @@
-//! What lists show. `broker::wire` takes what all versions send, and nothing else for granted.
+//! Contents of lists. `broker::wire` requires only the fields that all versions send.
 
 use lapin::options::QueueDeclareOptions;
 use serde_json::json;
@@ -6,9 +6,9 @@ use serde_json::json;
 use super::{Stage, since};
 use crate::support::{NONE, Node, Options};
 
-/// `broker::wire::Queue`: all that a plan needs, without statistics, at once.
+/// `broker::wire::Queue`: all fields that a plan requires, without statistics, current.
 #[test]
-fn a_list_without_statistics_has_all_properties_of_a_queue() {
+fn list_without_statistics_has_all_properties_of_a_queue() {
     let stage = Stage::new("properties");
     let kinds: &[&str] = if since(3, 9) { &["classic", "quorum", "stream"] } else { &["classic", "quorum"] };
     for kind in kinds {
@@ -25,22 +25,22 @@ fn a_list_without_statistics_has_all_properties_of_a_queue() {
         ] {
             assert_eq!(queue[field], expected, "{field}");
         }
-        // Shown by late 4.x; before, nothing tells a queue that belongs to a plugin.
+        // Listed since late 4.x; before, a queue of a plugin is not recognizable.
         assert_eq!(queue.get("internal"), since(4, 3).then_some(&json!(false)), "{kind}");
     }
 }
 
-/// `broker::wire::Queue::exclusive`: null where totals are asked for.
+/// `broker::wire::Queue::exclusive`: null if totals are requested.
 #[test]
-fn exclusive_is_null_beside_the_totals_of_a_quorum_queue() {
+fn exclusive_is_null_with_the_totals_of_a_quorum_queue() {
     let stage = Stage::new("null");
     stage.queue("q", "quorum", json!({})).created();
     assert_eq!(stage.totals("q")["exclusive"], json!(null));
 }
 
-/// `broker::snapshot`: what is untouchable is told by these.
+/// `broker::snapshot`: objects that topo cannot change are recognized by these properties.
 #[test]
-fn queues_of_others_are_listed_and_told_by_their_properties() {
+fn exclusive_and_server_named_queues_are_recognizable() {
     let stage = Stage::new("others");
     let owner = stage.amqp();
     let exclusive = QueueDeclareOptions { exclusive: true, ..Default::default() };
@@ -54,9 +54,9 @@ fn queues_of_others_are_listed_and_told_by_their_properties() {
     assert_eq!(stage.listed("auto-delete")["auto_delete"], true);
 }
 
-/// `broker::wire::Exchange`, `broker::snapshot`: the predeclared ones are in the list.
+/// `broker::wire::Exchange`, `broker::snapshot`: predeclared exchanges are listed.
 #[test]
-fn the_list_of_exchanges_has_the_predeclared_ones() {
+fn predeclared_exchanges_are_listed() {
     let stage = Stage::new("predeclared");
     let listed = stage.http.get(&stage.path("exchanges", &[])).expect_status(200);
     let mut names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
@@ -73,7 +73,7 @@ fn the_list_of_exchanges_has_the_predeclared_ones() {
 
 /// `broker::wire::Policy`.
 #[test]
-fn a_listed_policy_has_all_fields_also_those_that_were_left_out() {
+fn listed_policy_has_all_fields() {
     let stage = Stage::new("policies");
     stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})).created();
     let expected = json!({"vhost": stage.vhost.name(), "name": "p", "pattern": "x", "apply-to": "all",
@@ -85,24 +85,24 @@ fn a_listed_policy_has_all_fields_also_those_that_were_left_out() {
     assert_eq!(stage.vhost.list("operator-policies"), [expected]);
 }
 
-/// `model::arguments`: JSON tells an integer from a float, and both from a text, but no width from another.
+/// `model::arguments`: JSON distinguishes integers, floats and strings, but not integer widths.
 #[test]
-fn a_list_keeps_the_kinds_of_values() {
+fn list_keeps_the_kinds_of_values() {
     let stage = Stage::new("kinds");
     let arguments = json!({"x-queue-type": "classic", "x-i": 5, "x-f": 5.0, "x-h": 1.5, "x-t": "5", "x-b": true,
                            "x-l": [1, "a"], "x-m": {"n": 1}, "x-e": {}, "x-big": i64::MAX, "x-neg": -1});
     stage.queue("q", "", arguments.clone()).created();
     assert!(stage.listed("q")["arguments"].to_string().contains("\"x-f\":5.0"));
     let mut shown = stage.listed("q")["arguments"].clone();
-    // An empty table cannot be told from an empty list.
+    // An empty table equals an empty list.
     assert!(shown["x-e"] == json!({}) || shown["x-e"] == json!([]), "{shown}");
     shown["x-e"] = json!({});
     assert_eq!(shown, arguments);
 }
 
-/// `broker::read`: no page is asked for, and all comes at once (a page has 100).
+/// `broker::read`: without a page parameter, the list is complete (a page has 100 entries).
 #[test]
-fn a_list_without_a_page_is_whole() {
+fn list_without_a_page_is_complete() {
     let stage = Stage::new("whole");
     stage.queue("q", "classic", json!({})).created();
     for number in 0..101 {
@@ -113,26 +113,26 @@ fn a_list_without_a_page_is_whole() {
     assert_eq!((&paged["page_size"], &paged["items"][0]["name"]), (&json!(100), &json!("q")));
 }
 
-/// `broker::definitions`: what the export of a vhost says, and what the type of a queue becomes in it.
+/// `broker::definitions`: the contents of a vhost's export, and the type of a queue in it.
 #[test]
-fn an_export_of_a_vhost_names_its_version_and_no_vhost() {
+fn export_of_a_vhost_contains_its_version_and_no_vhost() {
     let stage = Stage::new("export");
     stage.queue("q", "", json!({})).created();
     let export = stage.http.get(&stage.path("definitions", &[])).expect_status(200);
     assert_eq!(export["rabbit_version"], Node::shared().version());
     let kind = if since(4, 0) { json!({"x-queue-type": "classic"}) } else { json!({}) };
     let mut queue = export["queues"][0].clone();
-    // On some versions an export of one vhost names it all the same.
+    // On some versions, it contains the vhost.
     queue.as_object_mut().unwrap().remove("vhost");
-    // 4.x says the type beside the arguments, too.
+    // 4.x also has the type outside the arguments.
     queue.as_object_mut().unwrap().remove("type");
     assert_eq!(queue, json!({"name": "q", "durable": true, "auto_delete": false, "arguments": kind}));
     assert!(["exchanges", "bindings", "policies"].iter().all(|kind| export[*kind].is_array()), "{export}");
 }
 
-/// `broker::read::is_not_offered`, `Broker::activity`: totals are there all the same, and consumers are not.
+/// `broker::read::is_not_offered`, `Broker::activity`: totals are available, consumers are not.
 #[test]
-fn a_node_without_statistics_has_totals_and_refuses_the_list_of_consumers() {
+fn node_without_statistics_has_totals_and_refuses_the_list_of_consumers() {
     let node = Node::start(Options::default().line("management.disable_stats = true"));
     let vhost = node.vhost("no-statistics");
     let http = vhost.http();

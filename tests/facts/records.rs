@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{Stage, since};
 use crate::support::{NONE, Node};
 
-/// `model::record_kinds`: one PUT writes all fields, and what it leaves out gets its default.
+/// `model::record_kinds`: a PUT writes all fields and resets omitted ones.
 #[test]
-fn an_operator_policy_is_written_over_in_place() {
+fn operator_policy_is_overwritten_in_place() {
     let stage = Stage::new("operator-written");
     let full = json!({"pattern": "x", "apply-to": "queues", "priority": 3, "definition": {"max-length": 1}});
     stage.put("operator-policies", "p", full).created();
@@ -42,12 +42,12 @@ fn keys_of_an_operator_policy_are_limits() {
         (json!({"alternate-exchange": "x"}), false),
         (json!({"ha-mode": "all"}), false),
     ] {
-        let said = put(definition.clone());
+        let reply = put(definition.clone());
         if is_known {
-            said.taken();
+            reply.taken();
         } else {
-            assert_eq!(said.status, 400, "{definition}");
-            assert!(said.words.contains("are not recognised policy settings"), "{said:?}");
+            assert_eq!(reply.status, 400, "{definition}");
+            assert!(reply.words.contains("are not recognised policy settings"), "{reply:?}");
         }
     }
 }
@@ -67,9 +67,9 @@ fn only_administrators_write_operator_policies() {
     assert_eq!(user.http().put(&path, &body).status, 201);
 }
 
-/// `plan::effects`: an operator policy acts on live queues at once, and bounds their policy and their arguments.
+/// `plan::effects`: an operator policy affects existing queues immediately, and limits their policy and arguments.
 #[test]
-fn an_operator_policy_acts_at_once() {
+fn operator_policy_is_effective_immediately() {
     let stage = Stage::new("operator-acts");
     let amqp = stage.amqp();
     amqp.declare_queue("q", NONE).unwrap();

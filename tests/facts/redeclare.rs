@@ -1,16 +1,16 @@
-//! A queue that is there is declared again: what is equal, what is refused, and in which words.
+//! Redeclares of existing queues: equal values, refusals, and their errors.
 //!
 //! `rabbit_amqqueue:assert_equivalence`, `rabbit_misc:assert_args_equivalence`.
 
 use lapin::options::QueueDeclareOptions;
 use serde_json::json;
 
-use super::{Stage, since, there_are_streams};
+use super::{Stage, since, supports_streams};
 use crate::support::{Argument, Http, Node};
 
-/// `plan::verdict`: no difference, no change.
+/// `plan::verdict`: equal means unchanged.
 #[test]
-fn a_new_queue_is_201_and_an_equal_one_204() {
+fn new_queue_is_201_and_an_equal_one_204() {
     let stage = Stage::new("equal");
     let arguments = json!({"x-message-ttl": 60_000, "x-dead-letter-exchange": "d"});
     let answer = stage
@@ -20,9 +20,9 @@ fn a_new_queue_is_201_and_an_equal_one_204() {
     stage.queue("q", "", arguments).taken();
 }
 
-/// `plan::verdict::rank`: the sentence of a conflict is about the first difference.
+/// `plan::verdict::rank`: the error of a conflict names the first difference.
 #[test]
-fn durable_is_looked_at_first_and_auto_delete_before_arguments() {
+fn durable_is_compared_first_and_auto_delete_before_arguments() {
     let stage = Stage::new("first");
     stage.queue("q", "classic", json!({"x-message-ttl": 60_000})).created();
     let arguments = json!({"x-queue-type": "quorum", "x-message-ttl": 1});
@@ -36,7 +36,7 @@ fn durable_is_looked_at_first_and_auto_delete_before_arguments() {
 
 /// `plan::verdict::sentence`.
 #[test]
-fn a_difference_is_said_in_one_of_three_ways() {
+fn difference_is_reported_in_one_of_three_forms() {
     let stage = Stage::new("tails");
     stage.queue("q", "classic", json!({"x-message-ttl": 60_000})).created();
     stage
@@ -56,19 +56,19 @@ fn a_difference_is_said_in_one_of_three_ways() {
     }
 }
 
-/// `plan::verdict::sentence`: what the broker calls a PRECONDITION_FAILED over AMQP are the same words.
+/// `plan::verdict::sentence`: a PRECONDITION_FAILED over AMQP has the same text.
 #[test]
-fn an_amqp_client_is_told_the_same_sentence() {
+fn amqp_client_receives_the_same_error() {
     let stage = Stage::new("amqp");
     stage.queue("q", "classic", json!({"x-expires": 3_600_000})).created();
-    let said = stage.queue("q", "classic", json!({"x-expires": 60_000})).words;
+    let answer_of = stage.queue("q", "classic", json!({"x-expires": 60_000})).words;
     let heard = stage.amqp().declare_queue("q", &[("x-expires", Argument::LongLongInt(60_000))]).unwrap_err();
-    assert_eq!(heard.replace(stage.vhost.name(), "v"), format!("PRECONDITION_FAILED - {said}"));
+    assert_eq!(heard.replace(stage.vhost.name(), "v"), format!("PRECONDITION_FAILED - {answer_of}"));
 }
 
 /// `plan::verdict`: integers are compared by value.
 #[test]
-fn the_width_of_an_integer_does_not_count() {
+fn width_of_an_integer_is_not_compared() {
     let stage = Stage::new("widths");
     let amqp = stage.amqp();
     let widths = [
@@ -88,9 +88,9 @@ fn the_width_of_an_integer_does_not_count() {
     }
 }
 
-/// `plan::verdict::sentence`: what can differ from the broker's is the name of the type alone.
+/// `plan::verdict::sentence`: a prediction can differ from the broker's error only in the type's name.
 #[test]
-fn a_sentence_names_the_width_that_the_management_api_does_not_show() {
+fn error_names_the_width_that_the_management_api_does_not_show() {
     let stage = Stage::new("named-width");
     stage.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     stage
@@ -98,12 +98,12 @@ fn a_sentence_names_the_width_that_the_management_api_does_not_show() {
         .unequal("x-max-length", "received none but current is the value '5' of type 'signedint'");
 }
 
-/// `model::arguments`: integers and floats are two kinds of values.
+/// `model::arguments`: integers and floats are different kinds of values.
 #[test]
-fn an_integer_and_a_double_are_never_equal() {
+fn integer_and_double_are_never_equal() {
     let stage = Stage::new("double");
     stage.queue("q", "classic", json!({"x-message-ttl": 60_000})).created();
-    // Erlang's way to print a float: not 60000.0.
+    // Erlang's format of a float: not 60000.0.
     for (value, shown) in [(60_000.5, "60000.5"), (60_000.0, "6.0e4"), (5.0, "5.0")] {
         stage
             .queue("q", "classic", json!({"x-message-ttl": value}))
@@ -113,7 +113,7 @@ fn an_integer_and_a_double_are_never_equal() {
 
 /// `model::arguments`.
 #[test]
-fn a_number_and_a_text_are_never_equal() {
+fn number_and_string_are_never_equal() {
     let stage = Stage::new("text");
     stage.queue("q", "classic", json!({"x-message-ttl": 60_000})).created();
     stage
@@ -121,19 +121,19 @@ fn a_number_and_a_text_are_never_equal() {
         .unequal("x-message-ttl", "received '60000' but current is '60000'");
 }
 
-/// `plan::verdict::is_equal`: the one default that counts as equal.
+/// `plan::verdict::is_equal`: the only default that counts as equal.
 #[test]
-fn no_queue_type_is_classic() {
+fn missing_queue_type_is_classic() {
     let stage = Stage::new("no-type");
     stage.queue("q", "", json!({})).created();
     stage.queue("q", "classic", json!({})).taken();
-    stage.queue("said", "classic", json!({})).created();
-    stage.queue("said", "", json!({})).taken();
+    stage.queue("explicit", "classic", json!({})).created();
+    stage.queue("explicit", "", json!({})).taken();
 }
 
-/// `plan::verdict`: any other default must be said or left out on both sides.
+/// `plan::verdict`: any other default must be set on both sides or on neither.
 #[test]
-fn a_default_that_is_said_is_not_one_that_is_left_out() {
+fn explicit_default_differs_from_an_omitted_one() {
     let stage = Stage::new("default");
     stage.queue("q", "classic", json!({})).created();
     stage
@@ -146,7 +146,7 @@ fn a_default_that_is_said_is_not_one_that_is_left_out() {
 
 /// `plan::verdict`: a change of type is a conflict.
 #[test]
-fn a_queue_keeps_its_type() {
+fn queue_keeps_its_type() {
     let stage = Stage::new("types");
     stage.queue("q", "quorum", json!({})).created();
     stage.queue("q", "classic", json!({})).unequal("x-queue-type", "received 'classic' but current is 'quorum'");
@@ -158,10 +158,10 @@ fn a_queue_keeps_its_type() {
     stage.queue("q", "", json!({})).unequal("x-queue-type", left_out);
 }
 
-/// `plan::verdict::is_equal`, `plan::verdict::sentence`: 4.3 reads an age before it compares and prints it.
+/// `plan::verdict::is_equal`, `plan::verdict::sentence`: 4.3 parses an age before it compares and prints it.
 #[test]
-fn the_age_of_a_stream_is_compared_by_duration_since_4_3() {
-    if !there_are_streams() {
+fn age_of_a_stream_is_compared_by_duration_since_4_3() {
+    if !supports_streams() {
         return;
     }
     let stage = Stage::new("age");
@@ -180,9 +180,9 @@ fn the_age_of_a_stream_is_compared_by_duration_since_4_3() {
     }
 }
 
-/// `plan::verdict`: of an existing queue, a bad value is a difference like any other.
+/// `plan::verdict`: for an existing queue, an invalid value is a difference like any other.
 #[test]
-fn values_are_not_validated_when_the_queue_is_there() {
+fn values_are_not_validated_for_an_existing_queue() {
     let stage = Stage::new("unchecked");
     stage.queue("q", "classic", json!({})).created();
     stage
@@ -190,9 +190,9 @@ fn values_are_not_validated_when_the_queue_is_there() {
         .unequal("x-max-priority", "received the value '256' of type 'long' but current is none");
 }
 
-/// `broker::lock`, `plan::conflict`: a redeclare reports nothing of it, and changes nothing.
+/// `broker::lock`, `plan::conflict`: a redeclare neither reports nor changes it.
 #[test]
-fn an_unknown_argument_is_kept_and_not_compared() {
+fn unknown_argument_is_kept_and_not_compared() {
     let stage = Stage::new("unknown");
     stage.queue("q", "classic", json!({"x-topo-note": "one"})).created();
     stage.queue("q", "classic", json!({"x-topo-note": "two", "x-topo-more": 1})).taken();
@@ -201,21 +201,21 @@ fn an_unknown_argument_is_kept_and_not_compared() {
     assert_eq!((&arguments["x-topo-note"], arguments.get("x-topo-more")), (&json!("one"), None));
 }
 
-/// `broker::snapshot`: an exclusive queue is somebody's own, and nobody else can touch it.
+/// `broker::snapshot`: only the owner of an exclusive queue can use it.
 #[test]
-fn an_exclusive_queue_is_locked_for_all_others() {
+fn exclusive_queue_is_locked_for_other_connections() {
     let stage = Stage::new("exclusive");
     let owner = stage.amqp();
     let exclusive = QueueDeclareOptions { exclusive: true, ..Default::default() };
     owner.declare_queue_as("q", exclusive, &[]).unwrap();
     let locked = "cannot obtain exclusive access to locked queue 'q' in vhost 'v'";
-    for said in [
+    for answer_of in [
         stage.queue("q", "classic", json!({})),
         stage.delete("queues", "q"),
         stage.bind("amq.topic", "q", json!({"routing_key": "k"})),
     ] {
-        assert_eq!(said.status, 400);
-        assert!(said.words.starts_with(locked), "{said:?}");
+        assert_eq!(answer_of.status, 400);
+        assert!(answer_of.words.starts_with(locked), "{answer_of:?}");
     }
     assert_eq!(stage.listed("q")["exclusive"], true);
     drop(owner);

@@ -1,14 +1,14 @@
-//! Which arguments of an existing queue are compared, and in which order: the broker names the first that differs.
+//! The compared arguments of an existing queue, in order: the broker names the first difference.
 //!
-//! Since 3.9 it is the list `queue_arguments` in `capabilities()` of the existing queue's type; before, every argument
-//! that `rabbit_amqqueue:declare_args` knows, whatever the type.
+//! Since 3.9, `queue_arguments` in `capabilities()` of the queue type lists them; before, every argument in
+//! `rabbit_amqqueue:declare_args` is compared for every type.
 
 use serde_json::{Map, Value, json};
 
-use super::{Stage, since, there_are_streams};
+use super::{Stage, since, supports_streams};
 
-/// Declares a queue with all of these, and then again and again with one more of them kept: at each step the broker
-/// names the first that is missing. The type is not left out but another one, because none counts as classic.
+/// Declares a queue with all arguments, then redeclares it with one more of them kept each time: the broker names the
+/// first missing one. The type is changed instead of omitted, because a missing one counts as classic.
 fn are_compared_in_this_order(kind: &str, arguments: &[(&str, Value)]) {
     let stage = Stage::new("order");
     let all: Map<String, Value> = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -18,23 +18,23 @@ fn are_compared_in_this_order(kind: &str, arguments: &[(&str, Value)]) {
             arguments[..kept].iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let other = if kind == "classic" { "quorum" } else { "classic" };
         again.entry("x-queue-type").or_insert_with(|| other.into());
-        let said = stage.put("queues", "q", json!({"durable": true, "arguments": again}));
+        let answer_of = stage.put("queues", "q", json!({"durable": true, "arguments": again}));
         assert!(
-            said.words.starts_with(&format!("inequivalent arg '{name}' for queue 'q'")),
-            "{name} comes next: {said:?}"
+            answer_of.words.starts_with(&format!("inequivalent arg '{name}' for queue 'q'")),
+            "{name} comes next: {answer_of:?}"
         );
     }
     stage.put("queues", "q", json!({"durable": true, "arguments": all})).taken();
 }
 
-/// Those among these that this version has.
+/// The arguments that this version supports.
 fn of_this_version<'a>(arguments: &[(bool, &'a str, Value)]) -> Vec<(&'a str, Value)> {
     arguments.iter().filter(|(known, ..)| *known).map(|(_, name, value)| (*name, value.clone())).collect()
 }
 
 /// `model::known_arguments`, `plan::verdict::rank`.
 #[test]
-fn the_arguments_of_a_classic_queue_are_compared_in_the_order_of_its_type() {
+fn arguments_of_a_classic_queue_are_compared_in_the_order_of_its_type() {
     are_compared_in_this_order(
         "classic",
         &of_this_version(&[
@@ -50,7 +50,7 @@ fn the_arguments_of_a_classic_queue_are_compared_in_the_order_of_its_type() {
             (since(3, 10), "x-queue-version", json!(2)),
             (true, "x-single-active-consumer", json!(true)),
             (true, "x-queue-type", json!("classic")),
-            // 4.3 compares it, too, and takes no new queue with it.
+            // 4.3 compares it, too, and accepts no new queue with it.
             (since(3, 9) && !since(4, 3), "x-queue-master-locator", json!("client-local")),
             (since(4, 0), "x-queue-leader-locator", json!("client-local")),
         ]),
@@ -59,7 +59,7 @@ fn the_arguments_of_a_classic_queue_are_compared_in_the_order_of_its_type() {
 
 /// `model::known_arguments`, `plan::verdict::rank`.
 #[test]
-fn the_arguments_of_a_quorum_queue_are_compared_in_the_order_of_its_type() {
+fn arguments_of_a_quorum_queue_are_compared_in_the_order_of_its_type() {
     let new = since(3, 10);
     are_compared_in_this_order(
         "quorum",
@@ -90,8 +90,8 @@ fn the_arguments_of_a_quorum_queue_are_compared_in_the_order_of_its_type() {
 
 /// `model::known_arguments`, `plan::verdict::rank`.
 #[test]
-fn the_arguments_of_a_stream_are_compared_in_the_order_of_its_type() {
-    if !there_are_streams() {
+fn arguments_of_a_stream_are_compared_in_the_order_of_its_type() {
+    if !supports_streams() {
         return;
     }
     are_compared_in_this_order(
@@ -110,74 +110,75 @@ fn the_arguments_of_a_stream_are_compared_in_the_order_of_its_type() {
 
 /// `KnownArgument::is_compared`: drift that no redeclare reports.
 #[test]
-fn an_argument_of_another_type_is_ignored_since_3_9() {
+fn argument_of_another_type_is_ignored_since_3_9() {
     let stage = Stage::new("other-type");
     stage.queue("q", "quorum", json!({})).created();
     for (name, value, kind) in [("x-max-priority", json!(3), "long"), ("x-queue-mode", json!("lazy"), "longstr")] {
-        let said = stage.queue("q", "quorum", json!({name: value}));
+        let answer_of = stage.queue("q", "quorum", json!({name: value}));
         if since(3, 9) {
-            said.taken();
+            answer_of.taken();
         } else {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            said.unequal(name, &format!("received the value '{value}' of type '{kind}' but current is none"));
+            answer_of.unequal(name, &format!("received the value '{value}' of type '{kind}' but current is none"));
         }
         assert_eq!(stage.listed("q")["arguments"].get(name), None);
     }
 }
 
-/// `KnownArgument::is_compared`: the limit of a 3.8 queue drifts unseen.
+/// `KnownArgument::is_compared`: a changed limit on a 3.8 queue is undetected drift.
 #[test]
-fn a_delivery_limit_is_not_compared_in_3_8() {
+fn delivery_limit_is_not_compared_in_3_8() {
     let stage = Stage::new("limit");
     stage.queue("q", "quorum", json!({"x-delivery-limit": 5})).created();
-    let said = stage.queue("q", "quorum", json!({"x-delivery-limit": 6}));
+    let answer_of = stage.queue("q", "quorum", json!({"x-delivery-limit": 6}));
     if since(3, 9) {
-        said.unequal("x-delivery-limit", "received '6' but current is '5'");
+        answer_of.unequal("x-delivery-limit", "received '6' but current is '5'");
     } else {
-        said.taken();
+        answer_of.taken();
     }
     assert_eq!(stage.listed("q")["arguments"]["x-delivery-limit"], 5);
 }
 
 /// `KnownArgument::is_compared`.
 #[test]
-fn a_master_locator_is_not_compared_in_3_8() {
+fn master_locator_is_not_compared_in_3_8() {
     let stage = Stage::new("locator");
     stage.queue("q", "classic", json!({})).created();
-    let said = stage.queue("q", "classic", json!({"x-queue-master-locator": "random"}));
+    let answer_of = stage.queue("q", "classic", json!({"x-queue-master-locator": "random"}));
     if since(3, 9) {
         let tail = "received the value 'random' of type 'longstr' but current is none";
-        said.unequal("x-queue-master-locator", tail);
+        answer_of.unequal("x-queue-master-locator", tail);
     } else {
-        said.taken();
+        answer_of.taken();
     }
 }
 
 /// `KnownArgument::is_compared`.
 #[test]
-fn the_filter_size_of_a_stream_is_compared_since_4_2() {
-    if !there_are_streams() {
+fn filter_size_of_a_stream_is_compared_since_4_2() {
+    if !supports_streams() {
         return;
     }
     let stage = Stage::new("filter");
     stage.queue("q", "stream", json!({"x-stream-filter-size-bytes": 32})).created();
-    let said = stage.queue("q", "stream", json!({"x-stream-filter-size-bytes": 64}));
+    let answer_of = stage.queue("q", "stream", json!({"x-stream-filter-size-bytes": 64}));
     if since(4, 2) {
-        said.unequal("x-stream-filter-size-bytes", "received '64' but current is '32'");
+        answer_of.unequal("x-stream-filter-size-bytes", "received '64' but current is '32'");
     } else {
-        said.taken();
+        answer_of.taken();
     }
 }
 
-/// `model::known_arguments`: a locator matters only when the queue is made, and is compared all the same.
+/// `model::known_arguments`: a locator affects only the declaration, but is compared.
 #[test]
-fn a_leader_locator_is_compared_on_classic_queues_since_4_0() {
+fn leader_locator_is_compared_on_classic_queues_since_4_0() {
     let stage = Stage::new("leader");
     stage.queue("q", "classic", json!({})).created();
-    let said = stage.queue("q", "classic", json!({"x-queue-leader-locator": "balanced"}));
+    let answer_of = stage.queue("q", "classic", json!({"x-queue-leader-locator": "balanced"}));
     if since(4, 0) {
-        said.unequal("x-queue-leader-locator", "received the value 'balanced' of type 'longstr' but current is none");
+        answer_of
+            .unequal("x-queue-leader-locator", "received the value 'balanced' of type 'longstr' but current is none");
     } else {
-        said.taken();
+        answer_of.taken();
     }
 }

@@ -1,17 +1,17 @@
-//! Who may do what: tags open parts of the management API, permissions open objects.
+//! Rights: tags for parts of the management API, permissions for objects.
 
 use serde_json::{Value, json};
 
-use super::{Said, Stage, since};
+use super::{Reply, Stage, since};
 use crate::support::{Node, User};
 
-fn put(stage: &Stage, user: &User<'_>, kind: &str, name: &str, body: &Value) -> Said {
-    stage.said(user.http().put(&stage.path(kind, &[name]), body))
+fn put(stage: &Stage, user: &User<'_>, kind: &str, name: &str, body: &Value) -> Reply {
+    stage.answer_of(user.http().put(&stage.path(kind, &[name]), body))
 }
 
-/// `broker::read`: all that a plan needs.
+/// `broker::read`: all reads of a plan.
 #[test]
-fn the_tag_management_reads_all_lists_of_a_vhost() {
+fn tag_management_reads_all_lists_of_a_vhost() {
     let stage = Stage::new("reader");
     let user = Node::shared().user("management").may(&stage.vhost, "", "", "");
     for kind in ["queues", "exchanges", "bindings", "policies", "operator-policies", "consumers", "vhost-limits"] {
@@ -23,25 +23,25 @@ fn the_tag_management_reads_all_lists_of_a_vhost() {
 
 /// `broker::read`: never `/api/definitions`.
 #[test]
-fn definitions_take_an_administrator() {
+fn definitions_require_an_administrator() {
     let stage = Stage::new("definitions");
     for tags in ["management", "policymaker", "monitoring"] {
         let user = Node::shared().user(tags).may_everything(&stage.vhost);
-        stage.said(user.http().get(&stage.path("definitions", &[]))).is(401, "Not administrator user");
+        stage.answer_of(user.http().get(&stage.path("definitions", &[]))).is(401, "Not administrator user");
     }
 }
 
 /// `BrokerError::WrongTag`.
 #[test]
-fn who_has_no_tag_is_no_management_user() {
+fn user_without_a_tag_is_not_a_management_user() {
     let stage = Stage::new("tagless");
     let user = Node::shared().user("").may_everything(&stage.vhost);
-    let said = stage.said(user.http().get(&stage.path("queues", &[])));
-    assert_eq!(said.body["error"], "not_authorised");
-    said.is(401, "Not management user");
+    let answer_of = stage.answer_of(user.http().get(&stage.path("queues", &[])));
+    assert_eq!(answer_of.body["error"], "not_authorised");
+    answer_of.is(401, "Not management user");
 }
 
-/// `BrokerError::WrongTag`: policies are read with any tag, and written with two.
+/// `BrokerError::WrongTag`: any tag can read policies, two can write them.
 #[test]
 fn policies_are_written_by_policymakers_and_administrators() {
     let stage = Stage::new("policies");
@@ -51,34 +51,34 @@ fn policies_are_written_by_policymakers_and_administrators() {
     put(&stage, &plain, "policies", "p", &policy).is(401, "User not authorised to access object");
     put(&stage, &maker, "policies", "p", &policy).created();
     let path = stage.path("policies", &["p"]);
-    stage.said(plain.http().delete(&path)).is(401, "User not authorised to access object");
-    stage.said(maker.http().delete(&path)).taken();
+    stage.answer_of(plain.http().delete(&path)).is(401, "User not authorised to access object");
+    stage.answer_of(maker.http().delete(&path)).taken();
     put(&stage, &maker, "operator-policies", "p", &policy).is(401, "Not administrator user");
-    stage.said(maker.http().put("/api/vhosts/not-made", &json!({}))).is(401, "Not administrator user");
+    stage.answer_of(maker.http().put("/api/vhosts/not-made", &json!({}))).is(401, "Not administrator user");
 }
 
-/// `BrokerError::AccessRefused`: 401 and not 403.
+/// `BrokerError::AccessRefused`: 401 instead of 403.
 #[test]
-fn a_missing_permission_is_401() {
+fn missing_permission_is_401() {
     let stage = Stage::new("permission");
     stage.queue("q", "classic", json!({})).created();
     let reader = Node::shared().user("management").may(&stage.vhost, "", "", ".*");
     let queue = json!({"durable": true});
-    let refused = |said: Said| {
-        assert_eq!(said.body["error"], "not_authorised");
-        said.is(401, "Access refused.");
+    let refused = |answer_of: Reply| {
+        assert_eq!(answer_of.body["error"], "not_authorised");
+        answer_of.is(401, "Access refused.");
     };
     refused(put(&stage, &reader, "queues", "new", &queue));
     refused(put(&stage, &reader, "queues", "q", &queue));
     refused(put(&stage, &reader, "exchanges", "e", &json!({"type": "topic", "durable": true})));
-    refused(stage.said(reader.http().delete(&stage.path("queues", &["q"]))));
+    refused(stage.answer_of(reader.http().delete(&stage.path("queues", &["q"]))));
     let binding = stage.path("bindings", &["e", "amq.topic", "q", "q"]);
-    refused(stage.said(reader.http().post(&binding, &json!({"routing_key": "k"}))));
+    refused(stage.answer_of(reader.http().post(&binding, &json!({"routing_key": "k"}))));
 }
 
-/// `cli`: the explanation of a refusal names the permission that lacks.
+/// `cli`: the explanation of a refusal names the missing permission.
 #[test]
-fn a_binding_takes_write_on_its_end_and_read_on_its_source() {
+fn binding_requires_write_on_its_destination_and_read_on_its_source() {
     let stage = Stage::new("bind");
     stage.queue("q", "classic", json!({})).created();
     let binding = stage.path("bindings", &["e", "amq.topic", "q", "q"]);
@@ -87,13 +87,13 @@ fn a_binding_takes_write_on_its_end_and_read_on_its_source() {
         let user = Node::shared().user("management").may(&stage.vhost, "", write, read);
         assert_eq!(user.http().post(&binding, &body).status, status, "write {write}, read {read}");
         let deleted = user.http().delete(&format!("{binding}/k")).status;
-        assert_eq!(deleted, if status == 201 { 204 } else { 404 }, "it is looked for before it is refused");
+        assert_eq!(deleted, if status == 201 { 204 } else { 404 }, "existence is checked before permissions");
     }
 }
 
-/// `cli`: the same for what a queue or an exchange refers to.
+/// `cli`: the same for the references of a queue or an exchange.
 #[test]
-fn a_dead_letter_exchange_takes_read_on_the_queue_and_write_on_the_exchange() {
+fn dead_letter_exchange_requires_read_on_the_queue_and_write_on_the_exchange() {
     let stage = Stage::new("refer");
     let queue = json!({"durable": true, "arguments": {"x-dead-letter-exchange": "amq.fanout"}});
     let exchange = json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": "amq.fanout"}});
@@ -106,29 +106,29 @@ fn a_dead_letter_exchange_takes_read_on_the_queue_and_write_on_the_exchange() {
     }
 }
 
-/// `broker::answer`: an administrator is not above permissions.
+/// `broker::answer`: permissions apply to administrators, too.
 #[test]
-fn an_administrator_without_permissions_reads_and_does_not_write() {
+fn administrator_without_permissions_reads_but_does_not_write() {
     let stage = Stage::new("administrator");
     let user = Node::shared().user("administrator");
     user.http().get(&stage.path("queues", &[])).expect_status(200);
     put(&stage, &user, "queues", "q", &json!({"durable": true})).is(401, "Access refused.");
 }
 
-/// `broker::read::read`: from 4.2.9 and 4.3.3 on it cannot be told from a vhost that is not there.
+/// `broker::read::read`: from 4.2.9 and 4.3.3 on, the answer equals that for a missing vhost.
 #[test]
-fn a_vhost_of_others_is_401_and_later_404() {
+fn inaccessible_vhost_is_401_and_later_404() {
     let stage = Stage::new("others");
     let user = Node::shared().user("management");
-    let listed = stage.said(user.http().get(&stage.path("queues", &[])));
+    let listed = stage.answer_of(user.http().get(&stage.path("queues", &[])));
     let written = put(&stage, &user, "queues", "q", &json!({"durable": true}));
-    for said in [listed, written] {
+    for answer_of in [listed, written] {
         if since(4, 3) {
-            assert_eq!(said.body["error"], "not_found");
-            said.is(404, "Not Found");
+            assert_eq!(answer_of.body["error"], "not_found");
+            answer_of.is(404, "Not Found");
         } else {
-            assert_eq!(said.body["error"], "not_authorised");
-            said.is(401, "User not authorised to access virtual host");
+            assert_eq!(answer_of.body["error"], "not_authorised");
+            answer_of.is(401, "User not authorised to access virtual host");
         }
     }
 }

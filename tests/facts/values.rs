@@ -1,20 +1,20 @@
-//! Which arguments a new queue takes, and which of their values (`rabbit_amqqueue:declare_args`).
+//! Accepted arguments of new queues and their values (`rabbit_amqqueue:declare_args`).
 
 use serde_json::{Value, json};
 
-use super::{Stage, since, there_are_streams};
+use super::{Stage, since, supports_streams};
 
-/// Declares new queues; each is refused for the argument with these words, or made where there are none.
+/// Declares new queues; expects a refusal of the argument with this text, or success without a text.
 fn say(kind: &str, cases: &[(&str, Value, &str)]) {
     let stage = Stage::new("values");
     for (number, (argument, value, words)) in cases.iter().enumerate() {
         let name = format!("q{number}");
-        let said = stage.queue(&name, kind, json!({*argument: value}));
+        let answer_of = stage.queue(&name, kind, json!({*argument: value}));
         if words.is_empty() {
-            assert_eq!((said.status, said.words.as_str()), (201, ""), "{argument}: {value}");
+            assert_eq!((answer_of.status, answer_of.words.as_str()), (201, ""), "{argument}: {value}");
         } else {
             let expected = format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{words}");
-            assert_eq!((said.status, said.words), (400, expected), "{argument}: {value}");
+            assert_eq!((answer_of.status, answer_of.words), (400, expected), "{argument}: {value}");
         }
     }
 }
@@ -44,7 +44,7 @@ fn values_out_of_range_are_refused() {
 
 /// `model::known_arguments`: `TEN_YEARS`.
 #[test]
-fn ten_years_are_the_longest_time_since_3_10() {
+fn ten_years_are_the_maximum_time_since_3_10() {
     const TEN_YEARS: i64 = 315_360_000_000;
     let too_long = if since(3, 10) { ": {value_too_large,315360000001}" } else { "" };
     say(
@@ -58,9 +58,9 @@ fn ten_years_are_the_longest_time_since_3_10() {
     );
 }
 
-/// `spec`: a `deadLetter` with a routing key has an exchange beside it; one by policy does not count.
+/// `spec`: a `deadLetter` with a routing key requires an exchange argument; a policy does not count.
 #[test]
-fn a_dead_letter_routing_key_needs_an_exchange_beside_it() {
+fn dead_letter_routing_key_requires_an_exchange() {
     let stage = Stage::new("key-only");
     stage.policy("p", 1.0, json!({"dead-letter-exchange": "amq.fanout"})).created();
     let why = "routing_key_but_no_dlx_defined";
@@ -72,12 +72,12 @@ fn a_dead_letter_routing_key_needs_an_exchange_beside_it() {
 
 /// `plan::verdict::refused_on_declare`, `KnownArgument::is_taken`: quorum queues.
 #[test]
-fn a_quorum_queue_refuses_what_only_classic_queues_take() {
+fn quorum_queue_refuses_arguments_of_classic_queues() {
     let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
     let stage = Stage::new("quorum");
     for (argument, value) in [("x-max-priority", json!(3)), ("x-queue-mode", json!("lazy"))] {
-        let said = stage.queue("q", "quorum", json!({argument: value}));
-        said.refused(&format!("invalid arg '{argument}' for queue 'q' in vhost 'v'{other}"));
+        let answer_of = stage.queue("q", "quorum", json!({argument: value}));
+        answer_of.refused(&format!("invalid arg '{argument}' for queue 'q' in vhost 'v'{other}"));
     }
     let locator = stage.queue("q", "quorum", json!({"x-queue-master-locator": "random"}));
     if since(3, 9) {
@@ -87,10 +87,10 @@ fn a_quorum_queue_refuses_what_only_classic_queues_take() {
     }
 }
 
-/// `plan::verdict::refused_on_declare`: what quorum queues of 3.8.9 refuse by name (`rabbit_quorum_queue:
-/// check_invalid_arguments`), although later ones take it: the first until 3.10, the others until later 3.8s.
+/// `plan::verdict::refused_on_declare`: arguments that quorum queues of 3.8.9 refuse (`rabbit_quorum_queue:
+/// check_invalid_arguments`) and later ones support: the first until 3.10, the others until later 3.8s.
 #[test]
-fn a_quorum_queue_of_3_8_takes_no_time_to_live_no_expiry_and_no_overflow() {
+fn quorum_queue_of_3_8_refuses_ttl_expiry_and_overflow() {
     let stage = Stage::new("early");
     for (argument, value, taken) in [
         ("x-message-ttl", json!(60_000), since(3, 10)),
@@ -98,19 +98,19 @@ fn a_quorum_queue_of_3_8_takes_no_time_to_live_no_expiry_and_no_overflow() {
         ("x-overflow", json!("reject-publish"), since(3, 9)),
     ] {
         let name = format!("q{argument}");
-        let said = stage.queue(&name, "quorum", json!({argument: value}));
+        let answer_of = stage.queue(&name, "quorum", json!({argument: value}));
         if taken {
-            said.created();
+            answer_of.created();
         } else {
             let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
-            said.refused(&format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{other}"));
+            answer_of.refused(&format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{other}"));
         }
     }
 }
 
-/// `plan::verdict::refused_on_declare`: classic queues. 3.8 takes what it does not know, and what it knows by its value.
+/// `plan::verdict::refused_on_declare`: classic queues. 3.8 accepts unknown arguments, and known ones by value.
 #[test]
-fn a_classic_queue_refuses_what_only_other_types_take_since_3_9() {
+fn classic_queue_refuses_arguments_of_other_types_since_3_9() {
     let other = if since(3, 9) { " of queue type rabbit_classic_queue" } else { "" };
     let newer = |from: bool| if from { other } else { "" };
     say(
@@ -132,8 +132,8 @@ fn a_classic_queue_refuses_what_only_other_types_take_since_3_9() {
 
 /// `plan::verdict::refused_on_declare`: streams.
 #[test]
-fn a_stream_refuses_what_only_other_types_take() {
-    if !there_are_streams() {
+fn stream_refuses_arguments_of_other_types() {
+    if !supports_streams() {
         return;
     }
     let other = " of queue type rabbit_stream_queue";
@@ -155,9 +155,9 @@ fn a_stream_refuses_what_only_other_types_take() {
     );
 }
 
-/// `spec`: topo looks at the value, because the broker does not.
+/// `spec`: topo validates the value, because the broker does not.
 #[test]
-fn a_delivery_limit_is_never_validated() {
+fn delivery_limit_is_never_validated() {
     say(
         "quorum",
         &[
@@ -176,7 +176,7 @@ fn arguments_of_delayed_retries_are_never_validated() {
 
 /// `model::known_arguments`: `at-most-once`, `at-least-once`.
 #[test]
-fn a_dead_letter_strategy_is_validated_since_3_10() {
+fn dead_letter_strategy_is_validated_since_3_10() {
     let bogus = if since(3, 10) { ": invalid_dlx_strategy" } else { "" };
     say(
         "quorum",
@@ -184,9 +184,9 @@ fn a_dead_letter_strategy_is_validated_since_3_10() {
     );
 }
 
-/// `model::known_arguments`: "only 2 since 4.3"; a plan with 1 would fail halfway.
+/// `model::known_arguments`: "only 2 since 4.3"; a plan with 1 would fail in the middle.
 #[test]
-fn a_classic_queue_of_version_1_is_refused_since_4_3() {
+fn classic_queue_of_version_1_is_refused_since_4_3() {
     let one = if since(4, 3) { ": \"unsupported queue version '1'\"" } else { "" };
     let three = if since(3, 10) { ": \"unsupported queue version '3'\"" } else { "" };
     say(
@@ -195,22 +195,22 @@ fn a_classic_queue_of_version_1_is_refused_since_4_3() {
     );
 }
 
-/// `model::known_arguments`: "refused by 4.3", unless the deprecated feature is permitted there.
+/// `model::known_arguments`: "refused by 4.3", unless the deprecated feature is permitted.
 #[test]
-fn a_master_locator_is_refused_since_4_3() {
+fn master_locator_is_refused_since_4_3() {
     let stage = Stage::new("master");
-    let said = stage.queue("q", "classic", json!({"x-queue-master-locator": "client-local"}));
+    let answer_of = stage.queue("q", "classic", json!({"x-queue-master-locator": "client-local"}));
     if since(4, 3) {
-        assert_eq!(said.status, 400);
-        assert!(said.words.starts_with("Feature `queue_master_locator` is deprecated."), "{said:?}");
+        assert_eq!(answer_of.status, 400);
+        assert!(answer_of.words.starts_with("Feature `queue_master_locator` is deprecated."), "{answer_of:?}");
     } else {
-        said.created();
+        answer_of.created();
     }
 }
 
-/// `model::known_arguments`: the words of `queueMode`.
+/// `model::known_arguments`: the values of `queueMode`.
 #[test]
-fn a_queue_mode_is_validated_before_4_3() {
+fn queue_mode_is_validated_before_4_3() {
     let bogus = match (since(3, 9), since(4, 3)) {
         (_, true) => "",
         (true, _) => ": \"unsupported queue mode 'bogus'\"",

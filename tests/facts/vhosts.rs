@@ -1,13 +1,13 @@
-//! Writing a vhost, and who sees it.
+//! Writes and visibility of vhosts.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 use crate::support::{Node, until};
 
-/// `plan::request`: a vhost is written whole.
+/// `plan::request`: a vhost is written completely.
 #[test]
-fn a_put_empties_the_description_and_the_tags_that_it_leaves_out() {
+fn put_clears_omitted_description_and_tags() {
     let stage = Stage::new("whole");
     let path = stage.path("vhosts", &[]);
     let shown = || {
@@ -25,9 +25,9 @@ fn a_put_empties_the_description_and_the_tags_that_it_leaves_out() {
     assert_eq!(shown(), (new(""), tags));
 }
 
-/// `plan::request`: tags are sent as a text with commas.
+/// `plan::request`: tags are sent as a comma-separated string.
 #[test]
-fn tags_are_taken_as_a_text_by_all_versions() {
+fn all_versions_accept_tags_as_a_string() {
     let stage = Stage::new("tags");
     let path = stage.path("vhosts", &[]);
     for tags in [json!("a,b"), json!("")] {
@@ -37,9 +37,9 @@ fn tags_are_taken_as_a_text_by_all_versions() {
     }
 }
 
-/// `plan::request`: `defaultqueuetype` is no obstacle where it is not known.
+/// `plan::request`: versions without `defaultqueuetype` ignore it.
 #[test]
-fn keys_that_are_not_known_are_ignored() {
+fn unknown_keys_are_ignored() {
     let stage = Stage::new("unknown-keys");
     stage.http.put(&stage.path("vhosts", &[]), &json!({"nonsense": 1})).expect_status(204);
     stage.put("queues", "q", json!({"durable": true, "nonsense": 1})).created();
@@ -48,14 +48,14 @@ fn keys_that_are_not_known_are_ignored() {
     stage.put("policies", "p", policy).created();
 }
 
-/// `apply`: a vhost that topo makes is one in which it may go on.
+/// `apply`: topo can continue in a vhost that it creates.
 #[test]
-fn who_makes_a_vhost_may_do_everything_in_it() {
+fn vhost_creator_gets_full_permissions() {
     let node = Node::shared();
     let maker = node.user("administrator");
     let stage = Stage::new("made-by");
     let path = stage.path("vhosts", &[]);
-    // A busy 3.8 hangs up on who waits for more than a minute.
+    // A busy 3.8 closes connections that wait for more than a minute.
     let made = until("a new vhost", || {
         stage.vhost.delete();
         maker.http().send("PUT", &path, Some(&json!({}))).ok().filter(|answer| answer.status < 500)
@@ -71,33 +71,33 @@ fn who_makes_a_vhost_may_do_everything_in_it() {
 
 /// `broker::read`: the list, never a single vhost.
 #[test]
-fn the_list_shows_the_vhosts_within_reach_and_one_vhost_takes_an_administrator() {
+fn list_has_accessible_vhosts_and_a_single_vhost_requires_an_administrator() {
     let stage = Stage::new("reach");
     let user = Node::shared().user("management").may(&stage.vhost, "", "", "");
     let list = user.http().get("/api/vhosts?columns=name,description,tags,default_queue_type").expect_status(200);
     let names: Vec<&Value> = list.as_array().unwrap().iter().map(|vhost| &vhost["name"]).collect();
     assert_eq!(names, [stage.vhost.name()]);
-    stage.said(user.http().get(&stage.path("vhosts", &[]))).is(401, "Not administrator user");
+    stage.answer_of(user.http().get(&stage.path("vhosts", &[]))).is(401, "Not administrator user");
 }
 
-/// `broker::read::read`: all lists of a vhost that is not there say so, and what is written there, too.
+/// `broker::read::read`: all lists of a missing vhost answer 404, and so do writes.
 #[test]
 fn everything_of_a_missing_vhost_is_404() {
     let stage = Stage::new("missing");
     stage.vhost.delete();
     for kind in ["queues", "exchanges", "bindings", "policies", "operator-policies", "consumers", "vhosts"] {
-        let said = stage.said(stage.http.get(&stage.path(kind, &[])));
-        assert_eq!(said.body["error"], "Object Not Found", "{kind}");
-        said.is(404, "Not Found");
+        let answer_of = stage.answer_of(stage.http.get(&stage.path(kind, &[])));
+        assert_eq!(answer_of.body["error"], "Object Not Found", "{kind}");
+        answer_of.is(404, "Not Found");
     }
     let exchange = json!({"type": "topic", "durable": true});
-    for said in [
+    for answer_of in [
         stage.queue("q", "classic", json!({})),
         stage.put("exchanges", "e", exchange),
         stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})),
         stage.bind("e", "q", json!({"routing_key": "k"})),
     ] {
-        assert_eq!(said.body["error"], "not_found");
-        said.is(404, "vhost_not_found");
+        assert_eq!(answer_of.body["error"], "not_found");
+        answer_of.is(404, "vhost_not_found");
     }
 }

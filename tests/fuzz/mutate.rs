@@ -1,4 +1,4 @@
-//! Texts that are nearly specs: a seed, changed as people and programs change files by accident.
+//! Inputs that are almost specs: seeds with typical accidental changes.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::broken;
 use crate::examples::examples;
 use crate::support::Random;
 
-/// Larger inputs say nothing new, and take longer.
+/// Larger inputs find nothing new and take longer.
 const LONGEST: usize = 32 * 1024;
 
 const PIECES: &[&str] = &[
@@ -75,14 +75,14 @@ const PIECES: &[&str] = &[
     "\u{2028}",
 ];
 
-/// A run's files, and the values of their variables.
+/// The files of a run, and the values of their variables.
 pub(super) struct Input {
     pub(super) files: Vec<String>,
     pub(super) variables: Vec<(String, String)>,
 }
 
 impl Input {
-    /// Writes all of it to a folder, as the program reads it.
+    /// Writes everything to a folder for the program.
     pub(super) fn write(&self, folder: &Path) {
         fs::create_dir_all(folder).unwrap();
         let _ = fs::remove_file(folder.join("more.yaml"));
@@ -94,14 +94,14 @@ impl Input {
     }
 }
 
-/// What inputs are made from: the examples and the specs of the scenarios, as often as they outweigh the broken ones.
+/// The seeds: the examples and the specs of the scenarios, repeated to outweigh the broken ones.
 pub(super) fn seeds() -> Vec<String> {
     let files = broken::cases().into_iter().flat_map(|case| broken::files(&case));
     let mut seeds: Vec<String> = files.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect();
     let mut good: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")).unwrap() {
-        let story = fs::read_to_string(entry.unwrap().path()).unwrap();
-        let specs = story.split("```yaml spec\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let scenario = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let specs = scenario.split("```yaml spec\n").skip(1).filter_map(|rest| rest.split("```").next());
         good.extend(specs.map(|spec| format!("version: 1\nvhost: shop\n{spec}")));
     }
     assert!(good.len() > 50 && seeds.len() > 60, "{} and {}", good.len(), seeds.len());
@@ -128,13 +128,13 @@ pub(super) fn input(seeds: &[String], random: &mut Random) -> Input {
         let at = random.below(files.len());
         let value = random.pick(PIECES).repeat(1 + random.below(3));
         files[at] = with_variable(&files[at], &name, random);
-        // A command line and a file of lines hold no other.
+        // Other characters are impossible in an argument and in a line of a file.
         variables.push((name, value.replace(['\0', '\n', '\r'], "")));
     }
     Input { files, variables }
 }
 
-/// A value, or a part of one, that is a variable.
+/// Replaces a value, or a part of it, by a variable.
 fn with_variable(text: &str, name: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let at = random.below(lines.len());
@@ -156,7 +156,7 @@ fn with_variable(text: &str, name: &str, random: &mut Random) -> String {
     lines.join("\n")
 }
 
-/// Anchors of which each stands for the one before, several times; most of them are no bombs, but small.
+/// Anchors that each contain the previous one several times; most are too small for a bomb.
 fn bomb(random: &mut Random) -> String {
     let (levels, width) = (1 + random.below(12), 1 + random.below(12));
     let kind = random.below(3);
@@ -182,7 +182,7 @@ fn bomb(random: &mut Random) -> String {
 fn text(seeds: &[String], random: &mut Random) -> String {
     let mut text = random.pick(seeds).clone();
     if random.chance(10) {
-        // Lines from everywhere.
+        // Random lines of all seeds.
         let line = |random: &mut Random| {
             let lines: Vec<&str> = random.pick(seeds).lines().collect();
             if lines.is_empty() { String::new() } else { (*random.pick(&lines)).to_owned() }
@@ -225,7 +225,7 @@ fn changed(text: &str, seeds: &[String], random: &mut Random) -> String {
             let (open, close) = *random.pick(&[("[", "]"), ("{a: ", "}"), ("- ", ""), ("{", "}")]);
             lines[at].push_str(&format!("{}{}", open.repeat(deep), close.repeat(deep)));
         }
-        // A key or a value that is very long, or there very often.
+        // A very long key or value, or one that is repeated very often.
         6 => {
             let piece = *random.pick(PIECES);
             lines[at].push_str(&piece.repeat(random.below(300)));

@@ -333,7 +333,7 @@ fn plan_too_long_for_a_comment_is_in_the_summary() {
     let github = GitHub::start();
     let job = Job::new(&github, &vhost);
     let queues = |kind: &str| {
-        let one = |number: usize| format!("orders.of.somebody.with.a.long.name.{number}: {{type: {kind}}}");
+        let one = |number: usize| format!("orders.of.another.team.with.a.long.name.{number}: {{type: {kind}}}");
         (0..1500).map(one).collect::<Vec<_>>().join(",\n  ")
     };
     let comment_on = |kind: &str, code: i32| {

@@ -241,7 +241,7 @@ fn signal_before_the_first_step_changes_nothing() {
 #[test]
 fn signal_ends_the_wait_for_a_lock() {
     let vhost = Node::shared().vhost("waits");
-    let holder = [("x-topo-holder", crate::support::text("somebody")), ("x-expires", Argument::LongInt(600_000))];
+    let holder = [("x-topo-holder", crate::support::text("me@elsewhere")), ("x-expires", Argument::LongInt(600_000))];
     vhost.amqp().declare_queue("topo.lock", &holder).unwrap();
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);

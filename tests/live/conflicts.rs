@@ -61,13 +61,13 @@ fn expect_broker_errors(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differing<'_>])
     let mut wrong = Vec::new();
     for case in cases {
         let change = change(&plan, &format!("queues/{}/{}", vhost.name(), case.name));
-        let Err(said) = amqp.declare_queue_as(case.name, case.desired.0, case.desired.1) else {
+        let Err(refusal) = amqp.declare_queue_as(case.name, case.desired.0, case.desired.1) else {
             wrong.push(format!("{}:\n  broker nothing\n  topo   {}", case.name, change["conflict"]["brokerError"]));
             continue;
         };
         assert_eq!(change["kind"], "conflict");
-        if change["conflict"]["brokerError"] != said.as_str() || !screen.says(&said) {
-            wrong.push(format!("{}:\n  broker {said}\n  topo   {}", case.name, change["conflict"]["brokerError"]));
+        if change["conflict"]["brokerError"] != refusal.as_str() || !screen.says(&refusal) {
+            wrong.push(format!("{}:\n  broker {refusal}\n  topo   {}", case.name, change["conflict"]["brokerError"]));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -140,7 +140,7 @@ fn queue_errors_match_the_broker() {
             desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
-            name: "said-default",
+            name: "explicit-default",
             live: (durable(), NONE),
             spec: "{type: classic, singleActiveConsumer: false}",
             desired: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(false))]),
@@ -222,8 +222,8 @@ fn predicted_error_differs_only_in_integer_width() {
     let topo = Topo::new(&vhost).spec("queues: {q: {type: classic}}");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let broker_error = change(&plan, &format!("queues/{}/q", vhost.name()))["conflict"]["brokerError"].clone();
-    let said = amqp.declare_queue("q", NONE).unwrap_err();
-    assert_eq!(broker_error, said.replace("'signedint'", "'long'"));
+    let refusal = amqp.declare_queue("q", NONE).unwrap_err();
+    assert_eq!(broker_error, refusal.replace("'signedint'", "'long'"));
 }
 
 #[test]
@@ -259,10 +259,10 @@ fn exchange_errors_match_the_broker() {
     topo.run(["apply", "-y"]).expect_code(3);
     let mut wrong = Vec::new();
     for (name, _, _, (kind, options, arguments)) in &cases {
-        let said = amqp.declare_exchange_as(name, kind, *options, arguments).unwrap_err();
+        let refusal = amqp.declare_exchange_as(name, kind, *options, arguments).unwrap_err();
         let broker_error = &change(&plan, &format!("exchanges/{}/{name}", vhost.name()))["conflict"]["brokerError"];
-        if *broker_error != said.as_str() {
-            wrong.push(format!("{name}:\n  broker {said}\n  topo   {broker_error}"));
+        if *broker_error != refusal.as_str() {
+            wrong.push(format!("{name}:\n  broker {refusal}\n  topo   {broker_error}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -332,7 +332,7 @@ fn conflict_shows_activity_and_resolutions() {
         screen.stdout.contains("· 2 consumers (127.0.0.1").then_some(screen)
     });
     let address = format!("queues/{}/orders", vhost.name());
-    let ways = [
+    let resolutions_of = [
         "3600000 (1h) → 1800000 (30m)".to_owned(),
         "3 messages (2 unacknowledged) · 2 consumers (127.0.0.1".to_owned(),
         "messageTtl: 1h".to_owned(),
@@ -341,7 +341,7 @@ fn conflict_shows_activity_and_resolutions() {
         format!("--recreate {address}=ifEmpty"),
         format!("--recreate {address}=discard"),
     ];
-    let screen = ways.iter().fold(screen, |screen, way| screen.expect_text(way));
+    let screen = resolutions_of.iter().fold(screen, |screen, way| screen.expect_text(way));
 
     // With `--recreate`, the plan lists the hazards and the flags that allow them.
     let discard = format!("--recreate={address}=discard");

@@ -158,7 +158,7 @@ fn busy_broker_is_retried() {
 
 #[test]
 fn permanently_busy_broker_fails_in_bounded_time() {
-    let vhost = Node::shared().vhost("busy-for-ever");
+    let vhost = Node::shared().vhost("always-busy");
     let begun = Instant::now();
     let proxy = Proxy::to(Node::shared()).on(any(), Fault::Status(503));
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);

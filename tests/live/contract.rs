@@ -192,11 +192,11 @@ impl Run<'_> {
 }
 
 /// The headers that the broker sets when retries are exhausted.
-fn carries(dead_lettered_message: &Message, said: &Value, about: &str) {
-    let key = said["routingKey"].as_str().unwrap_or(FIRST.1);
+fn carries(dead_lettered_message: &Message, described: &Value, about: &str) {
+    let key = described["routingKey"].as_str().unwrap_or(FIRST.1);
     assert_eq!(
         (dead_lettered_message.exchange.as_str(), dead_lettered_message.routing_key.as_str()),
-        (said["exchange"].as_str().unwrap(), key),
+        (described["exchange"].as_str().unwrap(), key),
         "{about}"
     );
     let deaths = header(&dead_lettered_message.properties, "x-death").and_then(AMQPValue::as_array).expect("deaths");
@@ -209,7 +209,7 @@ fn carries(dead_lettered_message: &Message, said: &Value, about: &str) {
         .map(|death| (field(death, "queue"), field(death, "reason"), count(death)))
         .collect();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let expected: Vec<(String, String, i64)> = said["xDeath"]
+    let expected: Vec<(String, String, i64)> = described["xDeath"]
         .as_array()
         .unwrap()
         .iter()
@@ -217,7 +217,7 @@ fn carries(dead_lettered_message: &Message, said: &Value, about: &str) {
         .collect();
     assert_eq!(seen.first(), expected.first(), "{about}");
     assert!(expected.iter().all(|death| seen.contains(death)), "{about}: {seen:?}");
-    assert!(said["mayHaveMore"] == true || seen.len() == expected.len(), "{about}: {seen:?}");
+    assert!(described["mayHaveMore"] == true || seen.len() == expected.len(), "{about}: {seen:?}");
 }
 
 fn replay(amqp: &Amqp, dead_lettered_message: &Message, how: &Value) {
@@ -265,15 +265,15 @@ fn replay_with_the_same_key_is_dead_lettered_again() {
     let keys = "retry: {delays: [200ms, 300ms]}";
     let lateness = TimingBaseline::watch(Node::shared());
     let case = Case { name: "ladder", kind: "classic", keys, dead_letter, dead };
-    let (contract, story) = case.contract(&vhost);
+    let (contract, explanation) = case.contract(&vhost);
     let amqp = vhost.amqp();
     let run = Run { amqp: &amqp, contract: &contract, case: &case, lateness: &lateness };
-    let key = story["deadLetteredMessage"]["routingKey"].as_str().unwrap();
+    let key = explanation["deadLetteredMessage"]["routingKey"].as_str().unwrap();
     assert_eq!(amqp.publish("work.return", key, "poison"), Outcome::Routed);
     let mut worker = Worker::of(&amqp, "work", &contract);
     let work = worker.next(SOON).expect("it comes");
     worker.fail(work);
-    until("the letter", || (run.dead_lettered() == 1).then_some(()));
+    until("the dead-lettered message", || (run.dead_lettered() == 1).then_some(()));
     assert!(worker.next(run.longest() + QUIET).is_none());
 }
 
@@ -282,7 +282,7 @@ fn worker_observes_the_contract() {
     let lateness = TimingBaseline::watch(Node::shared());
     for case in cases() {
         let vhost = Node::shared().vhost("contract");
-        let (contract, story) = case.contract(&vhost);
+        let (contract, explanation) = case.contract(&vhost);
         let amqp = vhost.amqp();
         let about = format!("{} on a {} queue", case.name, case.kind);
         let run = Run { amqp: &amqp, contract: &contract, case: &case, lateness: &lateness };
@@ -294,11 +294,11 @@ fn worker_observes_the_contract() {
         assert_eq!(came.len() as u64, deliveries, "{about}");
         run.in_time(&came);
         let dead_lettered_message = run.dead_lettered_message(&vhost);
-        carries(&dead_lettered_message, &story["deadLetteredMessage"], &about);
+        carries(&dead_lettered_message, &explanation["deadLetteredMessage"], &about);
 
         // A replay as the headers describe it.
-        replay(&amqp, &dead_lettered_message, &story["replay"]);
-        let own = story["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
+        replay(&amqp, &dead_lettered_message, &explanation["replay"]);
+        let own = explanation["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
         let came = run.until_dead(("", own), |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
         run.in_time(&came);
@@ -312,7 +312,7 @@ fn worker_observes_the_contract() {
         // A worker that republishes a corrected message on the last attempt.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| {
-            if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
+            if work.retry + 1 == deliveries { worker.publish_dead_lettered(&work) } else { worker.fail(work) }
         });
         run.in_time(&came);
         let dead_lettered_message = run.dead_lettered_message(&vhost);

@@ -77,14 +77,14 @@ impl Claim {
 }
 
 /// The statements of the three commands about a batch of topologies.
-struct Said {
+struct Statements {
     contracts: Value,
     graph: Value,
     /// The explanation by queue, one map per vhost.
     explained: BTreeMap<String, Value>,
 }
 
-impl Said {
+impl Statements {
     fn read(topo: &Topo, version: &str, cases: &[Case]) -> Self {
         let json = |line: &[&str]| {
             let tail = ["specs", "--format", "json", "--broker-version", version];
@@ -196,14 +196,14 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
         case.declare_external_objects(&vhost.amqp());
     }
     topo.run(["apply", "-y", "specs"]).expect_code(0);
-    let said = Said::read(&topo, version, &cases);
+    let statements = Statements::read(&topo, version, &cases);
     let played: Vec<_> = std::thread::scope(|scope| {
         let plays: Vec<_> = vhosts
             .iter()
             .zip(&cases)
             .map(|(vhost, case)| {
-                let said = &said;
-                scope.spawn(move || play(vhost, case, &|queue| said.contract(vhost.name(), queue)))
+                let statements = &statements;
+                scope.spawn(move || play(vhost, case, &|queue| statements.contract(vhost.name(), queue)))
             })
             .collect();
         plays.into_iter().map(|play| play.join().expect("playing a case does not panic")).collect()
@@ -218,7 +218,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
             if seen.poisoned == 0 {
                 found.push(format!("{queue}: received no message{}", spec()));
             }
-            let contract = said.contract(vhost.name(), queue);
+            let contract = statements.contract(vhost.name(), queue);
             let claim = Claim::of(&contract["deadLetters"]);
             let has_exchange = if contract["deadLetters"].is_null() { "no dead-letter exchange" } else { "routed" };
             add(format!("queues: {has_exchange}: {}", claim.reach), 1);
@@ -227,7 +227,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
             add("messages dead-lettered".to_owned(), seen.poisoned);
             add("messages arrived".to_owned(), seen.arrivals.values().sum());
             if claim.reach == "maybe" {
-                let is_open = Edges::of(said.graph(vhost.name())).are_open(queue);
+                let is_open = Edges::of(statements.graph(vhost.name())).are_open(queue);
                 let through = if is_open { ", over an unmanaged exchange" } else { "" };
                 let outcomes = Vec::from_iter(outcomes(queue, &played)).join(" and ");
                 add(format!("maybe{through}: messages {outcomes}"), 1);
@@ -238,13 +238,13 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
             let dropped = contract["deadLetters"]["droppedKeys"].as_array().map_or(0, Vec::len);
             add("keys that are listed as dropped".to_owned(), dropped);
             found.extend(arrived_with_dropped_keys(queue, contract, &played).into_iter().map(|it| it + &spec()));
-            found.extend(said.differences(vhost.name(), queue, &seen).into_iter().map(|it| it + &spec()));
+            found.extend(statements.differences(vhost.name(), queue, &seen).into_iter().map(|it| it + &spec()));
         }
         for (reason, times) in &played.deaths {
             add(format!("deaths: {reason}"), *times);
         }
         // The spec does not declare the bindings of external exchanges.
-        let edges = Edges::of(said.graph(vhost.name()));
+        let edges = Edges::of(statements.graph(vhost.name()));
         let dropped = played.dropped.into_iter().filter(|(queue, _)| !edges.are_open(queue));
         found.extend(dropped.map(|(_, it)| it + &spec()));
         found.extend(played.wrong.into_iter().map(|it| it + &spec()));

@@ -29,8 +29,8 @@ fn wired_with(vhost: &Vhost<'_>, amqp: &Amqp, limit: Option<i64>) {
     assert_eq!(seen["arguments"]["x-dead-letter-exchange"], Value::Null);
     assert_eq!(amqp.publish("", "work", "poison"), Outcome::Routed);
     assert_eq!(amqp.reject("work", 1), 1);
-    let letter = until("the dead letter", || amqp.get("dead"));
-    assert_eq!(letter.body, b"poison");
+    let dead_message = until("the dead letter", || amqp.get("dead"));
+    assert_eq!(dead_message.body, b"poison");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn ladder_without_death_routing_is_a_hazard_with_a_ttl() {
             }
             (since.elapsed() > Duration::from_secs(1)).then_some(())
         });
-        assert_eq!(amqp.ready("dead"), 0, "dropped as a cycle: the hazard is no false alarm");
+        assert_eq!(amqp.ready("dead"), 0, "dropped as a cycle: the hazard is real");
     }
     assert_eq!(left(), 0);
 }

@@ -23,7 +23,7 @@ use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{QueueName, VhostName};
 use topo::plan::Verdict;
 
-use self::answer::{Said, fresh_agrees, judge, make, predict, put};
+use self::answer::{Reply, fresh_agrees, judge, make, predict, put};
 use self::application::{OverAmqp, again, fresh};
 use self::argument_table::{Entry, listed};
 use self::coverage::Met;
@@ -136,13 +136,13 @@ impl<'node> Round<'node> {
             let (default, vhost) = &self.vhosts[*place];
             let http = self.node.http();
             for (index, live) in family.lives.iter().enumerate() {
-                let said = make(&http, &connections[*place], vhost, &Self::name(number, index), live);
+                let reply = make(&http, &connections[*place], vhost, &Self::name(number, index), live);
                 let predicted = predict(&snapshots[*place], "fresh", &live.definition);
-                fresh_agrees(predicted.refused.as_deref(), &said).map_err(|wrong| {
+                fresh_agrees(predicted.refused.as_deref(), &reply).map_err(|wrong| {
                     let pair = Pair { live: live.clone(), desired: live.definition.clone(), default: *default };
                     Box::new((pair, wrong))
                 })?;
-                made.lock().unwrap()[number].push(matches!(said, Said::Accepted(_)));
+                made.lock().unwrap()[number].push(matches!(reply, Reply::Accepted(_)));
             }
             Ok::<(), Failed>(())
         })?;
@@ -162,29 +162,30 @@ impl<'node> Round<'node> {
             for (index, desired) in family.desired.iter().enumerate() {
                 let is_new = put(&http, vhost, &format!("fresh-{number}-{index}"), desired);
                 if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !desired.holds_null() {
-                    let heard = fresh(vhost, &format!("amqp-{number}-{index}"), desired, &is_new).map_err(|wrong| {
-                        let live = Live { definition: desired.clone(), widths: None };
-                        Box::new((Pair { live, desired: desired.clone(), default: *default }, wrong))
-                    })?;
-                    met.lock().unwrap().1.fresh.add(heard);
+                    let received =
+                        fresh(vhost, &format!("amqp-{number}-{index}"), desired, &is_new).map_err(|wrong| {
+                            let live = Live { definition: desired.clone(), widths: None };
+                            Box::new((Pair { live, desired: desired.clone(), default: *default }, wrong))
+                        })?;
+                    met.lock().unwrap().1.fresh.add(received);
                 }
                 for (other, live) in family.lives.iter().enumerate().filter(|(other, _)| made[number][*other]) {
                     let name = Self::name(number, other);
                     let predicted = predict(&snapshots[*place], &name, desired);
-                    let said = put(&http, vhost, &name, desired);
+                    let reply = put(&http, vhost, &name, desired);
                     let pair = || Pair { live: live.clone(), desired: desired.clone(), default: *default };
-                    let verdict = judge(live, desired, &predicted, (&said, &is_new))
+                    let verdict = judge(live, desired, &predicted, (&reply, &is_new))
                         .map_err(|wrong| Box::new((pair(), wrong)))?;
                     let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
                     let is_sample = is_sample && !desired.holds_null();
-                    let mut heard = None;
+                    let mut received = None;
                     if is_sample {
-                        let answer = again(&connections[*place], &name, (live, desired), &predicted, &said);
-                        heard = Some(answer.map_err(|wrong| Box::new((pair(), wrong)))?);
+                        let answer = again(&connections[*place], &name, (live, desired), &predicted, &reply);
+                        received = Some(answer.map_err(|wrong| Box::new((pair(), wrong)))?);
                     }
                     let (met, over_amqp) = &mut *met.lock().unwrap();
                     met.count(live, desired, verdict, &predicted);
-                    heard.into_iter().for_each(|heard| over_amqp.again.add(heard));
+                    received.into_iter().for_each(|received| over_amqp.again.add(received));
                 }
             }
             Ok::<(), Failed>(())
@@ -235,17 +236,18 @@ fn verdicts_match_the_broker() {
     let (mut met, mut over_amqp) = arguments_have_the_listed_verdicts(node, &entries, seed);
     for round in 0..rounds {
         let round = Round::draw(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
-        let (more, heard) = agree(&round, seed);
+        let (more, received) = agree(&round, seed);
         met.add(more);
-        over_amqp.extend(heard);
+        over_amqp.extend(received);
     }
     // Events that occurred too rarely are drawn for longer: chance must not fail the test.
     let mut round = rounds * FAMILIES;
-    let is_enough = |met: &Met, heard: &OverAmqp| met.missing(&entries).is_empty() && heard.least() >= ENOUGH_OVER_AMQP;
+    let is_enough =
+        |met: &Met, received: &OverAmqp| met.missing(&entries).is_empty() && received.least() >= ENOUGH_OVER_AMQP;
     while !is_enough(&met, &over_amqp) && round < (rounds + 1) * FAMILIES {
-        let (more, heard) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
+        let (more, received) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
         met.add(more);
-        over_amqp.extend(heard);
+        over_amqp.extend(received);
         round += FAMILIES / 4;
     }
     println!("{} pairs in {} s; over AMQP, too: {over_amqp}", met.pairs(), started.elapsed().as_secs());

@@ -127,14 +127,14 @@ fn model<T: serde::de::DeserializeOwned>(value: &Value) -> T {
 
 /// The error in a refusal, without the escapes of older versions.
 fn reason(answer: &Answer) -> String {
-    let said = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
-    said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    let reply = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
+    reply.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
 /// The spec keys for the fields of the management API.
 fn renamed(body: &Value, keys: &[(&str, &str)]) -> Value {
-    let said = keys.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), body.get(*theirs)?.clone())));
-    Value::Object(said.collect())
+    let reply = keys.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), body.get(*theirs)?.clone())));
+    Value::Object(reply.collect())
 }
 
 /// An object for `json live`: the same fields and its name.

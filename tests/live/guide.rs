@@ -40,7 +40,7 @@ fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
         assert!(copied.is_ok_and(|status| status.success()), "{files}");
     }
     let page = Page::read(&format!("docs/{page}.md"));
-    let mut picture = None;
+    let mut graph_command = None;
     let updated = page.rewritten(|part| match part {
         Part::Line(line) => {
             let live = line.strip_prefix("<!-- live: ").map(|line| line.trim_end().strip_suffix(" -->").unwrap());
@@ -48,12 +48,12 @@ fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
                 page_run.happens(live);
             }
             let drawn = line.strip_prefix("<!-- picture: ").map(|line| line.trim_end().strip_suffix(" -->").unwrap());
-            picture = drawn.map(str::to_owned).or(picture.take());
+            graph_command = drawn.map(str::to_owned).or(graph_command.take());
             None
         }
         Part::Fence(_) => None,
         Part::Block { language: "mermaid", .. } => {
-            Some(page_run.shell.run(&picture.take().expect("a comment with the command is above the graph")))
+            Some(page_run.shell.run(&graph_command.take().expect("a comment with the command is above the graph")))
         }
         Part::Block { language: "console", text } => Some(page_run.shell.session(text)),
         Part::Block { language, text } => {

@@ -170,8 +170,8 @@ fn tls_node_requires_a_client_certificate() {
     });
     let known = Http::to_tls(&node.tls_url(), "guest", "guest", &tls, true);
     assert_eq!(known.get("/api/overview").expect_status(200)["disable_stats"], true);
-    let stranger = Http::to_tls(&node.tls_url(), "guest", "guest", &Tls::create(), true);
-    stranger.send("GET", "/api/overview", None).unwrap_err();
+    let other_user = Http::to_tls(&node.tls_url(), "guest", "guest", &Tls::create(), true);
+    other_user.send("GET", "/api/overview", None).unwrap_err();
 
     let (folder, pids) = (node.folder(), node.pids());
     assert!(folder.is_dir());

@@ -11,7 +11,7 @@ use crate::support::topic_permissions::{khepri, permissions, restrict};
 use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, until};
 
 /// An object to recreate, with its dependents.
-struct Explanation {
+struct RecreateCase {
     hint: &'static str,
     /// Prepares the broker; false on versions without support.
     node: fn() -> Option<&'static Node>,
@@ -27,7 +27,7 @@ struct Explanation {
 const SHORT: ExchangeDeclareOptions =
     ExchangeDeclareOptions { auto_delete: true, durable: true, internal: false, nowait: false, passive: false };
 
-const QUEUE: Explanation = Explanation {
+const QUEUE: RecreateCase = RecreateCase {
     hint: "killed-queue",
     node: || Some(Node::shared()),
     spec: "exchanges:\n  mine: {type: topic}\n  lonely: {external: true}\nqueues:\n  q:\n    type: classic\n    \
@@ -50,7 +50,7 @@ const QUEUE: Explanation = Explanation {
     is_new: |vhost| vhost.queue("q")["arguments"]["x-max-length"] == 2,
 };
 
-const EXCHANGE: Explanation = Explanation {
+const EXCHANGE: RecreateCase = RecreateCase {
     hint: "killed-exchange",
     node: || Some(Node::shared()),
     spec: "exchanges:\n  hub: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: \
@@ -71,7 +71,7 @@ const EXCHANGE: Explanation = Explanation {
 };
 
 /// A broker with Khepri deletes topic permissions together with the exchange.
-const RESTRICTED: Explanation = Explanation {
+const RESTRICTED: RecreateCase = RecreateCase {
     hint: "killed-restricted",
     node: khepri,
     spec: "exchanges:\n  hub: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: {type: \
@@ -86,7 +86,7 @@ const RESTRICTED: Explanation = Explanation {
     is_new: |vhost| vhost.exchange("hub")["arguments"]["alternate-exchange"] == "amq.fanout",
 };
 
-impl Explanation {
+impl RecreateCase {
     fn begin(&self) -> (Vhost<'static>, BTreeSet<String>, Proxy) {
         let node = (self.node)().expect("a version that can");
         let vhost = node.vhost(self.hint);
@@ -210,9 +210,9 @@ fn killed_recreate_restores_topic_permissions() {
 }
 
 /// A run that was killed directly after the deletion.
-fn killed_when_deleted(story: &Explanation, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
-    let (vhost, expected, proxy) = story.begin();
-    let topo = story.topo(&vhost).through(&proxy);
+fn killed_when_deleted(recreate_case: &RecreateCase, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
+    let (vhost, expected, proxy) = recreate_case.begin();
+    let topo = recreate_case.topo(&vhost).through(&proxy);
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
     proxy.add(deletes().path(&format!("/{}/q?", vhost.name())).nth(1), Fault::HangAfter);
     let running = topo.start(arguments.iter().copied());

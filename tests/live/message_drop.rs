@@ -220,7 +220,7 @@ fn just_filled_quorum_queue_is_not_considered_empty() {
     until("three to be dropped", || (amqp.ready("old") == 2).then_some(()));
 }
 
-/// Whether a lowered limit requires an allowance for each of these queues.
+/// True if a lowered limit requires an allowance for each of these queues.
 fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
     let plan = topo.run(["plan", "--format", "json"].iter().chain(flags).copied()).expect_code(0).plan();
     warned(&plan, vhost).into_keys().collect()
@@ -241,14 +241,14 @@ fn empty_quorum_queue_requires_no_allowance() {
         amqp.declare_queue(name, &[("x-queue-type", text("quorum"))]).unwrap();
     }
     let topo = Topo::new(&vhost).spec(LIMIT);
-    let nobody = Topo::new(&vhost).user(&user).spec(LIMIT);
+    let other_user = Topo::new(&vhost).user(&user).spec(LIMIT);
     // A new quorum queue elects a leader first.
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
     // A user who cannot see the listeners must specify an AMQP port other than the default.
     let amqp_url = format!("amqp://127.0.0.1:{}", vhost.node().amqp_port());
     // A busy broker that does not answer in time yields no count.
     until("both to answer any user", || {
-        (asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
+        (asks_for(&other_user, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
     });
     // Without a read, the count is unknown.
     assert_eq!(asks_for(&topo, &vhost, &["--transport", "shovel"]), ["a", "b"]);

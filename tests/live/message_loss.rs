@@ -233,7 +233,7 @@ fn late_message_prevents_the_deletion() {
 #[test]
 fn refused_recreate_is_rolled_back() {
     let scene = Scene::of("classic");
-    scene.amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
+    scene.amqp.bind_queue("amq.topic", "q", "unmanaged.key", NONE);
     scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("rolled back   declare exchange q.topo.keep").expect_text("Stopped: 0 of ");

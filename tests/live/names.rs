@@ -80,7 +80,7 @@ fn all<T: Into<Value>>(value: impl Fn(&str) -> T) -> Value {
     names().iter().map(|name| (name.clone(), value(name).into())).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// An address segment as documented: everything except letters, digits and `-._~` is encoded.
+/// An address segment as documented: everything except `A-Za-z0-9-._~` is encoded.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

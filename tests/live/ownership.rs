@@ -64,13 +64,13 @@ fn owned_objects_are_reported_and_pruned_on_request() {
     amqp.bind_queue("amq.fanout", "b.queue", "", NONE);
     let before = objects(&vhost);
     let topo = Topo::new(&vhost).spec("owns: [\"a.*\"]\nqueues: {a.mine: {type: classic}}");
-    let said = topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
-    let said = said.expect_text("Unmanaged objects that match `owns` (kept; --prune deletes them)");
+    let planned = topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+    let planned = planned.expect_text("Unmanaged objects that match `owns` (kept; --prune deletes them)");
     for object in ["queue a.queue", "exchange a.exchange", "policy a.policy", "binding b.exchange ─ theirs → a.mine"]
     {
-        assert!(said.stdout.contains(&format!("    {object}\n")), "{object}: {said}");
+        assert!(planned.stdout.contains(&format!("    {object}\n")), "{object}: {planned}");
     }
-    said.expect_no_text("b.queue").expect_no_text("b.policy");
+    planned.expect_no_text("b.queue").expect_no_text("b.policy");
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), before);
 
@@ -217,7 +217,7 @@ fn unownable_objects_are_never_changed() {
     amqp.declare_queue_as("exclusive", exclusive, NONE).unwrap();
     amqp.declare_queue_as("passing", passing, NONE).unwrap();
     amqp.declare_queue_as("", QueueDeclareOptions { durable: true, ..Default::default() }, NONE).unwrap();
-    let lock = [("x-topo-holder", text("somebody")), ("x-expires", Argument::LongInt(600_000))];
+    let lock = [("x-topo-holder", text("me@elsewhere")), ("x-expires", Argument::LongInt(600_000))];
     amqp.declare_queue("topo.lock", &lock).unwrap();
     amqp.declare_queue("own", &[("x-topo-anything", text("a"))]).unwrap();
     amqp.declare_exchange("own", "fanout", &[("x-topo-anything", text("a"))]).unwrap();

@@ -31,7 +31,7 @@ fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
         (json!({}), json!({"alternate-exchange": "amq.fanout"})),
         (json!({"alternate-exchange": "amq.fanout"}), json!({"alternate-exchange": "amq.topic"})),
         (json!({"alternate-exchange": "amq.fanout"}), json!({"alternate-exchange": "amq.fanout"})),
-        (json!({}), json!({"x-nobodys": 1})),
+        (json!({}), json!({"x-unknown": 1})),
         (json!({"x-max-hops": 1}), json!({"x-max-hops": 2})),
         (json!({"x-recent-history-length": 1}), json!({"x-recent-history-length": 2})),
     ];

@@ -59,8 +59,8 @@ fn message_during_the_wait_for_other_queues_is_detected() {
     let amqp = vhost.amqp();
     let publish = move || amqp.fill("own.q3", 1);
     // The plans read the totals too; the fourth read is the guard's. Deletions run from own.q5 to own.q1.
-    let looks = gets().path("enable_queue_totals").nth(4);
-    let proxy = Proxy::to(node).on(looks, Fault::Meanwhile(Box::new(publish)));
+    let reads = gets().path("enable_queue_totals").nth(4);
+    let proxy = Proxy::to(node).on(reads, Fault::Meanwhile(Box::new(publish)));
     let output = topo.through(&proxy).run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(4);
     assert!(output.to_string().contains("own.q3"), "{output}");
     assert_eq!(vhost.names("queues"), ["other", "own.q1", "own.q2", "own.q3"]);

@@ -8,7 +8,7 @@ mod retries;
 use lapin::options::QueueDeclareOptions;
 use serde_json::{Value, json};
 
-use crate::support::apply_resolution::{paste, ways};
+use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Argument, NONE, Node, Topo, Vhost, text, until};
 
 /// A current queue, its entry in the spec, and the value that the policy must set, if a policy helps.
@@ -134,8 +134,8 @@ fn suggested_change_resolves_the_conflict() {
     let vhost = node.vhost("advice");
     let cases = cases(node);
     cases.iter().for_each(|case| make(&vhost, case));
-    let foreign = json!({"pattern": "^governed", "apply-to": "queues", "priority": 7, "definition": {"message-ttl": 77_000, "max-length": 100}});
-    vhost.http().put(&vhost.path("policies", &["theirs"]), &foreign).expect_status(201);
+    let unmanaged = json!({"pattern": "^governed", "apply-to": "queues", "priority": 7, "definition": {"message-ttl": 77_000, "max-length": 100}});
+    vhost.http().put(&vhost.path("policies", &["theirs"]), &unmanaged).expect_status(201);
     let desired = spec(&vhost, &cases);
     let topo = Topo::new(&vhost).spec(&desired);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
@@ -154,14 +154,14 @@ fn suggested_change_resolves_the_conflict() {
             .as_str()
             .unwrap()
             .to_owned();
-        ways(&plan, &address, kind)[0].clone()
+        resolutions_of(&plan, &address, kind)[0].clone()
     };
 
     let mut kept = desired.clone();
     for case in &cases {
         let keep = way(case, "keep");
         assert_eq!(keep["applicability"], "yes", "{}: {keep:#}", case.name);
-        kept = paste(&kept, ("queues", case.name), &keep);
+        kept = apply_resolution_to(&kept, ("queues", case.name), &keep);
     }
     topo.rewrite(&kept);
     let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
@@ -179,7 +179,7 @@ fn suggested_change_resolves_the_conflict() {
         let applicability = if case.by_policy.is_some() { "yes" } else { "no" };
         assert_eq!(policy["applicability"], applicability, "{}: {policy:#}", case.name);
         let chosen = if applicability == "yes" { policy } else { way(case, "keep") };
-        governed = paste(&governed, ("queues", case.name), &chosen);
+        governed = apply_resolution_to(&governed, ("queues", case.name), &chosen);
     }
     topo.rewrite(&governed);
     topo.run(["apply", "-y", "--allow", "message-drop,publisher-block"]).expect_code(0);
@@ -217,7 +217,7 @@ fn rejected_policy_does_not_help() {
     );
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     for queue in ["limit", "full"] {
-        let way = ways(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0];
+        let way = resolutions_of(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0];
         assert_eq!(way["applicability"], "no", "{way:#}");
     }
     let policy = |definition: Value| json!({"pattern": ".*", "apply-to": "queues", "definition": definition});
@@ -243,7 +243,7 @@ fn operator_policy_limits_the_policy() {
     let topo = Topo::new(&vhost)
         .spec("queues:\n  more: {type: classic, maxLength: 200}\n  less: {type: classic, maxLength: 20}\n");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let way = |queue: &str| ways(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0].clone();
+    let way = |queue: &str| resolutions_of(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0].clone();
     assert_eq!(way("more")["applicability"], "no", "{plan:#}");
     assert!(way("more")["text"].as_str().unwrap().contains("operator policy cap keeps max-length at 50"), "{plan:#}");
     assert_eq!(way("less")["applicability"], "yes", "{plan:#}");

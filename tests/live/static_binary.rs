@@ -1,5 +1,4 @@
-//! The static binary of a release in an empty root: no libc, shell, certificates or host names. This stands in for the
-//! image, which is built from scratch.
+//! The static binary of a release in an empty root, as in the image: no libc, shell, certificates or host names.
 
 use std::fs;
 use std::io::Write;

@@ -46,7 +46,7 @@ fn limits_are_set_changed_and_deleted() {
     // A spec without `limits` does not look at them.
     topo.rewrite(UNLIMITED);
     no_changes(&topo);
-    // A limit that `limits` leaves out is deleted; -1 is no limit either.
+    // A limit that `limits` leaves out is deleted; -1 means unlimited, too.
     topo.rewrite(&limited("{maxConnections: 200}"));
     topo.run(["plan"]).expect_code(0).expect_text("- vhost limit max-queues").expect_text("not set in the spec");
     topo.run(["apply", "-y"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! Where topo finds an error and where the schema does: both as paths of keys.
+//! Positions of topo's and of the schema's errors, as paths of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,13 +10,13 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_yaml::Spanned;
 
-/// The number of the document, then keys and the numbers of items.
+/// The number of the document, then keys and indexes.
 pub(super) type Path = Vec<String>;
 
-/// The paths that begin at each line and column; at an anchor there are several.
+/// The paths that begin at each position; an anchor has several.
 pub(super) type Places = BTreeMap<(u64, u64), BTreeSet<Path>>;
 
-/// What is written, and nothing of what it is.
+/// A value without its meaning.
 enum Tree {
     Scalar,
     List(Vec<Spanned<Self>>),
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// Where everything is in a text; `None` when it is no YAML.
+/// The positions of all values in a text; `None` for invalid YAML.
 pub(super) fn places(text: &str) -> Option<Places> {
     let strict = serde_yaml::options! { strict_booleans: true };
     let documents: Vec<Spanned<Tree>> = serde_yaml::from_multiple_with_options(text, strict).ok()?;
@@ -101,20 +101,20 @@ fn add(tree: Spanned<Tree>, path: &mut Path, places: &mut Places) {
     }
 }
 
-/// What may be meant by a place that topo names: what begins there, or else the last that begins before.
+/// The possible paths of a position: those that begin there, or the last one before.
 pub(super) fn paths_at(places: &Places, at: (u64, u64)) -> BTreeSet<Path> {
     places.range(..=at).next_back().map(|(_, paths)| paths.clone()).unwrap_or_default()
 }
 
-/// An error of the schema: where, and whether it may be anywhere below.
+/// An error of the schema: its path, and whether the cause may be below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Complaint {
     pub(super) path: Path,
-    /// None of several shapes fits: which one was meant, and what is wrong with it then, a schema does not know.
+    /// No alternative matches: the schema cannot know which one was intended.
     pub(super) is_of_all_below: bool,
 }
 
-/// All that the schema says of a document.
+/// All errors of the schema for a document.
 pub(super) fn complaints(validator: &Validator, index: usize, document: &Value) -> BTreeSet<Complaint> {
     let mut found = BTreeSet::new();
     for error in validator.iter_errors(document) {
@@ -130,7 +130,7 @@ pub(super) fn complaints(validator: &Validator, index: usize, document: &Value) 
         let paths = if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
             below(unexpected)
         } else if let ValidationErrorKind::PropertyNames { error } = kind {
-            // It is about the key, and stands at the table.
+            // An error about a key has the position of its mapping.
             below(&[name_of(error.instance())])
         } else {
             vec![path.clone()]
@@ -144,13 +144,13 @@ fn name_of(name: &Value) -> String {
     name.as_str().unwrap_or_default().to_owned()
 }
 
-/// Whether the schema says so at one of these paths.
-pub(super) fn is_said(paths: &BTreeSet<Path>, complaints: &BTreeSet<Complaint>) -> bool {
+/// Returns true if the schema has an error at one of these paths.
+pub(super) fn is_reported(paths: &BTreeSet<Path>, complaints: &BTreeSet<Complaint>) -> bool {
     let is_at = |path: &Path, it: &Complaint| it.path == *path || it.is_of_all_below && path.starts_with(&it.path);
     paths.iter().any(|path| complaints.iter().any(|complaint| is_at(path, complaint)))
 }
 
-/// Whether topo says something of what the schema complains about: there, above or below.
+/// Returns true if topo has an error at, above or below the path of the complaint.
 pub(super) fn is_found(complaint: &Complaint, told: &[BTreeSet<Path>]) -> bool {
     told.iter().flatten().any(|path| path.starts_with(&complaint.path) || complaint.path.starts_with(path))
 }

@@ -1,4 +1,4 @@
-//! `release/archive`: what is in it, and that it is the same bytes whoever packs it, and when.
+//! Tests `release/archive`: its contents are complete and reproducible.
 
 use std::fs;
 use std::path::Path;
@@ -17,15 +17,15 @@ fn pack(binary: &Path, folder: &Path, more: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn it_has_all_that_belongs_to_a_topo_and_is_the_same_bytes_twice() {
+fn archive_is_complete_and_reproducible() {
     let folder = temp_dir::folder();
-    // A program of a few bytes in topo's place: what is packed is not run where TOPO_RUN runs instead.
+    // A tiny program replaces topo, because TOPO_RUN runs instead of the packed one.
     let binary = folder.path().join("other-name");
     fs::write(&binary, "#!/bin/sh\n").unwrap();
     let topo = [("TOPO_RUN", env!("CARGO_BIN_EXE_topo"))];
     let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
     let first = pack(&binary, &one, &topo);
-    // Another clock, another mask, another language, and secrets in the environment.
+    // Another clock, umask and locale, and secrets in the environment.
     let other =
         [topo[0], ("TZ", "Asia/Tokyo"), ("LC_ALL", "C"), ("TOPO_VAR", "A=hush-hush"), ("TOPO_URL", "http://hush-hush")];
     fs::copy(&binary, folder.path().join("renamed")).unwrap();
@@ -73,7 +73,7 @@ fn it_has_all_that_belongs_to_a_topo_and_is_the_same_bytes_twice() {
 }
 
 #[test]
-fn a_topo_of_another_version_is_not_packed() {
+fn another_version_is_not_packed() {
     let folder = temp_dir::folder();
     let other = folder.path().join("other");
     fs::write(&other, "#!/bin/sh\necho '{\"version\": \"0.0.0\"}'\n").unwrap();

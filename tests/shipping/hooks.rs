@@ -1,4 +1,4 @@
-//! `.pre-commit-hooks.yaml`, by the real pre-commit, in a repository of somebody else.
+//! Runs `.pre-commit-hooks.yaml` with the real pre-commit in another repository.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{done, read, root, said, tool};
+use super::{both_streams, done, read, root, tool};
 use crate::support::temp_dir;
 
 fn git(folder: &Path, arguments: &[&str]) {
@@ -16,10 +16,10 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn a_commit_with_a_mistake_is_stopped() {
+fn invalid_spec_stops_the_commit() {
     let pre_commit = tool("pre-commit");
     let folder = temp_dir::folder();
-    // What pre-commit takes of this repository; a copy, since it takes what is committed.
+    // A copy of the files that pre-commit uses, because it reads only committed ones.
     let [hooks, shop] = ["hooks", "shop"].map(|name| folder.path().join(name));
     for repository in [&hooks, &shop] {
         fs::create_dir(repository).unwrap();
@@ -46,12 +46,12 @@ fn a_commit_with_a_mistake_is_stopped() {
         let mut command = Command::new(&pre_commit);
         command.arg("run").current_dir(&shop).env_clear().env("HOME", folder.path()).env("LANG", "C.UTF-8");
         let output = command.env("PATH", format!("{}:/usr/bin:/bin", programs.display())).output().unwrap();
-        (output.status.code(), said(&output))
+        (output.status.code(), both_streams(&output))
     };
     let (code, text) = run();
     assert!(code == Some(0) && text.contains("Passed"), "{text}");
     git(&shop, &["commit", "--quiet", "--message", "one"]);
-    // One file is touched, and refers to what stands in the other: all are checked together.
+    // One changed file refers to an object of the other: all files are checked together.
     fs::write(shop.join("topology/queues.yaml"), queue.replace("routingKey: a", "routingKey: b")).unwrap();
     git(&shop, &["add", "."]);
     let (code, text) = run();
@@ -60,7 +60,7 @@ fn a_commit_with_a_mistake_is_stopped() {
     git(&shop, &["add", "."]);
     let (code, text) = run();
     assert!(code == Some(1) && text.contains("did you mean `orders`"), "{text}");
-    // What is no YAML is nobody's business.
+    // Files other than YAML are skipped.
     git(&shop, &["reset", "--quiet", "--hard"]);
     fs::write(shop.join("README.md"), "words\n").unwrap();
     git(&shop, &["add", "."]);
@@ -68,9 +68,9 @@ fn a_commit_with_a_mistake_is_stopped() {
     assert!(code == Some(0) && text.contains("(no files to check)Skipped"), "{text}");
 }
 
-/// The hook that builds topo does it with `cargo install` of this package: the program that it runs must come of that.
+/// The hook that builds topo uses `cargo install`, so the package must contain the program that it runs.
 #[test]
-fn the_other_hook_differs_in_who_brings_topo() {
+fn second_hook_builds_topo() {
     let hooks: Value = serde_yaml::from_str(&read(".pre-commit-hooks.yaml")).unwrap();
     let [built, installed] = &hooks.as_array().unwrap()[..] else { panic!("two hooks") };
     assert_eq!((&built["language"], &installed["language"]), (&"rust".into(), &"system".into()));

@@ -1,5 +1,5 @@
-//! The Dockerfile, as far as it goes without an engine: its build line is run, with the compiler's part left out (that is
-//! `release/build`, which the release runs); all that it names is there; nothing runs where there is no shell.
+//! Tests the Dockerfile without an engine: runs its build line without the compiler (the release runs `release/build`),
+//! and checks that all named files exist and that nothing needs a shell.
 
 use std::fs;
 use std::path::Path;
@@ -20,12 +20,12 @@ fn of<'a>(stage: &'a [(String, String)], word: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_the_image_starts_is_what_is_built() {
+fn image_starts_the_built_binary() {
     let all = instructions();
     let second = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
     let (build, image) = all.split_at(second);
 
-    // The image has nothing that could run anything but topo.
+    // The image contains no other program than topo.
     assert_eq!(image[0].1, "scratch");
     assert_eq!(of(image, "RUN"), Vec::<&str>::new());
     assert_eq!(of(image, "COPY"), ["--from=build /image /"]);
@@ -33,7 +33,7 @@ fn what_the_image_starts_is_what_is_built() {
     let [user] = of(image, "USER")[..] else { panic!("one user") };
     assert!(user.split(':').all(|id| id.parse::<u32>().is_ok_and(|id| id > 0)), "{user}: there are no names in it");
 
-    // The line that makes it, run: only the compiler and the place are others.
+    // Runs the build line with another compiler and folder.
     let lines = of(build, "RUN");
     let line = lines.last().unwrap();
     assert!(line.contains("$(release/build)"), "{line}");
@@ -49,9 +49,9 @@ fn what_the_image_starts_is_what_is_built() {
     let state = of(image, "ENV").iter().find_map(|line| line.strip_prefix("XDG_STATE_HOME=/")).unwrap();
     for folder in [state, of(image, "WORKDIR")[0].trim_start_matches('/')] {
         let mode = std::os::unix::fs::PermissionsExt::mode(&made.join(folder).metadata().unwrap().permissions());
-        assert_eq!(mode & 0o7777, 0o1777, "/{folder} is for whoever the container runs as");
+        assert_eq!(mode & 0o7777, 0o1777, "/{folder} must be writable for any user of the container");
     }
-    // The target that it adds is the one that is built.
+    // The added target is the one that is built.
     let target = "$(uname -m)-unknown-linux-musl";
     assert!(lines.iter().any(|line| *line == format!("rustup target add \"{target}\"")), "{lines:?}");
     assert!(read("release/build").contains(&format!("target=${{1:-{target}}}")));
@@ -60,9 +60,9 @@ fn what_the_image_starts_is_what_is_built() {
     }
 }
 
-/// What an apply takes away is kept beyond the container, and whoever runs it reads their own specs.
+/// Backups are kept outside the container, which reads the user's specs.
 #[test]
-fn the_docs_keep_backups_and_read_specs() {
+fn documented_commands_keep_backups_and_read_specs() {
     let all = instructions();
     let state =
         all.iter().find_map(|(word, rest)| rest.strip_prefix("XDG_STATE_HOME=").filter(|_| word == "ENV")).unwrap();
@@ -79,9 +79,9 @@ fn the_docs_keep_backups_and_read_specs() {
     }
 }
 
-/// One compiler for the image, the archives and CI, and not older than what the crate needs.
+/// The image, the archives and CI use the same compiler, which meets the minimum of the crate.
 #[test]
-fn all_are_made_with_one_compiler() {
+fn all_builds_use_one_compiler() {
     let version = read("Dockerfile").lines().find_map(|line| line.strip_prefix("FROM rust:")).unwrap().to_owned();
     let version = version.split('-').next().unwrap().to_owned();
     let minor = |version: &str| version.split('.').nth(1).unwrap().parse::<u32>().unwrap();
@@ -92,9 +92,9 @@ fn all_are_made_with_one_compiler() {
     }
 }
 
-/// The commit that the image says would be one with changes, if a file of it did not get into the context.
+/// A committed file outside the build context would mark the commit as modified.
 #[test]
-fn nothing_that_is_committed_is_kept_from_the_image() {
+fn image_context_contains_every_committed_file() {
     let patterns: Vec<String> =
         read(".dockerignore").lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
     assert_eq!(patterns, ["/target", "*.swp"]);

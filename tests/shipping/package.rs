@@ -1,4 +1,4 @@
-//! The package of the registry: what is in it is what is needed to build it, and no more.
+//! Tests the package of the registry: it contains exactly the files that a build needs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{cargo, done, read, root, said};
+use super::{both_streams, cargo, done, read, root};
 use crate::support::temp_dir;
 
 #[test]
-fn it_is_lean_and_complete() {
+fn package_is_complete_and_minimal() {
     let listed = Command::new(env!("CARGO"))
         .args(["package", "--list", "--allow-dirty", "--offline", "--locked"])
         .current_dir(root())
@@ -32,7 +32,7 @@ fn it_is_lean_and_complete() {
     let others = ["tests/", "benches/", "action", "release/", ".github/", ".ci/", "Dockerfile", "target/"];
     let needless: Vec<&&str> = files.iter().filter(|file| others.iter().any(|other| file.starts_with(other))).collect();
     assert!(needless.is_empty(), "{needless:?}");
-    // What the README refers to on its own grounds is there, too.
+    // Local links of the README are in the package, too.
     let readme = read(&cargo("readme"));
     for link in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
         let path = link.split('#').next().unwrap();
@@ -53,17 +53,17 @@ fn package_is_named_rabbitmq_topo_and_its_programs_are_named_topo() {
             package["targets"].as_array().unwrap().iter().filter(of_kind).map(|target| &target["name"]).collect();
         assert_eq!(names, ["topo"], "{kind}");
     }
-    // Scripts that list the packages of a build leave out topo itself.
-    for script in ["release/licences", "benches/build"] {
+    // Scripts that list the packages of a build omit topo itself.
+    for script in ["release/licenses", "benches/build"] {
         assert!(read(script).contains("'^rabbitmq-topo '"), "{script}");
     }
 }
 
 const METADATA: [&str; 6] = ["metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"];
 
-/// With `TOPO_LONG=1`, cargo also compiles the package from what it packed.
+/// With `TOPO_LONG=1`, cargo also compiles the package.
 #[test]
-fn packing_gives_no_unexpected_warning() {
+fn packing_prints_no_unexpected_warning() {
     let folder = temp_dir::folder();
     let mut command = Command::new(env!("CARGO"));
     command.args(["package", "--allow-dirty", "--offline", "--locked"]).current_dir(root());
@@ -71,7 +71,7 @@ fn packing_gives_no_unexpected_warning() {
         command.arg("--no-verify").env("CARGO_TARGET_DIR", folder.path());
     }
     let output = command.output().unwrap();
-    let text = said(&output);
+    let text = both_streams(&output);
     assert!(output.status.success(), "{text}");
     let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
     // The package leaves out tests and benches on purpose, and cargo warns of each: it has no setting for that. A package of
@@ -109,25 +109,25 @@ fn no_page_names_the_host_of_a_registry() {
     let wrong: Vec<_> = hosts
         .iter()
         .map(|parts| parts.join("."))
-        .flat_map(|host| with(&host).into_iter().map(move |file| (file, host.clone())))
+        .flat_map(|host| files_with(&host).into_iter().map(move |file| (file, host.clone())))
         .filter(|(file, _)| file.ends_with(".md") || file == "Cargo.toml")
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Files of the project in which a text stands, by their paths.
-fn with(text: &str) -> BTreeSet<String> {
+/// The files of the project that contain a text.
+fn files_with(text: &str) -> BTreeSet<String> {
     let files = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let listed = done(Command::new("git").args(files).current_dir(root()));
     let has = |file: &&str| fs::read(root().join(file)).is_ok_and(|it| String::from_utf8_lossy(&it).contains(text));
     listed.lines().filter(has).map(str::to_owned).collect()
 }
 
-/// Nobody knows yet where the project will live, and nobody is to forget a place where that is said.
+/// The future location of the project is unknown; every place that needs it is listed.
 #[test]
-fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
-    // In two parts: this file is none of them.
-    let found = with(&["OWNER", "topo"].join("/"));
+fn placeholders_for_the_first_release_are_listed() {
+    // Split, so that this file does not match.
+    let found = files_with(&["OWNER", "topo"].join("/"));
     let page = read("docs/maintainers/release.md");
     let section = page.split("## Before the first release\n").nth(1).map(|rest| rest.split("\n## ").next().unwrap());
     let lines = section.into_iter().flat_map(str::lines);
@@ -135,8 +135,8 @@ fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
         lines.filter_map(|line| Some(line.strip_prefix("- `")?.strip_suffix('`')?.to_owned())).collect();
     assert_eq!(found, listed, "docs/maintainers/release.md, `Before the first release`");
     let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
-    assert_eq!(has_repository, listed.is_empty(), "both are said at once");
-    // And the commands of that section do it.
+    assert_eq!(has_repository, listed.is_empty(), "set both or neither");
+    // The commands of that section replace them.
     if let Some(section) = section {
         let folder = temp_dir::folder();
         for file in listed.iter().map(String::as_str).chain(["Cargo.toml"]) {
@@ -150,7 +150,7 @@ fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
         assert!(text("Cargo.toml").contains("repository = \"https://github.com/rabbit-people/topo\"\n"));
         assert!(text("docs/how-to/github-actions.md").contains("uses: rabbit-people/topo@v0"));
         for file in &listed {
-            // But for the section itself, which goes.
+            // Except in the section itself, which is deleted.
             let rest = text(file).replace(&commands.replace(&["OWNER", "topo"].join("/"), "rabbit-people/topo"), "");
             assert!(!rest.contains(&["OWNER", "topo"].join("/")), "{file}");
         }

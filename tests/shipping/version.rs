@@ -1,4 +1,4 @@
-//! `topo --version`, `topo version`, and the build script behind them, which is compiled and run here as cargo does.
+//! Tests `topo --version`, `topo version`, and the build script, which is compiled and run as by cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::{done, root};
 use crate::support::{Topo, temp_dir};
 
 #[test]
-fn short_on_one_line_and_long_with_what_it_is_made_of() {
+fn version_is_one_line_or_detailed() {
     let version = env!("CARGO_PKG_VERSION");
     let short = Topo::offline().run(["--version"]).expect_code(0).stdout;
     assert_eq!(short.lines().count(), 1);
@@ -22,7 +22,7 @@ fn short_on_one_line_and_long_with_what_it_is_made_of() {
         assert!(!value.is_empty() && long.contains(&format!("{name:<8} {value}\n")), "{long}");
         assert!(short.contains(value.split(' ').next().unwrap()), "{name}: {short}");
     }
-    // Tests run on what is not committed: no commit is claimed for it.
+    // Tests run on uncommitted sources, so there is no commit.
     assert!(json["build"]["commit"].is_null() && !long.contains("commit"), "{long}");
 }
 
@@ -46,7 +46,7 @@ impl Script {
         self.folder.path().join("sources")
     }
 
-    /// What it says in a folder, as `NAME=VALUE` each; and what it wants to be run again for.
+    /// The output in a folder as `NAME=VALUE` lines, and the paths that trigger another run.
     fn run(&self, profile: &str, epoch: Option<&str>) -> (Vec<String>, Vec<String>) {
         let mut command = Command::new(&self.program);
         command.env_remove("SOURCE_DATE_EPOCH").current_dir(self.sources());
@@ -68,24 +68,24 @@ impl Script {
     }
 }
 
-fn value<'a>(said: &'a [String], name: &str) -> &'a str {
-    said.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap()
+fn value<'a>(both_streams: &'a [String], name: &str) -> &'a str {
+    both_streams.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
 #[test]
-fn the_build_script_knows_where_the_sources_are_from() {
+fn build_script_finds_the_commit_of_the_sources() {
     let script = Script::compiled();
     let write = |name: &str, text: &str| fs::write(script.sources().join(name), text).unwrap();
-    // A tarball without anything, and one of a registry.
-    let (said, _) = script.run("release", None);
-    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), ("", ""));
-    assert_eq!((value(&said, "TARGET"), value(&said, "PROFILE")), ("here-and-now", "release"));
-    assert!(value(&said, "RUSTC").starts_with("1."), "{said:?}");
+    // A tarball without git, and one of a registry.
+    let (both_streams, _) = script.run("release", None);
+    assert_eq!((value(&both_streams, "COMMIT"), value(&both_streams, "DATE")), ("", ""));
+    assert_eq!((value(&both_streams, "TARGET"), value(&both_streams, "PROFILE")), ("here-and-now", "release"));
+    assert!(value(&both_streams, "RUSTC").starts_with("1."), "{both_streams:?}");
     let noted =
         "{\n  \"git\": {\n    \"sha1\": \"0123456789abcdef0123456789abcdef01234567\"\n  },\n  \"path_in_vcs\": \"\"\n}";
     write(".cargo_vcs_info.json", noted);
-    let (said, _) = script.run("release", Some("951782400"));
-    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), ("0123456789ab", "2000-02-29"));
+    let (both_streams, _) = script.run("release", Some("951782400"));
+    assert_eq!((value(&both_streams, "COMMIT"), value(&both_streams, "DATE")), ("0123456789ab", "2000-02-29"));
     write(".cargo_vcs_info.json", &noted.replace("\n  },", ",\n    \"dirty\": true\n  },"));
     assert_eq!(value(&script.run("release", None).0, "COMMIT"), "0123456789ab-dirty");
     write(".cargo_vcs_info.json", "{\"git\": {\"sha1\": \"$(ü)\"}}");
@@ -96,15 +96,15 @@ fn the_build_script_knows_where_the_sources_are_from() {
     script.git(["add", "."]);
     script.git(["commit", "--quiet", "--message", "one"]);
     let head = script.git(["rev-parse", "--short=12", "HEAD"]);
-    let (said, again) = script.run("release", None);
-    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), (head.as_str(), "2024-02-29"));
+    let (both_streams, again) = script.run("release", None);
+    assert_eq!((value(&both_streams, "COMMIT"), value(&both_streams, "DATE")), (head.as_str(), "2024-02-29"));
     assert!(again.iter().any(|file| Path::new(file).ends_with("logs/HEAD")), "{again:?}");
-    assert_eq!(script.run("release", None), (said, again), "the same every time");
-    let (said, _) = script.run("release", Some("0"));
-    assert_eq!(value(&said, "DATE"), "1970-01-01");
+    assert_eq!(script.run("release", None), (both_streams, again), "deterministic");
+    let (both_streams, _) = script.run("release", Some("0"));
+    assert_eq!(value(&both_streams, "DATE"), "1970-01-01");
     write(".cargo_vcs_info.json", "changed");
     assert_eq!(value(&script.run("release", None).0, "COMMIT"), format!("{head}-dirty"));
-    // Who works on topo does not compile it anew after each commit.
-    let (said, again) = script.run("debug", None);
-    assert_eq!((value(&said, "COMMIT"), again), ("", vec!["build.rs".to_owned()]));
+    // A new commit does not recompile a debug build.
+    let (both_streams, again) = script.run("debug", None);
+    assert_eq!((value(&both_streams, "COMMIT"), again), ("", vec!["build.rs".to_owned()]));
 }

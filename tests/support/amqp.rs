@@ -1,4 +1,4 @@
-//! An application's view of the broker, over AMQP: declares what applications declare, and hears what they hear.
+//! An application's view of the broker over AMQP: its declares, messages and errors.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ pub(crate) type Argument = AMQPValue;
 /// Arguments of a declaration: `[("x-message-ttl", Argument::LongInt(60_000))]`, or `NONE`.
 pub(crate) type Arguments<'a> = &'a [(&'a str, Argument)];
 
-/// For so long RabbitMQ asks a quorum queue what is in it; what has not answered by then has, it says, nothing and nobody.
+/// The time that RabbitMQ waits for a quorum queue's counts; without an answer, it reports 0 messages and 0 consumers.
 const ASKED: Duration = Duration::from_millis(250);
 
-/// For so long a channel or a connection may take to end: now and then the answer never comes (seen on 3.10 and 4.0).
+/// The time limit for closing a channel or connection: sometimes the answer never arrives (observed on 3.10 and 4.0).
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// No arguments.
@@ -35,7 +35,7 @@ pub(crate) fn text(value: &str) -> Argument {
     Argument::LongString(value.into())
 }
 
-/// What became of a published message.
+/// The fate of a published message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Routed,
@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-/// What a message was when it was taken out of a queue.
+/// A message that was taken from a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
@@ -65,31 +65,31 @@ impl From<Delivery> for Message {
     }
 }
 
-/// A connection to one vhost. Every call that the broker may refuse has a channel of its own, because a refusal closes
-/// the channel; its error is the broker's sentence.
+/// A connection to a vhost. Every call that the broker may refuse uses its own channel, which a refusal closes. Its
+/// error is the broker's text.
 pub(crate) struct Amqp {
     uri: String,
     connection: Connection,
 }
 
-/// A consumer that stays subscribed, and messages that stay unacknowledged, until this is dropped.
+/// A subscribed consumer with unacknowledged messages, until it is dropped.
 pub(crate) struct Held {
     channel: Channel,
     consumer: Consumer,
     pub(crate) bodies: Vec<Vec<u8>>,
-    /// Of its own: it ends the consumer where closing the channel is not answered.
+    /// Its own connection, which ends the consumer if closing the channel is not answered.
     _amqp: Amqp,
 }
 
-/// What a queue says of itself.
+/// The counts that a queue reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) ready: u32,
-    /// Also those that were cancelled and still have messages, where it is a quorum queue.
+    /// On a quorum queue, includes cancelled consumers that still have messages.
     pub(crate) consumers: u32,
 }
 
-pub(super) fn said(error: &lapin::Error) -> String {
+pub(super) fn reported(error: &lapin::Error) -> String {
     if let ErrorKind::ProtocolError(error) = error.kind() { error.get_message().to_string() } else { error.to_string() }
 }
 
@@ -101,7 +101,7 @@ fn table(arguments: Arguments<'_>) -> FieldTable {
     table
 }
 
-/// Asks a queue itself, by a passive declare, until it is certain that the answer is the queue's and not the broker's.
+/// Asks a queue by passive declares until the answer is certainly the queue's own.
 pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Counted> {
     loop {
         let began = Instant::now();
@@ -114,13 +114,13 @@ pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Cou
     }
 }
 
-/// Returns when all is done that this channel was told to do and that has no answer, such as an acknowledgement: this has
-/// one, and comes after it.
+/// Returns after the broker has executed all earlier commands without an answer, such as acknowledgements: this command
+/// has one.
 pub(crate) async fn caught_up(channel: &Channel) -> lapin::Result<()> {
     channel.basic_qos(1, BasicQosOptions::default()).await
 }
 
-/// Ends a channel when all that it was told is done.
+/// Closes a channel after its commands are executed.
 async fn finish(channel: &Channel) -> lapin::Result<()> {
     caught_up(channel).await?;
     let close = channel.close(200, "done".into());
@@ -133,7 +133,7 @@ impl Amqp {
     }
 
     fn to(uri: String) -> Self {
-        // RabbitMQ drops who takes longer than 10 s to introduce himself; what it refuses, it says.
+        // RabbitMQ closes connections without a handshake within 10 s; refusals have an error.
         let connection = until("an AMQP connection", || {
             let connected = block_on(Connection::connect(&uri, ConnectionProperties::default()));
             let refused = connected.as_ref().err().filter(|error| error.is_amqp_error());
@@ -144,24 +144,24 @@ impl Amqp {
     }
 
     pub(super) fn channel(&self) -> Channel {
-        // The error that closed a channel can meet the next one that has its number (lapin 4).
+        // The error of a closed channel may reach the next channel with its number (lapin 4).
         until("a channel", || {
             assert!(self.connection.status().connected(), "the connection is open");
             block_on(self.new_channel()).ok()
         })
     }
 
-    /// A channel for a test that does many things at once.
+    /// A channel for a test with many concurrent operations.
     pub(crate) async fn new_channel(&self) -> lapin::Result<Channel> {
         self.connection.create_channel().await
     }
 
-    /// Declares a durable queue, as most applications do.
+    /// Declares a durable queue.
     pub(crate) fn declare_queue(&self, name: &str, arguments: Arguments<'_>) -> Result<(), String> {
         self.declare_queue_as(name, QueueDeclareOptions { durable: true, ..Default::default() }, arguments)
     }
 
-    /// Declares a queue that is transient, exclusive or auto-delete.
+    /// Declares a transient, exclusive or auto-delete queue.
     pub(crate) fn declare_queue_as(
         &self,
         name: &str,
@@ -169,18 +169,18 @@ impl Amqp {
         arguments: Arguments<'_>,
     ) -> Result<(), String> {
         let declared = block_on(self.channel().queue_declare(name.into(), options, table(arguments)));
-        declared.map(drop).map_err(|error| said(&error))
+        declared.map(drop).map_err(|error| reported(&error))
     }
 
-    /// How many messages are ready, asked by a passive declare: the queue's own answer, not a statistic.
+    /// The number of ready messages, from the queue itself instead of the statistics.
     pub(crate) fn ready(&self, queue: &str) -> u32 {
         self.counted(queue).ready
     }
 
-    /// The same, and how many consume.
+    /// The number of ready messages and of consumers.
     pub(crate) fn counted(&self, queue: &str) -> Counted {
         let channel = self.channel();
-        block_on(counted(&channel, queue)).unwrap_or_else(|error| panic!("{}", said(&error)))
+        block_on(counted(&channel, queue)).unwrap_or_else(|error| panic!("{}", reported(&error)))
     }
 
     /// Declares a durable exchange: `topic`, `fanout`, `direct`, `headers`, or a plugin's type.
@@ -188,7 +188,7 @@ impl Amqp {
         self.declare_exchange_as(name, kind, ExchangeDeclareOptions { durable: true, ..Default::default() }, arguments)
     }
 
-    /// Declares an exchange that is transient, auto-delete or internal.
+    /// Declares a transient, auto-delete or internal exchange.
     pub(crate) fn declare_exchange_as(
         &self,
         name: &str,
@@ -198,23 +198,23 @@ impl Amqp {
     ) -> Result<(), String> {
         let kind = ExchangeKind::Custom(kind.to_owned());
         let declared = block_on(self.channel().exchange_declare(name.into(), kind, options, table(arguments)));
-        declared.map_err(|error| said(&error))
+        declared.map_err(|error| reported(&error))
     }
 
     pub(crate) fn bind_queue(&self, exchange: &str, queue: &str, key: &str, arguments: Arguments<'_>) {
         let (exchange, queue, key) = (exchange.into(), queue.into(), key.into());
         block_on(self.channel().queue_bind(queue, exchange, key, QueueBindOptions::default(), table(arguments)))
-            .unwrap_or_else(|error| panic!("{}", said(&error)));
+            .unwrap_or_else(|error| panic!("{}", reported(&error)));
     }
 
     pub(crate) fn bind_exchange(&self, source: &str, destination: &str, key: &str, arguments: Arguments<'_>) {
         let (source, destination, key) = (source.into(), destination.into(), key.into());
         let options = ExchangeBindOptions::default();
         block_on(self.channel().exchange_bind(destination, source, key, options, table(arguments)))
-            .unwrap_or_else(|error| panic!("{}", said(&error)));
+            .unwrap_or_else(|error| panic!("{}", reported(&error)));
     }
 
-    /// Publishes one persistent message and waits for the broker's confirm.
+    /// Publishes a persistent message and waits for the confirm.
     pub(crate) fn publish(&self, exchange: &str, key: &str, body: &str) -> Outcome {
         let properties = AMQPProperties::default().with_delivery_mode(2);
         self.publish_with(exchange, key, body, properties)
@@ -224,7 +224,7 @@ impl Amqp {
         self.published(exchange, key, body, properties).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Publishes a message that the broker may refuse, with its reason.
+    /// Publishes a message that the broker may refuse; returns its error.
     pub(crate) fn try_publish(&self, exchange: &str, key: &str) -> Result<Outcome, String> {
         self.published(exchange, key, "", AMQPProperties::default())
     }
@@ -236,21 +236,21 @@ impl Amqp {
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
             channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties).await?.await
         });
-        match confirmation.map_err(|error| said(&error))? {
+        match confirmation.map_err(|error| reported(&error))? {
             Confirmation::Ack(None) => Ok(Outcome::Routed),
             Confirmation::Ack(Some(_)) => Ok(Outcome::Unroutable),
             Confirmation::Nack(_) | Confirmation::NotRequested => Ok(Outcome::Refused),
         }
     }
 
-    /// Puts messages straight into a queue, through the default exchange.
+    /// Publishes messages to a queue through the default exchange.
     pub(crate) fn fill(&self, queue: &str, messages: usize) {
         for number in 0..messages {
             assert_eq!(self.publish("", queue, &format!("message {number}")), Outcome::Routed);
         }
     }
 
-    /// Takes one message out, if there is one.
+    /// Takes a message, if there is one.
     pub(crate) fn get(&self, queue: &str) -> Option<Message> {
         let channel = self.channel();
         let got = block_on(async {
@@ -261,10 +261,10 @@ impl Amqp {
             }
             Ok(got)
         });
-        got.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error))).map(|message| message.delivery.into())
+        got.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error))).map(|message| message.delivery.into())
     }
 
-    /// Takes all out that is ready, in its order.
+    /// Takes all ready messages in order.
     pub(crate) fn get_all(&self, queue: &str) -> Vec<Message> {
         let channel = self.channel();
         let all = block_on(async {
@@ -274,11 +274,11 @@ impl Amqp {
             }
             Ok(all)
         });
-        all.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)))
+        all.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)))
     }
 
-    /// A worker that takes so many messages and then rejects each of them, without a consumer; how many it got. (`get` of the
-    /// management API of 3.8.9, with `reject_requeue_false`, answers 500 now and then.)
+    /// Takes this number of messages without a consumer and rejects each; returns the count. (`get` of the management
+    /// API of 3.8.9 with `reject_requeue_false` sometimes answers 500.)
     pub(crate) fn reject(&self, queue: &str, most: usize) -> usize {
         let channel = self.channel();
         let rejected = block_on(async {
@@ -294,19 +294,20 @@ impl Amqp {
             finish(&channel).await?;
             Ok(taken.len())
         });
-        rejected.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)))
+        rejected.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)))
     }
 
-    /// Takes one message out without acknowledging it, and without a consumer: it goes back when what is returned is closed.
+    /// Takes a message without a consumer and without acknowledging it. It returns to the queue when the returned value
+    /// is dropped.
     pub(crate) fn keep_one(&self, queue: &str) -> Channel {
         let channel = self.channel();
         let got = block_on(channel.basic_get(queue.into(), BasicGetOptions::default()));
-        got.unwrap_or_else(|error| panic!("{}", said(&error))).expect("a message in the queue");
+        got.unwrap_or_else(|error| panic!("{}", reported(&error))).expect("a message in the queue");
         channel
     }
 
-    /// Subscribes, receives this many messages and acknowledges none of them. With 0 it is a consumer with nothing to
-    /// do, until a message comes: that one is held, too.
+    /// Subscribes and receives this number of messages without acknowledging them. With 0, the consumer waits; a later
+    /// message is held, too.
     pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {
         let amqp = Self::to(self.uri.clone());
         let channel = amqp.channel();
@@ -321,21 +322,21 @@ impl Amqp {
             }
             Ok(consumer)
         });
-        let consumer = consumer.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)));
+        let consumer = consumer.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)));
         Held { channel, consumer, bodies, _amqp: amqp }
     }
 }
 
 impl Drop for Amqp {
     fn drop(&mut self) {
-        // A goodbye that is not answered is no reason to wait: the connection ends with the runtime.
+        // Does not wait for an unanswered close: the connection ends with the runtime.
         let goodbye = self.connection.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(2 * GOODBYE, goodbye).await });
     }
 }
 
 impl Held {
-    /// True as long as the broker has not cancelled the consumer, which it does when the queue is deleted.
+    /// Returns true until the broker cancels the consumer, as it does when the queue is deleted.
     pub(crate) fn is_subscribed(&mut self) -> bool {
         loop {
             match self.consumer.next().now_or_never() {
@@ -349,7 +350,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closing the channel puts the messages back, and so does closing the connection, which comes then.
+        // Closing the channel requeues the messages, as does closing the connection afterwards.
         let close = self.channel.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(GOODBYE, close).await });
     }

@@ -1,4 +1,5 @@
-//! A road to the broker's AMQP port: passes frames on, counts the methods that change something, and stops at one of them.
+//! A proxy for the broker's AMQP port. It forwards frames, counts the methods that change something, and stops at one
+//! of them.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,12 +9,12 @@ use std::thread;
 
 use super::Node;
 
-/// Where a road stops.
+/// The point at which a proxy stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The broker does not hear of the n-th such method, nor of anything after it.
+    /// Before the n-th such method reaches the broker.
     Before(usize),
-    /// The broker does it; neither its answer nor anything after it comes back.
+    /// After the broker executes it, and before its answer returns.
     After(usize),
 }
 
@@ -23,7 +24,7 @@ struct State {
     methods: Vec<&'static str>,
 }
 
-/// Listens on a port of its own until it is dropped.
+/// Listens on its own port until it is dropped.
 pub(crate) struct AmqpProxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -45,7 +46,7 @@ impl AmqpProxy {
                     break;
                 }
                 let (state, hangs) = (Arc::clone(&state), Arc::clone(&hangs));
-                // A connection that breaks is what this road is for.
+                // The purpose of this proxy is to break connections.
                 thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs)));
             }
         });
@@ -57,12 +58,12 @@ impl AmqpProxy {
         format!("amqp://{}", self.address)
     }
 
-    /// The methods that change something, in the order in which they came.
+    /// The methods that change something, in order.
     pub(crate) fn methods(&self) -> Vec<&'static str> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).methods.clone()
     }
 
-    /// Whether it has stopped.
+    /// Returns true if the proxy has stopped.
     pub(crate) fn hangs(&self) -> bool {
         self.hangs.load(Ordering::Relaxed)
     }
@@ -71,7 +72,7 @@ impl AmqpProxy {
 impl Drop for AmqpProxy {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Wakes the listening thread, which then sees that it is over.
+        // Wakes the listening thread, which then ends.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -88,7 +89,7 @@ fn serve(client: &TcpStream, port: u16, state: &Mutex<State>, hangs: &AtomicBool
     })
 }
 
-/// What the broker answers, until the road stops; then it is read, and nobody gets it.
+/// Forwards the broker's answers until the proxy stops; discards them afterwards.
 fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> io::Result<()> {
     let mut buffer = [0; 16_384];
     loop {
@@ -109,7 +110,7 @@ fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, h
     client.read_exact(&mut greeting)?;
     broker.write_all(&greeting)?;
     loop {
-        // Type, channel, size; then the payload and the end.
+        // Type, channel, size; then the payload and the end marker.
         let mut frame = vec![0; 7];
         client.read_exact(&mut frame)?;
         let size = u32::from_be_bytes([frame[3], frame[4], frame[5], frame[6]]) as usize;
@@ -139,7 +140,7 @@ fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, h
 fn change(payload: &[u8]) -> Option<&'static str> {
     let number = |at: usize| Some(u16::from_be_bytes([*payload.get(at)?, *payload.get(at + 1)?]));
     match (number(0)?, number(2)?) {
-        // Behind a reserved number and the name: the flags, of which the first asks only.
+        // The flags follow a reserved number and the name; the first flag is `passive`.
         (50, 10) if payload.get(7 + usize::from(*payload.get(6)?))? & 1 == 0 => Some("queue.declare"),
         (50, 20) => Some("queue.bind"),
         (50, 40) => Some("queue.delete"),

@@ -1,11 +1,10 @@
-//! Pasting what a plan says to write into a spec, as a person does: each key under its object replaces the one that is
-//! there, and what is to be taken out is taken out.
+//! Applies a resolution to a spec as a user does: its keys replace those of the object, and listed keys are removed.
 //!
-//! Specs and pieces are in block form with two blanks a level: section, object, key.
+//! Specs and resolutions use block style with two spaces per level: section, object, key.
 
 use serde_json::Value;
 
-/// A section with its objects, and they with their keys: the name of a key, and its lines.
+/// Sections with their objects; each object has keys with their lines.
 type Sections = Vec<(String, Vec<(String, Vec<(String, String)>)>)>;
 
 fn read(text: &str) -> Sections {
@@ -34,7 +33,7 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(String, T)>, name: &str) -> &'a mut 
     &mut list[index].1
 }
 
-/// Takes `messageTtl`, or `arguments.x-message-ttl`, out of an object; whether it was there.
+/// Removes `messageTtl` or `arguments.x-message-ttl` from an object; returns true if it existed.
 fn remove_keys(object: &mut Vec<(String, String)>, path: &str) -> bool {
     let Some((table, name)) = path.split_once('.') else {
         let before = object.len();
@@ -46,15 +45,15 @@ fn remove_keys(object: &mut Vec<(String, String)>, path: &str) -> bool {
         lines.lines().partition(|line| line.trim_start().starts_with(&format!("{name}:")));
     let (is_gone, is_empty) = (!gone.is_empty(), kept.len() == 1);
     *lines = kept.iter().map(|line| format!("{line}\n")).collect();
-    // A table with nothing in it is an error that says so.
+    // An empty mapping would be an error.
     if is_empty {
         object.retain(|(key, _)| key != table);
     }
     is_gone
 }
 
-/// The spec with a way out in it; `section` and `name` are where the object stands.
-pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> String {
+/// The spec with a resolution; `section` and `name` locate the object.
+pub(crate) fn apply_resolution_to(spec: &str, (section, name): (&str, &str), way: &Value) -> String {
     let mut sections = read(spec);
     for (section, objects) in read(way["yaml"].as_str().unwrap_or_default()) {
         let known = entry(&mut sections, &section);
@@ -67,7 +66,7 @@ pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> S
     }
     for gone in way["removeKeys"].as_array().into_iter().flatten().map(|path| path.as_str().unwrap()) {
         if let Some(path) = gone.strip_prefix("defaults.queue.") {
-            // Several objects may be told the same.
+            // Several objects may have the same resolution.
             remove_keys(entry(entry(&mut sections, "defaults:"), "  queue:"), path);
         } else {
             let object = entry(entry(&mut sections, &format!("{section}:")), &format!("  {name}:"));
@@ -85,10 +84,11 @@ pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> S
     text
 }
 
-/// The ways out of a change with that address, of a kind.
-pub(crate) fn ways<'a>(plan: &'a Value, address: &str, kind: &str) -> Vec<&'a Value> {
+/// The resolutions of a change with that address, by kind.
+pub(crate) fn resolutions_of<'a>(plan: &'a Value, address: &str, kind: &str) -> Vec<&'a Value> {
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
     let change = changes.iter().find(|change| change["address"] == address).unwrap_or_else(|| panic!("{plan:#}"));
-    let ways = change["conflict"]["resolutions"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
-    ways.iter().filter(|way| way["kind"] == kind).collect()
+    let resolutions_of =
+        change["conflict"]["resolutions"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
+    resolutions_of.iter().filter(|way| way["kind"] == kind).collect()
 }

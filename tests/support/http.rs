@@ -1,5 +1,4 @@
-//! A small client of the management API, for arranging and for looking: independent of topo's own, so that one mistake
-//! cannot hide itself.
+//! A small client of the management API, independent of topo's own, so that an error in one is visible.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,11 +8,11 @@ use serde_json::Value;
 use super::Tls;
 use super::wait::try_block_on;
 
-/// How often a queue is asked for that is answered with 500, and between two tries.
+/// The number of attempts after a 500, and the pause between them.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The management API at one address, as one user.
+/// The management API at a URL, as one user.
 pub(crate) struct Http {
     client: reqwest::Client,
     base: String,
@@ -21,7 +20,7 @@ pub(crate) struct Http {
     password: String,
 }
 
-/// What came back. A body that is not JSON is a string; no body is null.
+/// A response. A body that is not JSON is a string; no body is null.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -29,9 +28,9 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body, if the status is this one; otherwise a panic that shows what the broker said.
+    /// Returns the body if the status matches; panics with the broker's answer otherwise.
     pub(crate) fn expect_status(self, status: u16) -> Value {
-        assert_eq!(self.status, status, "the broker said: {}", self.body);
+        assert_eq!(self.status, status, "the broker answered: {}", self.body);
         self.body
     }
 
@@ -39,16 +38,16 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// The body of a 200, null for a 404, a panic for anything else.
+    /// Returns the body of a 200 and null for a 404; panics otherwise.
     pub(crate) fn found(self) -> Value {
         if self.status == 404 { Value::Null } else { self.expect_status(200) }
     }
 }
 
 fn builder() -> reqwest::ClientBuilder {
-    // The first caller wins; that another test was first is no failure.
+    // The first caller sets the provider; a second call is not an error.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Without this, a machine with no CA bundle could not even build a client for http.
+    // Without it, a machine without a CA bundle could not create a client for http.
     reqwest::Client::builder().no_proxy().tls_certs_only([])
 }
 
@@ -58,7 +57,7 @@ impl Http {
         Self::with(builder(), base, user, password)
     }
 
-    /// With TLS: trusts that CA only, and shows the client certificate if told to.
+    /// With TLS: trusts only that CA, and optionally sends the client certificate.
     pub(crate) fn to_tls(base: &str, user: &str, password: &str, tls: &Tls, show_certificate: bool) -> Self {
         let ca = reqwest::Certificate::from_pem(tls.ca().as_bytes()).expect("rcgen writes PEM");
         let mut builder = builder().tls_certs_only([ca]);
@@ -73,7 +72,7 @@ impl Http {
         Self { client, base: base.to_owned(), user: user.to_owned(), password: password.to_owned() }
     }
 
-    /// One request; an error only when no answer came, with its causes (`a: b: c`).
+    /// Sends a request; returns an error with its causes (`a: b: c`) only if no answer arrives.
     pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer, String> {
         let method = method.parse().expect("an HTTP method");
         let mut request = self.client.request(method, format!("{}{path}", self.base));
@@ -102,7 +101,7 @@ impl Http {
         })
     }
 
-    /// One request with a body as it stands, such as JSON that no value can hold.
+    /// Sends a request with a raw body, such as JSON that no value can hold.
     pub(crate) fn send_text(&self, method: &str, path: &str, body: &str) -> Answer {
         let method = method.parse().expect("an HTTP method");
         let request = self.client.request(method, format!("{}{path}", self.base)).body(body.to_owned());
@@ -123,7 +122,7 @@ impl Http {
         self.answer("GET", path, None)
     }
 
-    /// A quorum queue is answered with 500 for as long as elections are slow; what makes a broker crash, is so each time.
+    /// A quorum queue yields 500 during slow elections; a request that crashes the broker yields 500 each time.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
         let mut answer = self.answer("PUT", path, Some(body));
         for _ in 1..TRIES {

@@ -1,15 +1,22 @@
-//! What the tests stand on: a real RabbitMQ node, clients to arrange and to look, a faulty road to it, and the real
-//! binary.
+//! The harness: a real RabbitMQ node, clients to arrange and inspect, faulty proxies, and the real binary.
 //!
 //! ```ignore
 //! let vhost = Node::shared().vhost("ttl");
+//!
 //! vhost.amqp().declare_queue("orders", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
+//!
 //! let proxy = Proxy::to(Node::shared()).on(gets().path("/api/queues").nth(1), Fault::CutBefore);
+//!
 //! let output = Topo::new(&vhost)
-//!     .through(&proxy)
-//!     .spec("queues: {orders: {type: classic, messageTtl: 30s}}")
-//!     .run(["plan", "--detailed-exitcode"])
-//!     .expect_code(3);
+//!
+//!      .through(&proxy)
+//!
+//!      .spec("queues: {orders: {type: classic, messageTtl: 30s}}")
+//!
+//!      .run(["plan", "--detailed-exitcode"])
+//!
+//!      .expect_code(3);
+//!
 //! assert!(output.stdout.contains("60000 (1m) → 30000 (30s)"), "{output}");
 //! ```
 
@@ -34,7 +41,7 @@ pub(crate) mod vhost;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
-#[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
+#[allow(unused_imports, reason = "suites import everything with one line")]
 pub(crate) use self::{
     amqp::{Amqp, Argument, Message, NONE, Outcome, text},
     amqp_proxy::{AmqpProxy, Stop},

@@ -1,4 +1,4 @@
-//! A throwaway RabbitMQ node, run by `tests/brokers/node` for as long as this process holds the pipe to it.
+//! A temporary RabbitMQ node, run by `tests/brokers/node` as long as this process holds its pipe.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use topo::model::Intervals;
 
 use super::{Http, Tls, User, Vhost, child};
 
-/// What a node of one's own needs that the shared one has not.
+/// Options of a separate node.
 #[derive(Default)]
 pub(crate) struct Options {
     arguments: Vec<String>,
@@ -32,56 +32,56 @@ const SHORT: &str = "--short-intervals";
 const DEFAULT: [u32; 2] = [5000, 5000];
 
 impl Options {
-    /// One more line of `rabbitmq.conf`, such as `management.disable_stats = true`.
+    /// Adds a line to `rabbitmq.conf`, such as `management.disable_stats = true`.
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.arguments.extend(["--line".to_owned(), line.to_owned()]);
         self
     }
 
-    /// The broker's own intervals of 5 s, which topo assumes where nothing else is specified.
+    /// Uses the broker's intervals of 5 s, which topo assumes by default.
     pub(crate) fn default_intervals(self) -> Self {
         self.intervals(DEFAULT[0], DEFAULT[1])
     }
 
-    /// A `collect_statistics_interval` and a `quorum_tick_interval`, in milliseconds.
+    /// Sets `collect_statistics_interval` and `quorum_tick_interval`, in milliseconds.
     pub(crate) fn intervals(mut self, statistics: u32, tick: u32) -> Self {
         self.intervals = Some([statistics, tick]);
         self
     }
 
-    /// One more plugin, where the server has it.
+    /// Enables another plugin, if the server has it.
     pub(crate) fn plugin(mut self, name: &str) -> Self {
         self.arguments.extend(["--plugin".to_owned(), name.to_owned()]);
         self
     }
 
-    /// One plugin less, and those whose names begin with its.
+    /// Disables a plugin and those whose names begin with its name.
     pub(crate) fn without_plugin(mut self, name: &str) -> Self {
         self.arguments.extend(["--without".to_owned(), name.to_owned()]);
         self
     }
 
-    /// Also listens with TLS, for management and AMQP, and refuses clients without a certificate of that CA.
+    /// Listens with TLS, too, for management and AMQP, and requires client certificates of that CA.
     pub(crate) fn tls(mut self, tls: &Tls) -> Self {
         self.arguments.extend(["--tls".to_owned(), tls.folder().display().to_string()]);
         self
     }
 
-    /// Makes a cluster with that node.
+    /// Joins the cluster of that node.
     pub(crate) fn join(mut self, node: &Node) -> Self {
         self.arguments.extend(["--join".to_owned(), node.folder().display().to_string()]);
         self
     }
 
-    /// Another RabbitMQ than the installed one: the path of its `rabbitmq-server`.
+    /// Uses another RabbitMQ: the path of its `rabbitmq-server`.
     pub(crate) fn server(mut self, path: &Path) -> Self {
         self.arguments.extend(["--server".to_owned(), path.display().to_string()]);
         self
     }
 }
 
-/// A running node on 127.0.0.1. Dropping it kills it and removes its folder; so does the end of this process, however
-/// it ends, because the script sees its standard input close.
+/// A running node on 127.0.0.1. Dropping it, or the end of this process, kills it and removes its folder: the script
+/// detects that its standard input closes.
 pub(crate) struct Node {
     script: Child,
     facts: BTreeMap<String, String>,
@@ -89,19 +89,19 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The node that all tests of this process share: with the defaults of the broker, except for its intervals. Never taken down by hand: a
-    /// static is not dropped, but its pipe is closed with the process.
+    /// The node that all tests of this process share, with default settings except for its intervals. A static is not
+    /// dropped, but its pipe closes with the process.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default()));
         &SHARED
     }
 
-    /// Starts a node of one's own; returns when it answers (6 to 10 s).
+    /// Starts a separate node and returns when it answers (6 to 10 s).
     pub(crate) fn start(options: Options) -> Self {
         Self::try_start(options).unwrap_or_else(|complaint| panic!("no RabbitMQ node could be started:\n{complaint}"))
     }
 
-    /// The same, or what is said of a node that does not start.
+    /// The same, or the error of a node that does not start.
     pub(crate) fn try_start(options: Options) -> Result<Self, String> {
         let is_short = std::env::var_os("TOPO_SHORT_INTERVALS").is_some();
         let intervals = match options.intervals {
@@ -117,7 +117,7 @@ impl Node {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C on a terminal goes to the foreground group: the script must outlive it to clean up.
+            // Ctrl-C on a terminal signals the foreground group: the script must survive it to clean up.
             .process_group(0)
             .spawn()
             .expect("tests/brokers/node is executable and bash is installed");
@@ -135,7 +135,7 @@ impl Node {
         Err(complaint)
     }
 
-    /// Starts three nodes that are one cluster (30 s).
+    /// Starts a cluster of three nodes (30 s).
     pub(crate) fn cluster() -> [Self; 3] {
         let first = Self::start(Options::default());
         let join = || Self::start(Options::default().join(&first));
@@ -146,36 +146,36 @@ impl Node {
         [first, second, third]
     }
 
-    /// Runs `rabbitmqctl` on it (a second or two).
+    /// Runs `rabbitmqctl` on the node (a second or two).
     pub(crate) fn ctl<const N: usize>(&self, words: [&str; N]) {
         let mut command = child(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"));
         let output = command.arg("--ctl").arg(self.folder()).args(words).output().expect("bash is installed");
         assert!(output.status.success(), "rabbitmqctl {words:?}: {output:?}");
     }
 
-    /// Kills it, as a machine that loses its power; what it has stored is gone with it.
+    /// Kills the node without a shutdown.
     pub(crate) fn kill(&self) {
         let pid = self.fact("pid").to_owned();
         let sent = child("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s KILL {pid}");
     }
 
-    /// Asserts that this version knows no such line of `rabbitmq.conf`: a node with it does not start.
+    /// Expects that this version does not know this line of `rabbitmq.conf` and does not start with it.
     pub(crate) fn expect_unknown(line: &str) {
         let complaint = Self::try_start(Options::default().line(line)).err();
-        let complaint = complaint.unwrap_or_else(|| panic!("it does know `{line}`"));
+        let complaint = complaint.unwrap_or_else(|| panic!("the node accepts `{line}`"));
         assert!(complaint.contains("failed_to_prepare_configuration"), "{complaint}");
     }
 
     fn fact(&self, name: &str) -> &str {
-        self.facts.get(name).unwrap_or_else(|| panic!("tests/brokers/node did not say `{name}`"))
+        self.facts.get(name).unwrap_or_else(|| panic!("tests/brokers/node did not print `{name}`"))
     }
 
     fn port(&self, name: &str) -> u16 {
         self.fact(name).parse().expect("the script prints ports as numbers")
     }
 
-    /// The same intervals, for tests that use the library.
+    /// The same intervals, for tests of the library.
     pub(crate) fn known_intervals(&self) -> Intervals {
         let [statistics, tick] = ["statistics_interval", "tick_interval"].map(|name| {
             Some(Duration::from_millis(self.fact(name).parse().expect("the script prints intervals as numbers")))
@@ -183,7 +183,7 @@ impl Node {
         Intervals::new(statistics, tick)
     }
 
-    /// The environment that tells topo how often this node renews its counts.
+    /// The environment variables with the intervals of this node.
     pub(crate) fn intervals(&self) -> [(&'static str, String); 2] {
         let interval = |name| format!("{}ms", self.fact(name));
         [
@@ -197,13 +197,13 @@ impl Node {
         self.fact("version")
     }
 
-    /// True from that release on: `is_at_least_patch(4, 3, 5)`.
+    /// Returns true from that release on: `is_at_least_patch(4, 3, 5)`.
     pub(crate) fn is_at_least_patch(&self, major: u32, minor: u32, patch: u32) -> bool {
         let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
         [(); 3].map(|()| parts.next().unwrap_or(0)) >= [major, minor, patch]
     }
 
-    /// True from that series on: `at_least(4, 0)`.
+    /// Returns true from that series on: `at_least(4, 0)`.
     pub(crate) fn at_least(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
@@ -242,18 +242,18 @@ impl Node {
         Http::to(&self.url(), "guest", "guest")
     }
 
-    /// A new vhost whose name begins with the hint, deleted with the guard.
+    /// A new vhost whose name begins with the hint, deleted when dropped.
     pub(crate) fn vhost(&self, hint: &str) -> Vhost<'_> {
         Vhost::create(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The same, with settings such as `{"default_queue_type": "quorum"}`, which some versions take at creation alone.
+    /// The same with settings such as `{"default_queue_type": "quorum"}`, which some versions accept only at creation.
     pub(crate) fn vhost_with(&self, hint: &str, settings: &Value) -> Vhost<'_> {
         Vhost::create_with(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)), settings)
     }
 
-    /// A new user with these tags (`"management"`, `"administrator,monitoring"`, `""`), deleted with the guard. It may
-    /// do nothing until [`User::may`].
+    /// A new user with these tags (`"management"`, `"administrator,monitoring"`, `""`), deleted when dropped. It has no
+    /// permissions until [`User::may`].
     pub(crate) fn user(&self, tags: &str) -> User<'_> {
         User::create(self, format!("user-{}", self.names.fetch_add(1, Ordering::Relaxed)), tags)
     }
@@ -262,7 +262,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         drop(self.script.stdin.take());
-        // The script has deadlines of its own; a failure to wait must not hide the test's own panic.
+        // The script has its own timeouts; a failed wait must not hide the test's panic.
         let _ = self.script.wait();
     }
 }

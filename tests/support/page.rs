@@ -28,19 +28,19 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// A part of a page. All parts in their order are the page.
+/// A part of a page; all parts in order form the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part<'a> {
-    /// A line outside of blocks, with its end.
+    /// A line outside of blocks, with its line end.
     Line(&'a str),
-    /// A line that opens or closes a block.
+    /// A fence.
     Fence(&'a str),
     /// The lines between two fences.
     Block { language: &'a str, text: &'a str },
 }
 
 impl Page {
-    /// By its path from the root of the project.
+    /// Reads a page by its path from the root of the project.
     pub(crate) fn read(path: &str) -> Self {
         let path = root().join(path);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -104,7 +104,7 @@ impl Page {
         self.parts().into_iter().filter_map(in_language).collect()
     }
 
-    /// The page, in which each part is replaced by its new text, if it has one.
+    /// The page with the new texts of its parts.
     pub(crate) fn rewritten(&self, mut becomes: impl FnMut(Part<'_>) -> Option<String>) -> String {
         let mut text = String::new();
         for part in self.parts() {
@@ -144,7 +144,7 @@ pub(crate) fn expect_file(path: &str, content: &str) {
     assert!(committed == content, "{path} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference");
 }
 
-/// An SVG image of a command and its output, as a terminal with a dark background shows them.
+/// An SVG image of a command and its output on a dark terminal.
 pub(crate) fn screenshot(command: &str, output: &str) -> String {
     let color = |[red, green, blue]: [u8; 3]| RgbColor(red, green, blue);
     let palette = Palette(COLORS.map(color));
@@ -173,13 +173,13 @@ const COLORS: [[u8; 3]; 16] = [
     [0xff, 0xff, 0xff],
 ];
 
-/// The name of the file that a block contains, if it contains one.
+/// The file name at the start of a block, if any.
 pub(crate) fn file_name(block: &str) -> Option<&str> {
     let name = block.lines().next()?.strip_prefix("# ")?;
     (name.contains('.') && !name.contains(char::is_whitespace)).then_some(name)
 }
 
-/// Runs the commands of a page in a folder of its own, as on a machine whose RabbitMQ listens on the default ports.
+/// Runs the commands of a page in its own folder, as if RabbitMQ listened on the default ports.
 pub(crate) struct Shell<'node> {
     folder: TempDir,
     node: &'node Node,
@@ -209,7 +209,7 @@ impl<'node> Shell<'node> {
             let first = line.strip_prefix("$ ").unwrap_or_else(|| panic!("a block begins with a command: {line}"));
             let mut command = first.to_owned();
             while command.ends_with('\\') {
-                command = format!("{command}\n{}", lines.next().expect("a line goes on"));
+                command = format!("{command}\n{}", lines.next().expect("a continued line"));
             }
             let mut before = String::new();
             while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
@@ -222,7 +222,7 @@ impl<'node> Shell<'node> {
         session
     }
 
-    /// Runs one step of a pipeline, as a runner does: it ends at the first command that fails.
+    /// Runs a step of a pipeline as a runner does: it ends at the first failed command.
     pub(crate) fn step(&self, step: &str) {
         self.run(&format!("set -e; export GITHUB_STEP_SUMMARY=summary.md\n{step}"));
     }
@@ -231,10 +231,10 @@ impl<'node> Shell<'node> {
     pub(crate) fn killed_at(&self, text: &str, command: &str) {
         let log = self.folder().join("log");
         let mut child = self.bash(&format!("exec {command} > log 2>&1")).spawn().unwrap();
-        until(&format!("`{text}`, said by {command}"), || {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            assert!(child.try_wait().unwrap().is_none(), "{command} is over: {said}");
-            said.contains(text).then_some(())
+        until(&format!("`{text}` in the output of {command}"), || {
+            let reported = fs::read_to_string(&log).unwrap_or_default();
+            assert!(child.try_wait().unwrap().is_none(), "{command} is over: {reported}");
+            reported.contains(text).then_some(())
         });
         child.kill().unwrap();
         child.wait().unwrap();
@@ -253,7 +253,7 @@ impl<'node> Shell<'node> {
 
     fn bash(&self, command: &str) -> Command {
         let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
-        // A function, not a script: a file that was just written cannot be run while another thread starts a process.
+        // A function instead of a script: a new file cannot be executed while another thread starts a process.
         let ctl = format!(
             "rabbitmqctl() {{ {}/tests/brokers/node --ctl {} \"$@\"; }}",
             root().display(),
@@ -278,7 +278,7 @@ impl<'node> Shell<'node> {
 /// The default URL of the management API.
 const USUAL: &str = "http://localhost:15672";
 
-/// The text without the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
+/// Replaces the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
 /// login.
 fn steady(text: &str) -> String {
     let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];

@@ -1,4 +1,4 @@
-//! A faulty road to the broker: passes HTTP requests on, keeps a record of them, and fails where it is told to.
+//! A faulty HTTP proxy to the broker: it forwards requests, records them, and injects the specified faults.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{Node, until};
 
-/// Which requests a fault is for.
+/// The requests to which a fault applies.
 #[derive(Clone)]
 pub(crate) struct Matching {
     method: Option<&'static str>,
@@ -51,31 +51,31 @@ pub(crate) fn writes() -> Matching {
 }
 
 impl Matching {
-    /// Only those whose path (with its query) contains this.
+    /// Only requests whose path and query contain this text.
     pub(crate) fn path(mut self, part: &str) -> Self {
         self.path = Some(part.to_owned());
         self
     }
 
-    /// Only those whose path does not contain this.
+    /// Only requests whose path does not contain this text.
     pub(crate) fn but(mut self, part: &'static str) -> Self {
         self.but = Some(part);
         self
     }
 
-    /// Only the n-th of them, counted from 1.
+    /// Only the n-th request, counted from 1.
     pub(crate) fn nth(mut self, n: usize) -> Self {
         self.which = n..n + 1;
         self
     }
 
-    /// Only the first n of them.
+    /// Only the first n requests.
     pub(crate) fn first(mut self, n: usize) -> Self {
         self.which = 1..n + 1;
         self
     }
 
-    /// Only the n-th and those after it.
+    /// The n-th request and all later ones.
     pub(crate) fn from(mut self, n: usize) -> Self {
         self.which = n..usize::MAX;
         self
@@ -89,40 +89,40 @@ impl Matching {
     }
 }
 
-/// What happens to a request instead of being passed on.
+/// Replaces or delays a request.
 pub(crate) enum Fault {
-    /// The connection is cut before the broker hears of it.
+    /// Cuts the connection before the request reaches the broker.
     CutBefore,
-    /// The broker does it; the connection is cut before the answer.
+    /// Forwards the request and cuts the connection before the answer.
     CutAfter,
-    /// The broker does it; half of the answer comes, then the connection is cut.
+    /// Forwards the request and cuts the connection in the middle of the answer.
     CutWithin,
-    /// The broker hears nothing, and nothing comes until the client goes away.
+    /// Does not forward or answer until the client disconnects.
     HangBefore,
-    /// The broker does it, and nothing comes until the client goes away.
+    /// Forwards the request and does not answer until the client disconnects.
     HangAfter,
-    /// The broker hears nothing; this status comes, with the management API's own shape of an error.
+    /// Answers with this status and an error of the management API's form.
     Status(u16),
-    /// The broker hears nothing; this status comes, with that reason.
+    /// Answers with this status and reason.
     Reason(u16, String),
-    /// The broker hears nothing; a page comes, as from a reverse proxy: status and HTML.
+    /// Answers with a page of a reverse proxy: status and HTML.
     Page(u16, &'static str),
-    /// The broker hears nothing; this JSON comes instead, made when it is asked for.
+    /// Answers with this JSON, computed on request.
     Instead(Box<dyn FnMut() -> serde_json::Value + Send>),
-    /// The broker hears nothing; this text comes instead, as JSON.
+    /// Answers with this text as JSON.
     Text(Arc<str>),
-    /// It is passed on, after a while.
+    /// Forwards the request after a delay.
     Delay(Duration),
-    /// Something else happens first (a publish, a delete, a kill); then it is passed on.
+    /// Calls a function (a publish, a delete, a kill) and forwards the request.
     Meanwhile(Box<dyn FnMut() + Send>),
 }
 
-/// Holds requests up, until it is opened.
+/// Blocks requests until it is opened.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<AtomicBool>);
 
 impl Gate {
-    /// For the requests that wait at it.
+    /// A fault that blocks requests at this gate.
     pub(crate) fn fault(&self) -> Fault {
         let gate = Arc::clone(&self.0);
         Fault::Meanwhile(Box::new(move || until("an open gate", || gate.load(Ordering::Relaxed).then_some(()))))
@@ -133,7 +133,7 @@ impl Gate {
     }
 }
 
-/// A request that was seen, whatever became of it.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -153,7 +153,7 @@ struct State {
     hanging: usize,
 }
 
-/// Listens on a port of its own until it is dropped.
+/// Listens on its own port until it is dropped.
 pub(crate) struct Proxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -162,17 +162,17 @@ pub(crate) struct Proxy {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A test that panics elsewhere must not turn into a poisoned proxy.
+    // A panicking test must not poison the proxy.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Proxy {
-    /// A proxy to the node's management API that passes everything on.
+    /// A proxy to the node's management API without faults.
     pub(crate) fn to(node: &Node) -> Self {
         Self::to_port(node.http_port())
     }
 
-    /// The same for any HTTP port of this machine.
+    /// The same for any local HTTP port.
     pub(crate) fn to_port(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound above");
@@ -187,7 +187,7 @@ impl Proxy {
                 let (state, connections) = (Arc::clone(&state), Arc::clone(&connections));
                 connections.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || {
-                    // A connection that breaks is the purpose of this proxy.
+                    // The purpose of this proxy is to break connections.
                     let _ = client.and_then(|client| serve(&client, port, &state));
                     connections.fetch_sub(1, Ordering::Relaxed);
                 });
@@ -196,18 +196,18 @@ impl Proxy {
         proxy
     }
 
-    /// From now on, these requests meet this fault. The first rule that fits decides; counting starts now.
+    /// Adds a fault for these requests. The first matching rule applies; counting starts now.
     pub(crate) fn on(self, matching: Matching, fault: Fault) -> Self {
         self.add(matching, fault);
         self
     }
 
-    /// [`Self::on`], for a proxy that is in use.
+    /// [`Self::on`], for a proxy in use.
     pub(crate) fn add(&self, matching: Matching, fault: Fault) {
         lock(&self.state).rules.push(Rule { matching, seen: 0, fault: Arc::new(Mutex::new(fault)) });
     }
 
-    /// The road is good again, and the record is empty.
+    /// Removes all faults and recorded requests.
     pub(crate) fn reset(&self) {
         *lock(&self.state) = State::default();
     }
@@ -217,23 +217,23 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far, in the order in which they came.
+    /// Every request so far, in order.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         lock(&self.state).requests.clone()
     }
 
-    /// How many requests so far were such: `count(&gets().path("/api/queues"))`.
+    /// The number of matching requests so far: `count(&gets().path("/api/queues"))`.
     pub(crate) fn count(&self, matching: &Matching) -> usize {
         lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
     }
 
-    /// Waits until every connection has ended, after the client was killed. Until then, a request that the client sent
-    /// just before (the renewal of its lock) may still reach the broker.
+    /// Waits until all connections have ended, after the client was killed. Until then, an earlier request (a lock
+    /// renewal) may still reach the broker.
     pub(crate) fn wait_until_idle(&self) {
         until("a proxy without connections", || (self.connections.load(Ordering::Relaxed) == 0).then_some(()));
     }
 
-    /// Whether a request hangs by now: before or after the broker did it, as it was told to.
+    /// Returns true if a request hangs now, before or after the broker executed it.
     pub(crate) fn hangs(&self) -> bool {
         lock(&self.state).hanging > 0
     }
@@ -242,19 +242,19 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Wakes the listening thread, which then sees that it is over.
+        // Wakes the listening thread, which then ends.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// Head and body of a request or an answer, as they came.
+/// Head and body of a request or response, unmodified.
 struct Exchange {
     first_line: String,
     bytes: Vec<u8>,
     closes: bool,
 }
 
-/// Reads one message. `bodiless` is for answers that say nothing about a body and have none.
+/// Reads a message. `bodiless` is for responses without a length and without a body.
 fn read_message(from: &mut impl BufRead, bodiless: impl Fn(&str) -> bool) -> io::Result<Option<Exchange>> {
     let mut message = Exchange { first_line: String::new(), bytes: Vec::new(), closes: false };
     let (mut length, mut chunked) = (None, false);
@@ -285,7 +285,7 @@ fn read_message(from: &mut impl BufRead, bodiless: impl Fn(&str) -> bool) -> io:
             from.read_line(&mut line)?;
             let size = usize::from_str_radix(line.trim(), 16).map_err(|_| io::ErrorKind::InvalidData)?;
             message.bytes.extend(line.as_bytes());
-            // Every chunk, the last and empty one too, ends with a line end of its own.
+            // Every chunk, including the last empty one, ends with a line end.
             read_exactly(from, &mut message.bytes, size + 2)?;
             if size == 0 {
                 break;
@@ -303,18 +303,18 @@ fn read_exactly(from: &mut impl Read, into: &mut Vec<u8>, length: usize) -> io::
     from.read_exact(&mut into[start..])
 }
 
-/// Reads on until the client closes its connection, or is killed.
+/// Reads until the client disconnects.
 fn until_gone(client: &mut impl Read, state: &Mutex<State>) -> io::Result<()> {
     lock(state).hanging += 1;
     io::copy(client, &mut io::sink()).map(drop)
 }
 
-fn made_up(status: u16, kind: &str, body: &str) -> Vec<u8> {
+fn artificial_error(status: u16, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} Made up\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The fault for this request, which is recorded.
+/// Records a request and returns its fault.
 fn note(state: &Mutex<State>, request: Seen) -> Option<Arc<Mutex<Fault>>> {
     let mut state = lock(state);
     let mut fault = None;
@@ -328,11 +328,11 @@ fn note(state: &Mutex<State>, request: Seen) -> Option<Arc<Mutex<Fault>>> {
     fault
 }
 
-/// One client's connection, with one to the broker for each request: one that is kept is closed by the broker after some
-/// seconds, which the client would not hear of.
+/// Serves a client connection with one broker connection per request: the broker closes idle connections, which the
+/// client would not notice.
 fn serve(client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<()> {
     let result = relay(client, port, state);
-    // Both ways at once: a half-open connection would look like a slow broker.
+    // Both directions in parallel: a half-open connection would resemble a slow broker.
     let _ = client.shutdown(Shutdown::Both);
     result
 }
@@ -354,24 +354,24 @@ fn relay(mut client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<
             Some(Fault::HangAfter) => hangs = true,
             Some(Fault::Status(status)) => {
                 let body = format!(r#"{{"error":"made_up","reason":"status {status} for the test"}}"#);
-                client.write_all(&made_up(*status, "application/json", &body))?;
+                client.write_all(&artificial_error(*status, "application/json", &body))?;
                 continue;
             }
             Some(Fault::Reason(status, reason)) => {
                 let body = serde_json::json!({ "error": "made_up", "reason": reason }).to_string();
-                client.write_all(&made_up(*status, "application/json", &body))?;
+                client.write_all(&artificial_error(*status, "application/json", &body))?;
                 continue;
             }
             Some(Fault::Page(status, html)) => {
-                client.write_all(&made_up(*status, "text/html", html))?;
+                client.write_all(&artificial_error(*status, "text/html", html))?;
                 continue;
             }
             Some(Fault::Instead(make)) => {
-                client.write_all(&made_up(200, "application/json", &make().to_string()))?;
+                client.write_all(&artificial_error(200, "application/json", &make().to_string()))?;
                 continue;
             }
             Some(Fault::Text(text)) => {
-                client.write_all(&made_up(200, "application/json", text))?;
+                client.write_all(&artificial_error(200, "application/json", text))?;
                 continue;
             }
             Some(Fault::Delay(time)) => thread::sleep(*time),

@@ -1,12 +1,12 @@
-//! Random cases that can be drawn again: everything comes from one seed, which is printed.
+//! Reproducible random cases: everything derives from one seed, which is printed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// SplitMix64: small, and good enough to draw cases.
+/// SplitMix64: small, and sufficient for drawing cases.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The same seed, the same numbers.
+    /// The same seed yields the same numbers.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -20,23 +20,23 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below the bound.
+    /// A number from 0 to below the bound.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 
-    /// True in that many of a hundred cases.
+    /// Returns true with this percentage.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of them.
+    /// Returns one of the items.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 }
 
-/// The seed of this run: `TOPO_SEED` (tests/run sets it, by the source), or a new one.
+/// The seed of this run: `TOPO_SEED` (tests/run derives it from the source), or a new one.
 pub(crate) fn seed() -> u64 {
     number("TOPO_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
@@ -44,13 +44,13 @@ pub(crate) fn seed() -> u64 {
     })
 }
 
-/// Whether one more case is drawn: as many as usual, and up to four times as many where the drawn ones show too little of
-/// something. Chance alone is no reason to fail.
+/// Returns true if another case is drawn: the usual number, and up to four times as many if events are too rare. Chance alone
+/// must not fail a test.
 pub(crate) fn draws_on(drawn: usize, usual: usize, is_enough: impl FnOnce() -> bool) -> bool {
     drawn < usual || drawn < 4 * usual && !is_enough()
 }
 
-/// A number that a variable of the environment holds, such as `TOPO_PAIR`.
+/// The number in an environment variable, such as `TOPO_PAIR`.
 pub(crate) fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))

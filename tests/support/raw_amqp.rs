@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 frames written by hand: messages that no client library can build or parse.
+//! Raw AMQP 0-9-1 frames: messages that no client library can build or parse.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ const CONTENT_HEADER: usize = 12;
 /// A connection with one channel in confirm mode.
 pub(crate) struct RawAmqp(TcpStream);
 
-/// A message as it is on the wire.
+/// A message on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawMessage {
     pub(crate) key: Vec<u8>,
@@ -33,12 +33,12 @@ fn long(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).expect("a long string").to_be_bytes(), bytes].concat()
 }
 
-/// Properties that consist of a headers table with this content.
+/// Properties with only a headers table of this content.
 pub(crate) fn headers(table: &[u8]) -> Vec<u8> {
     [&[0x20, 0], &long(table)[..]].concat()
 }
 
-/// The content of a table that nests so many tables.
+/// A table with this number of nested tables.
 pub(crate) fn nested(levels: usize) -> Vec<u8> {
     (0..levels)
         .rev()
@@ -49,7 +49,7 @@ pub(crate) fn nested(levels: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Properties with one header that fill a frame up to so many bytes.
+/// Properties with one header that fill a frame up to this number of bytes.
 pub(crate) fn properties_that_leave(free: usize) -> Vec<u8> {
     let entry = [&short(b"h")[..], b"x"].concat();
     let fixed = FRAME_OVERHEAD + CONTENT_HEADER + 2 + 4 + entry.len() + 4;
@@ -85,7 +85,7 @@ impl RawAmqp {
         self.frame(1, channel, &[id, arguments].concat());
     }
 
-    /// The payload of the next frame that is not a heartbeat.
+    /// The payload of the next frame other than a heartbeat.
     fn next(&mut self) -> Vec<u8> {
         loop {
             let mut head = [0; 7];
@@ -107,7 +107,7 @@ impl RawAmqp {
         payload
     }
 
-    /// Publishes, and waits for the confirm.
+    /// Publishes and waits for the confirm.
     #[track_caller]
     pub(crate) fn publish(&mut self, exchange: &str, message: &RawMessage) {
         let RawMessage { key, properties, body } = message;

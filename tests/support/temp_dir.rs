@@ -1,4 +1,4 @@
-//! Temporary folders that are gone when this process is, even if it is killed and drops nothing.
+//! Temporary folders that are removed at the end of this process, even if it is killed.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::child;
 
-/// The folder of this process, and a shell that removes it when the pipe to it closes. Nobody reads from the child: it
+/// The folder of this process, and a shell that removes it when the pipe to it closes. No code reads from the child: it
 /// is kept for its standard input.
 static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
     let folder = tempfile::Builder::new().prefix("topo-tests.").tempdir().expect("the temporary folder is writable");
@@ -17,7 +17,7 @@ static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
         .arg(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Ctrl-C on a terminal must not reach it before its work is done.
+        // Ctrl-C on a terminal must not stop it before it is done.
         .process_group(0)
         .spawn()
         .expect("/bin/sh exists");

@@ -1,5 +1,5 @@
-//! How late a message comes on this machine anyway: plain queues with a TTL, watched while a test runs. What comes late when
-//! these do, too, is late because the machine stood still.
+//! Measures the delays of plain queues with a TTL during a test. A message that is late together with these is late
+//! because the machine paused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,23 +13,23 @@ use lapin::types::FieldTable;
 
 use super::{Amqp, Argument, Node, Outcome, Vhost, block_on, text};
 
-/// What a message waits.
+/// The TTL of the messages.
 const WAIT: Duration = Duration::from_millis(200);
 
 struct Sample {
     sent: Instant,
-    /// None: still under way.
+    /// `None` while in transit.
     came: Option<Instant>,
 }
 
 type Samples = Arc<Mutex<Vec<Sample>>>;
 
-/// Sends one message after the other through each of its queues, for as long as it lives.
+/// Sends messages one by one through each of its queues, as long as it lives.
 pub(crate) struct TimingBaseline<'a> {
     samples: Samples,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    /// Gone after the threads.
+    /// Dropped after the threads.
     _vhost: Vhost<'a>,
 }
 
@@ -47,11 +47,11 @@ impl<'a> TimingBaseline<'a> {
         Self { samples, is_over, threads, _vhost: vhost }
     }
 
-    /// How late the latest message was that was under way in that time.
+    /// The largest delay of a message in transit at that time.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         let now = Instant::now();
         let samples = self.samples.lock().unwrap();
-        assert!(samples.iter().any(|it| it.came.is_some()), "nothing was watched");
+        assert!(samples.iter().any(|it| it.came.is_some()), "no sample");
         let under_way = samples.iter().filter(|it| it.sent <= to && it.came.is_none_or(|came| came >= from));
         let late = under_way.map(|it| it.came.unwrap_or(now).saturating_duration_since(it.sent + WAIT));
         late.max().unwrap_or_default()
@@ -62,7 +62,7 @@ impl Drop for TimingBaseline<'_> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // What went wrong there shows in a sample that never came.
+            // A failure of a thread shows in a missing sample.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! A CA of one test, with a certificate for the server and one for a client, as PEM files.
+//! A CA of a test with a server and a client certificate, as PEM files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// A new CA; the server's certificate is for `localhost` and 127.0.0.1.
+    /// Creates a CA; the server's certificate is for `localhost` and 127.0.0.1.
     pub(crate) fn create() -> Self {
         let folder = temp_dir::folder();
         let key = KeyPair::generate().unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Node, Options, Vhost};
 
-/// A node that stores its metadata in Khepri, if this version can.
+/// A node with metadata in Khepri, if this version supports it.
 pub(crate) fn khepri() -> Option<&'static Node> {
     static OPTED_IN: LazyLock<Node> = LazyLock::new(|| {
         let node = Node::start(Options::default());
@@ -27,7 +27,7 @@ pub(crate) fn restrict(vhost: &Vhost<'_>, user: &str, exchange: &str, write: &st
     assert!(put.is_success(), "{put:?}");
 }
 
-/// `alice: ^a\. on events`, in order.
+/// For example `alice: ^a\. on events`, in order.
 pub(crate) fn permissions(vhost: &Vhost<'_>) -> Vec<String> {
     let path = vhost.path("vhosts", &[]) + "/topic-permissions";
     let listed = vhost.http().get(&path).expect_status(200);

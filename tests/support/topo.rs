@@ -1,4 +1,4 @@
-//! Runs the real binary as a person or a pipeline would: environment cleared, width fixed, in a folder of its own.
+//! Runs the real binary as a user or a pipeline does: a cleared environment, a fixed width, its own folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{Node, Proxy, User, Vhost, child, temp_dir, until};
 
-/// A folder, an environment and a connection in which `topo` is run, once or several times.
+/// A folder, an environment and a connection for one or several runs of `topo`.
 pub(crate) struct Topo {
     program: PathBuf,
     folder: TempDir,
@@ -26,15 +26,15 @@ pub(crate) struct Topo {
 }
 
 impl Topo {
-    /// Without any connection.
+    /// Without a connection.
     pub(crate) fn offline() -> Self {
         Self::of(Path::new(env!("CARGO_BIN_EXE_topo")))
     }
 
-    /// Another program than topo, so that this can be tested itself.
+    /// Another program than topo, to test this runner.
     pub(crate) fn of(program: &Path) -> Self {
         let folder = temp_dir::folder();
-        // HOME, so that nobody's ~/.rabbitmqadmin.conf is read.
+        // HOME, so that no `~/.rabbitmqadmin.conf` is read.
         let home = folder.path().display().to_string();
         let environment = [("COLUMNS", "100"), ("LANG", "C.UTF-8"), ("HOME", &home)];
         Self {
@@ -43,7 +43,7 @@ impl Topo {
             folder,
             vhost: None,
             input: None,
-            // topo itself may try one request five times, for 30 s each.
+            // topo may send a request five times, for 30 s each.
             timeout: Duration::from_secs(180),
         }
     }
@@ -53,7 +53,7 @@ impl Topo {
         Self::for_name(vhost.node(), vhost.name())
     }
 
-    /// The same for a vhost that does not exist (yet).
+    /// The same for a vhost that does not exist yet.
     pub(crate) fn for_name(node: &Node, vhost: &str) -> Self {
         let mut topo = Self::offline();
         topo.vhost = Some(vhost.to_owned());
@@ -65,13 +65,13 @@ impl Topo {
         self.env("TOPO_URL", url)
     }
 
-    /// Over the proxy instead of straight to the node.
+    /// Connects through the proxy instead of directly to the node.
     pub(crate) fn through(self, proxy: &Proxy) -> Self {
         let url = proxy.url();
         self.url(&url)
     }
 
-    /// As that user instead of the administrator.
+    /// Connects as that user instead of the administrator.
     pub(crate) fn user(self, user: &User<'_>) -> Self {
         self.env("TOPO_USERNAME", &user.name).env("TOPO_PASSWORD", &user.password)
     }
@@ -86,7 +86,7 @@ impl Topo {
         self
     }
 
-    /// Writes a file into the folder; `{vhost}` in it becomes the vhost's name. Also between two runs.
+    /// Writes a file into the folder, possibly between two runs; `{vhost}` in it is replaced by the vhost's name.
     pub(crate) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder is writable");
@@ -98,8 +98,7 @@ impl Topo {
         self
     }
 
-    /// Writes `topology.yaml`, the file that topo looks for. A text that does not begin with `version:` gets that and
-    /// the vhost put before it.
+    /// Writes `topology.yaml`, the default spec. A text without `version:` gets a version and the vhost.
     pub(crate) fn spec(self, yaml: &str) -> Self {
         self.rewrite(yaml);
         self
@@ -115,24 +114,24 @@ impl Topo {
         }
     }
 
-    /// What topo reads from standard input; without it, standard input is closed.
+    /// Sets standard input, which is closed otherwise.
     pub(crate) fn input(mut self, text: &str) -> Self {
         self.input = Some(text.to_owned());
         self
     }
 
-    /// How long a run may take before it is killed and the test fails; 180 s if not said.
+    /// Sets the time limit of a run, 180 s by default.
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// A file in the folder in which topo runs.
+    /// The path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// What stands in a file of that folder, such as one that topo wrote.
+    /// The content of a file in the folder, such as an output file.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -144,7 +143,7 @@ impl Topo {
         }
     }
 
-    /// Starts it and does not wait; `{vhost}` in an argument becomes the vhost's name.
+    /// Starts a run without waiting; `{vhost}` in an argument is replaced by the vhost's name.
     pub(crate) fn start<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Running {
         let arguments: Vec<String> = arguments.into_iter().map(|argument| self.filled(argument)).collect();
         let mut child = child(&self.program)
@@ -159,7 +158,7 @@ impl Topo {
             .unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
         if let (Some(text), Some(mut input)) = (&self.input, child.stdin.take()) {
             let text = text.clone();
-            // On a thread, because a program that does not read would block this one; and it may well not read it.
+            // On a thread, because a program that does not read would block this one.
             thread::spawn(move || input.write_all(text.as_bytes()));
         }
         Running {
@@ -171,13 +170,13 @@ impl Topo {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs topo to its end.
     pub(crate) fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Output {
         self.start(arguments).wait()
     }
 }
 
-/// What a stream has said so far, and its end.
+/// The content of a stream so far, and whether it has ended.
 struct Heard {
     bytes: Arc<Mutex<Vec<u8>>>,
     over: JoinHandle<()>,
@@ -189,22 +188,22 @@ impl Heard {
         let heard = Arc::clone(&bytes);
         let over = thread::spawn(move || {
             let mut some = [0; 4096];
-            // What came before an error is still worth showing.
+            // The output before a read error is useful, too.
             while let Ok(count @ 1..) = stream.read(&mut some) {
-                heard.lock().expect("nobody panics with it").extend(&some[..count]);
+                heard.lock().expect("no thread panics with it").extend(&some[..count]);
             }
         });
         Self { bytes, over }
     }
 
     fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics with it")).into_owned()
+        String::from_utf8_lossy(&self.bytes.lock().expect("no thread panics with it")).into_owned()
     }
 
     fn into_all(self) -> String {
         let Self { bytes, over } = self;
         let _ = over.join();
-        String::from_utf8_lossy(&bytes.lock().expect("nobody panics with it")).into_owned()
+        String::from_utf8_lossy(&bytes.lock().expect("no thread panics with it")).into_owned()
     }
 }
 
@@ -213,13 +212,13 @@ struct Kept(Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Both fail when it is over, as it should be.
+        // Both fail if the process has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A run that has not been waited for. Dropping it kills it.
+/// A run in progress. Dropping it kills it.
 pub(crate) struct Running {
     child: Kept,
     command: String,
@@ -237,14 +236,14 @@ impl Running {
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
     }
 
-    /// The same, and waits until the run has taken notice of it.
+    /// Sends the signal and waits until the run has received it.
     pub(crate) fn interrupt(&self, name: &str) {
         self.signal(name);
-        let said = "stopping after the current step";
-        until("the run to take notice", || self.stderr.so_far().contains(said).then_some(()));
+        let reported = "stopping after the current step";
+        until("the run to receive the signal", || self.stderr.so_far().contains(reported).then_some(()));
     }
 
-    /// Whether the process is `env` still, which may not have restored the signals yet.
+    /// True if the process is still `env`, which may not have restored the signals.
     fn is_env(&self) -> bool {
         static PATH: LazyLock<PathBuf> =
             LazyLock::new(|| fs::canonicalize(child::ENV).expect("coreutils are installed"));
@@ -260,7 +259,7 @@ impl Running {
         self.child.0.try_wait().expect("a child of this process").is_some()
     }
 
-    /// Waits for the end. Past the deadline it is killed and the test fails, showing what it had printed.
+    /// Waits for the end. After the deadline, kills the run and fails with its output.
     pub(crate) fn wait(mut self) -> Output {
         let mut in_time = true;
         while in_time && !self.is_over() {
@@ -271,7 +270,7 @@ impl Running {
             self.child.0.kill().expect("a child of this process");
         }
         let status = self.child.0.wait().expect("a child of this process");
-        // A killed program's own children could hold the streams open; topo has none.
+        // Children of a killed program could hold the streams open; topo has none.
         let [stdout, stderr] = [self.stdout, self.stderr].map(Heard::into_all);
         let output = Output { command: self.command, code: status.code(), stdout, stderr };
         assert!(in_time, "not over in time, killed: {output}");
@@ -279,7 +278,7 @@ impl Running {
     }
 }
 
-/// Fails unless the document is what `schema/plan.schema.json` says.
+/// Fails unless the document matches `schema/plan.schema.json`.
 #[track_caller]
 pub(crate) fn valid_plan(plan: &Value) {
     static SCHEMA: LazyLock<jsonschema::Validator> =
@@ -287,7 +286,7 @@ pub(crate) fn valid_plan(plan: &Value) {
     valid(&SCHEMA, plan);
 }
 
-/// Fails unless the document is what `schema/contract.schema.json` says.
+/// Fails unless the document matches `schema/contract.schema.json`.
 #[track_caller]
 pub(crate) fn valid_contract(contract: &Value) {
     static SCHEMA: LazyLock<jsonschema::Validator> =
@@ -304,13 +303,13 @@ fn validator(schema: &str) -> jsonschema::Validator {
 fn valid(schema: &jsonschema::Validator, document: &Value) {
     let wrong: Vec<String> =
         schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "not as the schema says: {}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "does not match the schema: {}", wrong.join("\n"));
 }
 
-/// What a run left behind.
+/// The result of a run.
 pub(crate) struct Output {
     command: String,
-    /// The exit code; none when a signal ended it.
+    /// The exit code; none after a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -330,7 +329,7 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Standard output as a plan in JSON, which must be what the committed schema says.
+    /// Standard output as a JSON plan that matches the committed schema.
     #[track_caller]
     pub(crate) fn plan(&self) -> Value {
         let plan = self.json();
@@ -338,34 +337,34 @@ impl Output {
         plan
     }
 
-    /// Fails with both streams unless it ended with this code.
+    /// Fails with both streams unless the run ended with this code.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
         assert!(self.code == Some(code), "expected exit code {code}: {self}");
         self
     }
 
-    /// Fails unless standard output or standard error contains this, on one line or on several.
+    /// Fails unless standard output or standard error contains this text, wrapped or not.
     #[track_caller]
     pub(crate) fn expect_text(self, text: &str) -> Self {
         assert!(self.says(text), "expected `{text}`: {self}");
         self
     }
 
-    /// Fails if this stands in either stream: a secret, or a thing that must not be spoken of.
+    /// Fails if either stream contains this text, such as a secret.
     #[track_caller]
     pub(crate) fn expect_no_text(self, text: &str) -> Self {
         assert!(!self.says(text), "expected no `{text}`: {self}");
         self
     }
 
-    /// A sentence is broken where a screen ends.
+    /// Wrapped lines are joined.
     pub(crate) fn says(&self, text: &str) -> bool {
         let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         [&self.stdout, &self.stderr].iter().any(|it| it.contains(text) || in_one_line(it).contains(&in_one_line(text)))
     }
 
-    /// Fails unless standard error has exactly one line that begins with `error:`, with this in it.
+    /// Fails unless standard error has exactly one line that begins with `error:`, with this text.
     #[track_caller]
     pub(crate) fn expect_error(self, text: &str) -> Self {
         let errors: Vec<&str> = self.stderr.lines().filter(|line| line.starts_with("error")).collect();

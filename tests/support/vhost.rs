@@ -1,28 +1,28 @@
-//! A vhost and a user of one test, deleted when the test is over.
+//! A vhost and a user of one test, deleted at its end.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{Amqp, Http, Node, until};
 
-/// One segment of a path of the management API.
+/// A path segment of the management API.
 pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
-/// A vhost of its own for one test.
+/// A vhost of one test.
 pub(crate) struct Vhost<'node> {
     node: &'node Node,
     name: String,
 }
 
 impl<'node> Vhost<'node> {
-    /// A vhost of exactly this name; see [`Node::vhost`] for one that is new by construction.
+    /// A vhost with exactly this name; see [`Node::vhost`] for a unique one.
     pub(crate) fn create(node: &'node Node, name: String) -> Self {
         Self::create_with(node, name, &json!({}))
     }
 
-    /// One that the test itself brings about, or topo: it is only deleted.
+    /// A vhost that the test or topo creates: it is only deleted.
     pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
         Self { node, name: name.to_owned() }
     }
@@ -34,36 +34,35 @@ impl<'node> Vhost<'node> {
         vhost
     }
 
-    /// Deletes it and makes it anew, for settings that some versions take at creation alone.
+    /// Deletes and creates it again, for settings that some versions accept only at creation.
     pub(crate) fn recreate(&self, settings: &Value) {
         self.delete();
-        assert!(self.make(settings), "{} was there", self.name);
+        assert!(self.make(settings), "{} existed", self.name);
     }
 
-    /// Deletes it before the test is over.
+    /// Deletes it before the end of the test.
     pub(crate) fn delete(&self) {
         until("the end of a vhost", || {
             let answer = self.http().send("DELETE", &self.own_path(), None).ok()?;
-            // Gone already: by a request whose answer did not come.
+            // Deleted already by a request without an answer.
             let is_gone = answer.status == 204 || answer.status == 404;
-            assert!(is_gone || answer.status >= 500, "the broker said: {}", answer.body);
+            assert!(is_gone || answer.status >= 500, "the broker answered: {}", answer.body);
             is_gone.then_some(())
         });
     }
 
-    /// Makes it, and says whether it is new.
+    /// Creates it and returns whether it is new.
     fn make(&self, settings: &Value) -> bool {
         let mut tries = 0;
-        // A busy 3.8 keeps the request waiting behind those of others, and hangs up after a minute; what it has begun by
-        // then, it goes on with. Who asks again before that is done is told that the vhost is there, but may not use it:
-        // its creator's permissions are the last that a creation writes.
+        // A busy 3.8 queues requests and closes the connection after a minute, but continues the creation. A second
+        // request reports an existing vhost before its permissions exist, which a creation writes last.
         until("a vhost", || {
             tries += 1;
             let answer = self.http().send("PUT", &self.own_path(), Some(settings)).ok()?;
             if answer.status >= 500 {
                 return None;
             }
-            assert!(answer.is_success(), "the broker said: {}", answer.body);
+            assert!(answer.is_success(), "the broker answered: {}", answer.body);
             let everything = json!({"configure": ".*", "write": ".*", "read": ".*"});
             let of_guest = self.path("permissions", &["guest"]);
             let is_new = answer.status == 201;
@@ -78,7 +77,7 @@ impl<'node> Vhost<'node> {
             let nodes = self.http().get("/api/nodes?columns=name").expect_status(200);
             let vhost = self.http().get(&self.own_path()).found();
             let is_missing = |node: &&Value| vhost["cluster_state"][node["name"].as_str().unwrap()] != "running";
-            // A node that has just joined may not have heard of it.
+            // A node that has just joined may not know it yet.
             let missing = nodes.as_array().unwrap().iter().find(is_missing).map(|node| node["name"].as_str().unwrap());
             let Some(node) = missing else { return Some(()) };
             self.http().send("POST", &format!("{}/start/{}", self.own_path(), segment(node)), None).ok();
@@ -98,7 +97,7 @@ impl<'node> Vhost<'node> {
         format!("/api/vhosts/{}", segment(&self.name))
     }
 
-    /// `path("queues", &["a/b"])` is `/api/queues/VHOST/a%2Fb`.
+    /// For example, `path("queues", &["a/b"])` is `/api/queues/VHOST/a%2Fb`.
     pub(crate) fn path(&self, kind: &str, names: &[&str]) -> String {
         let mut path = format!("/api/{kind}/{}", segment(&self.name));
         for name in names {
@@ -118,10 +117,10 @@ impl<'node> Vhost<'node> {
         Amqp::connect(self.node.amqp_port(), &self.name, "guest", "guest")
     }
 
-    /// All objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) as the management API lists them, without
-    /// the exchanges that every vhost has and without the bindings of the default exchange.
+    /// All objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) in the management API, without predeclared
+    /// exchanges and bindings of the default exchange.
     pub(crate) fn list(&self, kind: &str) -> Vec<Value> {
-        // A node that has just started answers 500 for as long as it has no statistics of a new queue (seen on 3.10.8).
+        // A node that has just started answers 500 while it has no statistics of a new queue (observed on 3.10.8).
         let answer = until(&format!("a list of {kind}"), || {
             let answer = self.http().get(&self.path(kind, &[]));
             (answer.status != 500).then_some(answer)
@@ -136,7 +135,7 @@ impl<'node> Vhost<'node> {
         objects
     }
 
-    /// The names of all objects of a kind, in order.
+    /// The sorted names of all objects of a kind.
     pub(crate) fn names(&self, kind: &str) -> Vec<String> {
         let mut names: Vec<String> =
             self.list(kind).iter().map(|object| object["name"].as_str().unwrap_or_default().to_owned()).collect();
@@ -144,9 +143,9 @@ impl<'node> Vhost<'node> {
         names
     }
 
-    /// One queue as the management API shows it; null when there is none.
+    /// A queue in the management API; null if it does not exist.
     pub(crate) fn queue(&self, name: &str) -> Value {
-        // 500 in the moment in which it goes (seen on 4.3.6).
+        // 500 during the deletion (observed on 4.3.6).
         let answer = until(&format!("queue {name}"), || {
             let answer = self.http().get(&self.path("queues", &[name]));
             (answer.status != 500).then_some(answer)
@@ -154,13 +153,12 @@ impl<'node> Vhost<'node> {
         answer.found()
     }
 
-    /// One exchange as the management API shows it; null when there is none.
+    /// An exchange in the management API; null if it does not exist.
     pub(crate) fn exchange(&self, name: &str) -> Value {
         self.http().get(&self.path("exchanges", &[name])).found()
     }
 
-    /// Waits until the management API says that the queue holds this many messages, ready and unacknowledged together.
-    /// Its numbers lag behind by up to 8 s.
+    /// Waits until the management API reports this total of ready and unacknowledged messages, which may take 8 s.
     pub(crate) fn until_counted(&self, queue: &str, messages: u64) {
         until(&format!("{messages} messages in {queue}"), || {
             (self.queue(queue)["messages"].as_u64() == Some(messages)).then_some(())
@@ -174,7 +172,7 @@ impl Drop for Vhost<'_> {
     }
 }
 
-/// A user of its own for one test.
+/// A user of one test.
 pub(crate) struct User<'node> {
     node: &'node Node,
     pub(crate) name: String,
@@ -183,14 +181,14 @@ pub(crate) struct User<'node> {
 
 impl<'node> User<'node> {
     pub(crate) fn create(node: &'node Node, name: String, tags: &str) -> Self {
-        // Easy to recognize wherever it must not be printed.
+        // Easy to recognize in output.
         let password = format!("secret-of-{name}");
         let user = Self { node, name, password };
         user.node.http().put(&user.own_path(), &json!({"password": user.password, "tags": tags})).expect_status(201);
         user
     }
 
-    /// One that the test itself brings about, with a password of its own: it is only deleted.
+    /// A user that the test creates with a password: it is only deleted.
     pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
         Self { node, name: name.to_owned(), password: String::new() }
     }
@@ -208,7 +206,7 @@ impl<'node> User<'node> {
         self
     }
 
-    /// Grants everything on a vhost.
+    /// Grants all permissions on a vhost.
     pub(crate) fn may_everything(self, vhost: &Vhost<'_>) -> Self {
         self.may(vhost, ".*", ".*", ".*")
     }

@@ -1,27 +1,27 @@
-//! Waiting without sleeping: futures on one shared runtime, and conditions polled with a deadline.
+//! Waits without fixed sleeps: futures on one shared runtime, and conditions polled with a deadline.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Connections of one test may outlive a call, so their tasks need a runtime that outlives every test.
+/// Connections of a test may outlive a call, so their tasks need a runtime that outlives every test.
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be started")
 });
 
-/// How long the broker may take for anything that it does do.
+/// The time limit for anything that the broker does.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Runs a future to its end, from a test that is not async. None when it takes longer than [`TIMEOUT`].
+/// Runs a future to its end from a synchronous test. `None` if it takes longer than [`TIMEOUT`].
 pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
     RUNTIME.block_on(async { tokio::time::timeout(TIMEOUT, future).await }).ok()
 }
 
-/// The same, where taking longer fails the test. Not for `drop`, which must not panic.
+/// The same, but a timeout panics. Not for `drop`, which must not panic.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     try_block_on(future).unwrap_or_else(|| panic!("no answer within {TIMEOUT:?}"))
 }
 
-/// Asks again until there is a value, and returns it. Panics, naming what was awaited, after [`TIMEOUT`].
+/// Polls until there is a value and returns it. Panics with the awaited condition after [`TIMEOUT`].
 pub(crate) fn until<T>(awaited: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {

@@ -1,4 +1,4 @@
-//! A worker that knows nothing but its contract: what `topo contract --format json` says of its queue.
+//! A worker that knows only its contract, from `topo contract --format json`.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Consumer};
 use serde_json::Value;
 
-use super::amqp::{Amqp, Outcome, said};
+use super::amqp::{Amqp, Outcome, reported};
 use super::wait::{block_on, try_block_on};
 
-/// A subscription to one queue, until it is dropped.
+/// A subscription to a queue, until it is dropped.
 pub(crate) struct Worker<'a> {
     amqp: &'a Amqp,
     contract: &'a Value,
@@ -21,12 +21,12 @@ pub(crate) struct Worker<'a> {
     consumer: Consumer,
 }
 
-/// A message at hand.
+/// A delivered message.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) at: Instant,
     pub(crate) delivery: Delivery,
-    /// Which retry it is, as the contract says that one can tell; 0 is the first attempt.
+    /// The number of the retry according to the contract; 0 is the first attempt.
     pub(crate) retry: u64,
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn header<'a>(properties: &'a AMQPProperties, name: &str) -> Option<&
     properties.headers().as_ref()?.inner().get(name)
 }
 
-/// A text, however it is on the wire.
+/// A string of any wire type.
 pub(crate) fn as_text(value: &AMQPValue) -> Option<String> {
     value.as_long_string().map(ToString::to_string)
 }
 
-/// A number, however long it is on the wire.
+/// An integer of any wire type.
 pub(crate) fn as_number(value: &AMQPValue) -> Option<i64> {
     value
         .as_long_long_int()
@@ -56,7 +56,7 @@ pub(crate) fn as_number(value: &AMQPValue) -> Option<i64> {
         .or_else(|| value.as_short_short_int().map(i64::from))
 }
 
-/// What `x-death[queue=Q, reason=R].field` or the name of a header leads to.
+/// The value at `x-death[queue=Q, reason=R].field` or in a header.
 pub(crate) fn found(properties: &AMQPProperties, path: &str) -> Option<String> {
     let Some(entry) = path.strip_prefix("x-death[queue=") else { return as_text(header(properties, path)?) };
     let (queue, rest) = entry.split_once(", reason=").expect("an entry has a reason");
@@ -79,20 +79,20 @@ impl<'a> Worker<'a> {
             channel.basic_qos(1, BasicQosOptions::default()).await?;
             channel.basic_consume(queue.into(), "".into(), BasicConsumeOptions::default(), FieldTable::default()).await
         });
-        let consumer = consumer.unwrap_or_else(|error| panic!("{}", said(&error)));
+        let consumer = consumer.unwrap_or_else(|error| panic!("{}", reported(&error)));
         Self { amqp, contract, channel, consumer }
     }
 
-    /// The next message, if one comes in that time.
+    /// The next message, if one arrives in that time.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Work> {
         let next = async { tokio::time::timeout(within, self.consumer.next()).await };
         let delivery = block_on(next).ok()?.expect("not cancelled while it waits");
-        let delivery = delivery.unwrap_or_else(|error| panic!("{}", said(&error)));
+        let delivery = delivery.unwrap_or_else(|error| panic!("{}", reported(&error)));
         let retry = self.retry(&delivery);
         Some(Work { at: Instant::now(), delivery, retry })
     }
 
-    /// Which retry it is.
+    /// The number of the retry.
     fn retry(&self, delivery: &Delivery) -> u64 {
         let (counter, arrives) = (&self.contract["counter"], &self.contract["retryArrives"]);
         if let Some(name) = counter["header"].as_str() {
@@ -109,7 +109,7 @@ impl<'a> Worker<'a> {
         self.contract["counter"]["countedBy"] == "worker"
     }
 
-    /// Fails at it: tries again, or gives up where the worker counts and has tried often enough.
+    /// Fails the message: retries, or gives up if the worker counts and its retries are exhausted.
     pub(crate) fn fail(&self, work: Work) {
         let is_over = self.is_own_counter() && work.retry >= self.contract["maxRetries"].as_u64().expect("a number");
         if is_over {
@@ -131,28 +131,28 @@ impl<'a> Worker<'a> {
             if let Some(jitter) = self.contract["jitter"]["milliseconds"].as_i64() {
                 let delays = self.contract["delays"].as_array().expect("delays");
                 let delay = delays[usize::try_from(work.retry).expect("few retries")]["milliseconds"].as_i64();
-                // As early as it may.
+                // As early as permitted.
                 copy = copy.with_expiration((delay.expect("a number") - jitter).to_string().into());
             }
         }
         self.answer("onFailure", work, copy);
     }
 
-    /// Gives it up.
+    /// Gives up the message.
     pub(crate) fn give_up(&self, work: Work) {
         let copy = work.delivery.properties.clone();
         self.answer("onGiveUp", work, copy);
     }
 
-    /// Writes a good dead letter, with every header of the contract.
-    pub(crate) fn write_letter(&self, work: &Work) {
-        let letter = &self.contract["deadLetteredMessage"];
+    /// Publishes a corrected dead-lettered message with every header of the contract.
+    pub(crate) fn publish_dead_lettered(&self, work: &Work) {
+        let dead_message = &self.contract["deadLetteredMessage"];
         let mut headers = work.delivery.properties.headers().clone().unwrap_or_default();
-        for header in letter["headers"].as_array().expect("headers") {
-            let value = header["value"].as_str().unwrap_or("said by the worker");
+        for header in dead_message["headers"].as_array().expect("headers") {
+            let value = header["value"].as_str().unwrap_or("set by the worker");
             headers.insert(header["name"].as_str().expect("a name").into(), AMQPValue::LongString(value.into()));
         }
-        self.publish(&letter["publish"], 0, work, work.delivery.properties.clone().with_headers(headers));
+        self.publish(&dead_message["publish"], 0, work, work.delivery.properties.clone().with_headers(headers));
         block_on(work.delivery.ack(BasicAckOptions::default())).expect("the channel is open");
     }
 
@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
-        // Now and then the answer never comes (seen on 3.10 and 4.0); the connection goes with the test in any case.
+        // Sometimes the answer never arrives (observed on 3.10 and 4.0); the connection closes with the test.
         let close = self.channel.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(Duration::from_secs(5), close).await });
     }

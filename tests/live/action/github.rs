@@ -140,7 +140,7 @@ impl GitHub {
             (status, more, answer.to_string().into_bytes())
         };
         let length = content.len();
-        write!(stream, "HTTP/1.1 {status} Said\r\ncontent-length: {length}\r\nconnection: close\r\n{more}\r\n")?;
+        write!(stream, "HTTP/1.1 {status} Stub\r\ncontent-length: {length}\r\nconnection: close\r\n{more}\r\n")?;
         stream.write_all(&content)
     }
 

@@ -182,7 +182,7 @@ impl Job {
     /// Evaluates the expressions that the file uses; any other fails.
     fn expression(&self, text: &str, with: &[(&str, &str)]) -> String {
         let inside = text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}"));
-        let inside = inside.unwrap_or_else(|| panic!("`{text}` is no expression"));
+        let inside = inside.unwrap_or_else(|| panic!("`{text}` is not an expression"));
         match inside.split_once('.').unwrap() {
             ("inputs", name) => match with.iter().find(|(given, _)| *given == name) {
                 Some((_, value)) => (*value).to_owned(),

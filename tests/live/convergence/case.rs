@@ -19,7 +19,7 @@ pub(in crate::live) struct Case {
     pub(super) second: Value,
     /// The kinds of `--prune`, as on the command line.
     pub(super) prune: Vec<&'static str>,
-    /// Whether every hazard is allowed; otherwise none is.
+    /// True if every hazard is allowed; otherwise none is.
     pub(super) allow: bool,
 }
 
@@ -27,9 +27,9 @@ pub(in crate::live) struct Case {
 #[derive(Clone, Copy)]
 pub(in crate::live) struct Possible {
     pub(super) streams: bool,
-    /// Whether a queue without `x-queue-type` is classic.
+    /// True if a queue without `x-queue-type` is classic.
     pub(super) untyped_queues: bool,
-    /// Whether TTLs have a maximum, and quorum queues support a TTL.
+    /// True if TTLs have a maximum, and quorum queues support a TTL.
     pub(super) ten_years_at_most: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Case {
     external: &'static str,
     /// Bindings to queues that exist only on the broker: source, queue, key.
     unmanaged: Vec<(&'static str, &'static str, String)>,
-    /// Whether the spec declares the stream.
+    /// True if the spec declares the stream.
     has_stream: bool,
 }
 
@@ -148,18 +148,18 @@ impl Case {
         self.names.iter().map(String::as_str).chain(EXTERNAL_QUEUES).chain([UNMANAGED])
     }
 
-    /// Whether the broker has more bindings of an exchange than the spec declares.
+    /// True if the broker has more bindings of an exchange than the spec declares.
     pub(super) fn is_open(exchange: &str) -> bool {
         exchange == EXTERNAL || exchange.starts_with("amq.")
     }
 
-    /// Whether a queue has a length limit, and whether it dead-letters new messages instead of the oldest.
+    /// True if a queue has a length limit, and whether it dead-letters new messages instead of the oldest.
     pub(super) fn limit(&self, queue: &str) -> Option<bool> {
         let written = self.queues.get(queue)?;
         (!written["maxLength"].is_null()).then(|| written["overflow"] == "reject-publish-dlx")
     }
 
-    /// Whether the messages of a queue expire on that version: older quorum queues ignore the `expiration` of a
+    /// True if the messages of a queue expire on that version: older quorum queues ignore the `expiration` of a
     /// message.
     pub(super) fn expires(&self, queue: &str, node: &Node) -> bool {
         let written = self.queues.get(queue).or_else(|| self.dead.get(queue)).expect("a queue of the spec");
@@ -318,19 +318,19 @@ impl Case {
     fn dead_letter(random: &mut Random) -> Value {
         let exchanges =
             ["e1", "e2", "e3", "e4", "e1", "e2", "e3", "e4", "dead.x", "order.dead.x", "amq.topic", EXTERNAL];
-        let mut said = match random.below(10) {
+        let mut settings = match random.below(10) {
             0..=4 => json!({"exchange": *random.pick(&exchanges)}),
             5 => json!({"exchange": "", "routingKey": *random.pick(&["work", "mail", "dead", "gone", "outside"])}),
             6 if random.chance(50) => json!({"queue": EXTERNAL_QUEUES[1]}),
             _ => json!({"queue": *random.pick(&DEAD)}),
         };
-        if said["exchange"] != "" && said.get("exchange").is_some() && random.chance(35) {
-            said["routingKey"] = any_key(random).into();
+        if settings["exchange"] != "" && settings.get("exchange").is_some() && random.chance(35) {
+            settings["routingKey"] = any_key(random).into();
         }
         if random.chance(25) {
-            said["wiring"] = "policy".into();
+            settings["wiring"] = "policy".into();
         }
-        said
+        settings
     }
 
     fn queue(&mut self, name: &str, random: &mut Random, node: &Node) -> Value {

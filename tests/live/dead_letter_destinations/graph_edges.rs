@@ -53,7 +53,7 @@ impl<'a> Edges<'a> {
         found
     }
 
-    /// Whether an edge of a queue leads over an undeclared exchange, which may have further bindings.
+    /// True if an edge of a queue leads over an undeclared exchange, which may have further bindings.
     pub(super) fn are_open(&self, queue: &str) -> bool {
         self.ends(queue).into_iter().any(|end| self.is_open(end))
     }

@@ -335,14 +335,14 @@ impl<'a, 'c> Player<'a, 'c> {
         ack(&delivery);
     }
 
-    /// Whether an expected message has not arrived yet.
+    /// True if an expected message has not arrived yet.
     fn is_late(&self, last: Instant) -> bool {
         let is_missing = |queue: &String| is_missing(queue, (self.contract)(queue), &self.played);
         last.elapsed() < LATE && self.case.queues().iter().any(is_missing)
     }
 }
 
-/// Whether an expected message of a queue has not arrived yet.
+/// True if an expected message of a queue has not arrived yet.
 fn is_missing(queue: &str, contract: &Value, played: &Played) -> bool {
     let (Some(seen), dead_letters) = (played.queues.get(queue), &contract["deadLetters"]) else { return false };
     let count = |to: &Value| seen.arrivals.get(to.as_str().expect("a name")).copied().unwrap_or(0);
@@ -357,14 +357,16 @@ fn get(channel: &Channel, queue: &str) -> Option<Delivery> {
 
 /// Messages that a worker publishes and acknowledges as its contract specifies arrive.
 fn dead_lettered(amqp: &Amqp, queue: &str, contract: &Value, dropped: &mut Vec<(String, String)>) {
-    let publishes =
-        [("letter", &contract["deadLetteredMessage"]["publish"]), ("onGiveUp", &contract["onGiveUp"]["publish"])];
+    let publishes = [
+        ("deadLetteredMessage", &contract["deadLetteredMessage"]["publish"]),
+        ("onGiveUp", &contract["onGiveUp"]["publish"]),
+    ];
     for (what, publish) in publishes {
         // An unmanaged binding may exist.
         let Some(exchange) = publish["exchange"].as_str().filter(|it| !Case::is_open(it)) else { continue };
         for key in publish["routingKeys"].as_array().expect("keys") {
             let key = key.as_str().expect("a key");
-            if amqp.publish(exchange, key, "letter") != Outcome::Routed {
+            if amqp.publish(exchange, key, "message") != Outcome::Routed {
                 let what = format!("contract {queue}: {what} is published to {exchange:?} with {key:?} and dropped");
                 dropped.push((queue.to_owned(), what));
             }

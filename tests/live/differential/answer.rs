@@ -15,7 +15,7 @@ use crate::support::{Amqp, Http, Vhost};
 
 /// The broker's answer to a declare.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Reply {
     /// The HTTP status, if it was HTTP.
     Accepted(u16),
     /// The text and its subject.
@@ -66,28 +66,28 @@ pub(super) fn subject(text: &str) -> Option<String> {
     Some(name)
 }
 
-fn refused(text: String) -> Said {
-    Said::Refused { subject: subject(&text), text }
+fn refused(text: String) -> Reply {
+    Reply::Refused { subject: subject(&text), text }
 }
 
 /// A declare over HTTP.
-pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Said {
+pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Reply {
     let answer = http.put(&vhost.path("queues", &[name]), &definition.body());
     if answer.is_success() {
-        return Said::Accepted(answer.status);
+        return Reply::Accepted(answer.status);
     }
     let text = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
     refused(if answer.status == 400 { text } else { format!("{} {text}", answer.status) })
 }
 
 /// Declares a current queue.
-pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live: &Live) -> Said {
+pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live: &Live) -> Reply {
     match &live.widths {
         None => put(http, vhost, name, &live.definition),
         Some(widths) => {
             let definition = &live.definition;
             match amqp.declare_queue_as(name, definition.options(), &definition.table(widths)) {
-                Ok(()) => Said::Accepted(0),
+                Ok(()) => Reply::Accepted(0),
                 Err(text) => refused(text),
             }
         }
@@ -142,18 +142,18 @@ pub(super) fn judge(
     live: &Live,
     desired: &Definition,
     predicted: &Predicted,
-    (again, fresh): (&Said, &Said),
+    (again, fresh): (&Reply, &Reply),
 ) -> Result<Verdict, Wrong> {
     fresh_agrees(predicted.refused.as_deref(), fresh)?;
     // HTTP cannot carry this value, so it never reaches the queue.
     if !desired.holds_null() {
         again_agrees(live, predicted, again)?;
     }
-    let refused = matches!(again, Said::Refused { .. });
+    let refused = matches!(again, Reply::Refused { .. });
     let verdict = match (fresh, refused) {
-        (Said::Refused { .. }, _) => Verdict::Invalid,
-        (Said::Accepted(_), true) => Verdict::Conflict,
-        (Said::Accepted(_), false) => ignored(live, desired),
+        (Reply::Refused { .. }, _) => Verdict::Invalid,
+        (Reply::Accepted(_), true) => Verdict::Conflict,
+        (Reply::Accepted(_), false) => ignored(live, desired),
     };
     if verdict == predicted.verdict || verdict == Verdict::Drift && are_equal_ages(live, desired, predicted) {
         return Ok(predicted.verdict);
@@ -162,34 +162,34 @@ pub(super) fn judge(
 }
 
 /// The first refusal of a fresh declare.
-pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Said) -> Result<(), Wrong> {
+pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Reply) -> Result<(), Wrong> {
     match (fresh, predicted) {
-        (Said::Accepted(_), None) => Ok(()),
-        (Said::Accepted(_), Some(named)) => {
+        (Reply::Accepted(_), None) => Ok(()),
+        (Reply::Accepted(_), Some(named)) => {
             wrong("fresh", format!("topo predicts a refusal of {named}, the broker accepts it"))
         }
-        (Said::Refused { text, .. }, None) => {
+        (Reply::Refused { text, .. }, None) => {
             wrong("fresh", format!("topo predicts no refusal, the broker answers {text}"))
         }
-        (Said::Refused { subject: Some(subject), text }, Some(named)) if subject != named => {
+        (Reply::Refused { subject: Some(subject), text }, Some(named)) if subject != named => {
             wrong("fresh, named first", format!("topo names {named}, the broker {subject}: {text}"))
         }
-        (Said::Refused { .. }, Some(_)) => Ok(()),
+        (Reply::Refused { .. }, Some(_)) => Ok(()),
     }
 }
 
-fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), Wrong> {
+fn again_agrees(live: &Live, predicted: &Predicted, again: &Reply) -> Result<(), Wrong> {
     let named = predicted.broker_error.as_deref().and_then(subject);
     match (again, named) {
-        (Said::Accepted(201), _) => wrong("redeclare", "the current queue was missing".to_owned()),
-        (Said::Accepted(_), None) => Ok(()),
-        (Said::Accepted(_), Some(named)) => {
+        (Reply::Accepted(201), _) => wrong("redeclare", "the current queue was missing".to_owned()),
+        (Reply::Accepted(_), None) => Ok(()),
+        (Reply::Accepted(_), Some(named)) => {
             wrong("redeclare", format!("topo predicts a refusal of {named}, the broker accepts it"))
         }
-        (Said::Refused { text, .. }, None) => {
+        (Reply::Refused { text, .. }, None) => {
             wrong("redeclare", format!("topo predicts no refusal, the broker answers {text}"))
         }
-        (Said::Refused { subject, text }, Some(named)) => {
+        (Reply::Refused { subject, text }, Some(named)) => {
             if subject.as_deref() != Some(named.as_str()) {
                 return wrong("redeclare, named first", format!("topo names {named}, the broker {text}"));
             }

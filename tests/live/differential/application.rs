@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::answer::{Predicted, Said, sentence_agrees, subject};
+use super::answer::{Predicted, Reply, sentence_agrees, subject};
 use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Vhost};
@@ -30,8 +30,8 @@ pub(super) struct OverAmqp {
 }
 
 impl Count {
-    pub(super) fn add(&mut self, heard: Heard) {
-        match heard {
+    pub(super) fn add(&mut self, received: Heard) {
+        match received {
             Heard::Taken => self.taken += 1,
             Heard::Refused => self.refused += 1,
         }
@@ -71,30 +71,30 @@ pub(super) fn again(
     name: &str,
     (live, desired): (&Live, &Definition),
     predicted: &Predicted,
-    over_http: &Said,
+    over_http: &Reply,
 ) -> Result<Heard, Wrong> {
     let declared = amqp.declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
-        (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
-        (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text).map(|()| Heard::Refused),
-        (Ok(()), Said::Refused { text, .. }) => wrong(format!("AMQP accepts what HTTP refuses: {text}")),
-        (Err(text), Said::Accepted(_)) => wrong(format!("AMQP refuses what HTTP accepts: {text}")),
+        (Ok(()), Reply::Accepted(_)) => Ok(Heard::Taken),
+        (Err(text), Reply::Refused { .. }) => sentence_agrees(live, predicted, &text).map(|()| Heard::Refused),
+        (Ok(()), Reply::Refused { text, .. }) => wrong(format!("AMQP accepts what HTTP refuses: {text}")),
+        (Err(text), Reply::Accepted(_)) => wrong(format!("AMQP refuses what HTTP accepts: {text}")),
     }
 }
 
 /// Declares a new queue on its own connection, which some refusals close.
-pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, desired: &Definition, over_http: &Said) -> Result<Heard, Wrong> {
+pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, desired: &Definition, over_http: &Reply) -> Result<Heard, Wrong> {
     let declared = vhost.amqp().declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
-        (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
+        (Ok(()), Reply::Accepted(_)) => Ok(Heard::Taken),
         // Crashes and closed connections have another error text.
-        (Err(text), Said::Refused { subject: named, text: said })
+        (Err(text), Reply::Refused { subject: named, text: reply })
             if text.starts_with("PRECONDITION_FAILED") && subject(&text) != *named =>
         {
-            wrong(format!("new queue: AMQP says {text}, HTTP {said}"))
+            wrong(format!("new queue: AMQP says {text}, HTTP {reply}"))
         }
-        (Err(_), Said::Refused { .. }) => Ok(Heard::Refused),
-        (Ok(()), Said::Refused { text, .. }) => wrong(format!("new queue: AMQP accepts what HTTP refuses: {text}")),
-        (Err(text), Said::Accepted(_)) => wrong(format!("new queue: AMQP refuses what HTTP accepts: {text}")),
+        (Err(_), Reply::Refused { .. }) => Ok(Heard::Refused),
+        (Ok(()), Reply::Refused { text, .. }) => wrong(format!("new queue: AMQP accepts what HTTP refuses: {text}")),
+        (Err(text), Reply::Accepted(_)) => wrong(format!("new queue: AMQP refuses what HTTP accepts: {text}")),
     }
 }

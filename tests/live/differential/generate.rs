@@ -25,7 +25,7 @@ const TEN_YEARS: i64 = 315_360_000_000;
 /// Arguments that no broker supports; the second one differs from a known argument only in case.
 const UNKNOWN: [&str; 3] = ["x-foo", "x-Message-TTL", "tier"];
 
-/// Whether topo predicts that a queue can be declared. The test detects wrong predictions.
+/// True if topo predicts that a queue can be declared. The test detects wrong predictions.
 pub(super) fn can_be_made(definition: &Definition, profile: &BrokerProfile) -> bool {
     refusals(&Object::Queue(QueueName::from("q"), definition.queue()), profile).is_empty()
 }
@@ -41,7 +41,7 @@ pub(super) fn usual(known: &KnownArgument) -> Vec<Value> {
             vec![json!(least), json!(last), json!((least + last) / 2), json!(least + 1)]
         }
         ValueKind::Boolean => vec![json!(true), json!(false)],
-        ValueKind::Text => vec![json!("a"), json!("dead.letters"), json!("")],
+        ValueKind::Text => vec![json!("a"), json!("dead.exchange"), json!("")],
         ValueKind::OneOf(words) => words.iter().map(|word| json!(word)).collect(),
         ValueKind::MaxAge => {
             ["7D", "168h", "604800s", "1Y", "365D", "12M", "360D", "07D", "90m"].map(|age| json!(age)).into()
@@ -147,12 +147,12 @@ impl Draw<'_> {
         let mut without = base.clone();
         without.arguments.remove(self.focus.name);
         desired.push(without);
-        let mut foreign = base.clone();
+        let mut unmanaged = base.clone();
         let kind = *self.random.pick(&self.types);
-        foreign.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
+        unmanaged.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
         let value = self.random.pick(&usual(self.focus)).clone();
-        foreign.arguments.entry(self.focus.name).or_insert(value);
-        desired.push(foreign);
+        unmanaged.arguments.entry(self.focus.name).or_insert(value);
+        desired.push(unmanaged);
         for _ in 0..4 {
             let mut one = self.random.pick(&lives).clone();
             for _ in 0..self.random.below(3) + 1 {

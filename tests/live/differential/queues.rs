@@ -58,7 +58,7 @@ impl Definition {
         self.arguments.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, width(name)))).collect()
     }
 
-    /// Whether HTTP can represent it.
+    /// True if HTTP can represent it.
     pub(super) fn holds_null(&self) -> bool {
         fn null(value: &Value) -> bool {
             match value {

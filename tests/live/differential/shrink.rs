@@ -6,7 +6,7 @@ use topo::model::known_arguments::KnownArgument;
 
 use super::answer::{fresh_agrees, judge, make, predict, put};
 use super::queues::{Definition, Live, Width};
-use super::{Said, broker};
+use super::{Reply, broker};
 use crate::live::differential_report::{Scenario, Wrong, expect_scenario, smallest};
 use crate::support::{Node, block_on};
 
@@ -22,7 +22,7 @@ pub(super) struct Pair {
 fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
     let vhost = super::vhost(node, pair.default);
     let http = node.http();
-    if let refused @ Said::Refused { .. } = make(&http, &vhost.amqp(), &vhost, "live", &pair.live) {
+    if let refused @ Reply::Refused { .. } = make(&http, &vhost.amqp(), &vhost, "live", &pair.live) {
         let snapshot = block_on(broker(node).read(&[VhostName::from(vhost.name())])).unwrap().remove(0);
         let predicted = predict(&snapshot, "live", &pair.live.definition);
         return fresh_agrees(predicted.refused.as_deref(), &refused);

@@ -305,7 +305,7 @@ impl Kind for Exchanges {
                 && !case.desired["arguments"].to_string().contains("null")
             {
                 match application::declare(road, name, case) {
-                    Ok(heard) => labels.push(heard.to_owned()),
+                    Ok(received) => labels.push(received.to_owned()),
                     Err(wrong) => *judged = Err(wrong),
                 }
             }

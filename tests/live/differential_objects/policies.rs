@@ -176,9 +176,9 @@ impl Policies {
     }
 }
 
-/// Whether the broker names this first: its definition, or another error.
-fn is_named(subject: &str, said: &str) -> bool {
-    let first = said.strip_prefix("Validation failed\n\n").unwrap_or(said);
+/// True if the broker names this first: its definition, or another error.
+fn is_named(subject: &str, reply: &str) -> bool {
+    let first = reply.strip_prefix("Validation failed\n\n").unwrap_or(reply);
     match subject {
         "definition" => first.starts_with("no policy provided"),
         "apply-to" => first.starts_with("apply-to "),
@@ -229,13 +229,13 @@ impl Kind for Policies {
             let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.profile);
             let action = Action::PutPolicy { name: name.as_str().into(), policy };
             let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
-            let said = reason(&answer);
+            let reply = reason(&answer);
             let wrong = |what: &'static str| {
-                Err(Wrong::new(what, format!("The broker answered {} {said}; topo {found:?}", answer.status)))
+                Err(Wrong::new(what, format!("The broker answered {} {reply}; topo {found:?}", answer.status)))
             };
             let word = if made[number] { "live" } else { "fresh" };
             // Each module reports its first error, and the order of modules depends on an Erlang hash table.
-            let is_named = || found.iter().any(|refusal| is_named(&refusal.subject, &said)) || said == "null";
+            let is_named = || found.iter().any(|refusal| is_named(&refusal.subject, &reply)) || reply == "null";
             judged.push(match (found.first(), answer.is_success()) {
                 (None, false) => wrong("an unpredicted refusal"),
                 (Some(_), true) => wrong("a predicted refusal did not occur"),

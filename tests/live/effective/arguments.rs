@@ -70,8 +70,8 @@ fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> EffectiveSetti
     let id = PolicyName::new(name);
     let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
     let read = |definition: &Arguments, policy| {
-        let said: Vec<(&PolicyName, &Policy)> = if definition.is_empty() { vec![] } else { vec![(&id, policy)] };
-        Policies::new(said, profile.version)
+        let configured: Vec<(&PolicyName, &Policy)> = if definition.is_empty() { vec![] } else { vec![(&id, policy)] };
+        Policies::new(configured, profile.version)
     };
     let (users, operators) = (read(&case.policy, &user), read(&case.operator, &operator));
     let governed = Governed::from(&case.queue);
@@ -92,10 +92,10 @@ fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
     let body = json!({"durable": true, "auto_delete": false, "arguments": case.queue.arguments});
     http.put(&vhost.path("queues", &[name]), &body).expect_status(201);
     for target in TARGETS {
-        let letters = format!("{name}.{target}");
-        amqp.declare_queue(&letters, NONE).unwrap();
+        let dead_messages = format!("{name}.{target}");
+        amqp.declare_queue(&dead_messages, NONE).unwrap();
         // Dead-lettered messages keep their key: the name of the original queue.
-        amqp.bind_queue(target, &letters, name, NONE);
+        amqp.bind_queue(target, &dead_messages, name, NONE);
     }
 }
 
@@ -111,7 +111,7 @@ fn room(holds: &EffectiveSettings) -> (usize, bool) {
 }
 
 /// Whether the counts match, except for the oldest message.
-fn counts_fit(holds: &EffectiveSettings, kind: &str, (_, ready, refused, letters): &Seen) -> bool {
+fn counts_fit(holds: &EffectiveSettings, kind: &str, (_, ready, refused, dead_messages): &Seen) -> bool {
     let (limit, rejects) = room(holds);
     let ready = usize::try_from(*ready).unwrap();
     let length = match (rejects, kind) {
@@ -121,7 +121,7 @@ fn counts_fit(holds: &EffectiveSettings, kind: &str, (_, ready, refused, letters
     };
     let dropped = u32::try_from(if rejects { 0 } else { MESSAGES - limit }).unwrap();
     let target = holds.get("dead-letter-exchange").and_then(|it| it.value.as_text());
-    length && *refused == rejects && *letters == TARGETS.map(|it| if target == Some(it) { dropped } else { 0 })
+    length && *refused == rejects && *dead_messages == TARGETS.map(|it| if target == Some(it) { dropped } else { 0 })
 }
 
 fn fits(holds: &EffectiveSettings, kind: &str, seen: &Seen) -> bool {
@@ -149,8 +149,8 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
         let refused = (0..MESSAGES).map(publish).filter(|outcome| *outcome != Outcome::Routed).count() > 0;
         let deadline = Instant::now() + SETTLING;
         let seen = loop {
-            let letters = TARGETS.map(|target| amqp.ready(&format!("{name}.{target}")));
-            let mut seen = (None, amqp.ready(name), refused, letters);
+            let dead_messages = TARGETS.map(|target| amqp.ready(&format!("{name}.{target}")));
+            let mut seen = (None, amqp.ready(name), refused, dead_messages);
             if counts_fit(&holds, kind, &seen) || Instant::now() > deadline {
                 // Once: a quorum queue counts every inspection as a delivery.
                 seen.0 = amqp.get(name).map(|message| String::from_utf8(message.body).unwrap());
@@ -162,8 +162,9 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             wrong.push(format!("{:?}, {policy:?}, {operator:?}: topo {holds:?}, seen {seen:?}", queue.arguments));
         }
         for (key, value) in holds.iter() {
-            let said = [case.queue.arguments.get(&format!("x-{key}")), case.policy.get(key), case.operator.get(key)];
-            let values: Vec<&ArgumentValue> = said.into_iter().flatten().collect();
+            let configured =
+                [case.queue.arguments.get(&format!("x-{key}")), case.policy.get(key), case.operator.get(key)];
+            let values: Vec<&ArgumentValue> = configured.into_iter().flatten().collect();
             if values.windows(2).any(|pair| pair[0] != pair[1]) {
                 let source = value.source.to_string();
                 let who = source.trim_end_matches(&format!(" {name}"));

@@ -43,7 +43,7 @@ fn dead_letter_strategy_of_the_argument_takes_precedence() {
     }
 }
 
-/// Whether an unacknowledged message was requeued, or its consumer cancelled.
+/// True if an unacknowledged message was requeued, or its consumer cancelled.
 fn is_timed_out(amqp: &Amqp, queue: &str, held: &mut Held) -> bool {
     !held.is_subscribed() || held.bodies.len() > 1 || amqp.ready(queue) == 1
 }
@@ -108,13 +108,18 @@ fn delayed_retries_use_the_policy_type_and_the_smaller_times() {
         return;
     }
     let vhost = node.vhost("delayed");
-    let said = |kind: &str, min: u32, max: u32| json!({"delayed-retry-type": kind, "delayed-retry-min": min, "delayed-retry-max": max});
+    let configured = |kind: &str, min: u32, max: u32| json!({"delayed-retry-type": kind, "delayed-retry-min": min, "delayed-retry-max": max});
     let cases = [
-        ("type", said("failed", 2_000, 9_000), said("all", 2_000, 9_000), "all (min: 2000ms, max: 9000ms)"),
-        ("off", said("all", 2_000, 9_000), said("disabled", 2_000, 9_000), "disabled"),
-        ("on", said("disabled", 2_000, 9_000), said("returned", 2_000, 9_000), "returned (min: 2000ms, max: 9000ms)"),
-        ("less", said("all", 2_000, 9_000), said("all", 1_000, 8_000), "all (min: 1000ms, max: 8000ms)"),
-        ("more", said("all", 1_000, 8_000), said("all", 2_000, 9_000), "all (min: 1000ms, max: 8000ms)"),
+        ("type", configured("failed", 2_000, 9_000), configured("all", 2_000, 9_000), "all (min: 2000ms, max: 9000ms)"),
+        ("off", configured("all", 2_000, 9_000), configured("disabled", 2_000, 9_000), "disabled"),
+        (
+            "on",
+            configured("disabled", 2_000, 9_000),
+            configured("returned", 2_000, 9_000),
+            "returned (min: 2000ms, max: 9000ms)",
+        ),
+        ("less", configured("all", 2_000, 9_000), configured("all", 1_000, 8_000), "all (min: 1000ms, max: 8000ms)"),
+        ("more", configured("all", 1_000, 8_000), configured("all", 2_000, 9_000), "all (min: 1000ms, max: 8000ms)"),
     ];
     for (name, argument, policy, shown) in cases {
         let table = argument.as_object().unwrap().iter();

@@ -202,8 +202,8 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
                 *turn += 1;
                 let higher = turn.is_multiple_of(2);
                 *value = match (value.as_integer(), key.as_str()) {
-                    (Some(said), "queue-version") => (3 - said).into(),
-                    (Some(said), _) => (said + if higher { 1 } else { -1 }).into(),
+                    (Some(user_value), "queue-version") => (3 - user_value).into(),
+                    (Some(user_value), _) => (user_value + if higher { 1 } else { -1 }).into(),
                     (None, "overflow") if value.as_text() == Some("drop-head") => "reject-publish".into(),
                     (None, "overflow") => "drop-head".into(),
                     (None, _) if value.as_text() == Some("all") => "failed".into(),

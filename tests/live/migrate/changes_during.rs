@@ -39,10 +39,10 @@ fn broker_restart_loses_no_message() {
         println!("by {transport}, after {begins} requests: {:?}", cut.code);
         // The run usually waits for the broker; otherwise it rolls back or reports an interrupted migration.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
-        let is_said = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
+        let is_reported = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
             .iter()
             .any(|it| cut.says(it));
-        assert!(cut.code == Some(0) || is_said, "{cut}");
+        assert!(cut.code == Some(0) || is_reported, "{cut}");
         let again = fixture.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         fixture.expect_migrated(&again);
         let duplicated = duplicates(emptied(&fixture.vhost, Q), MESSAGES, &again);
@@ -130,12 +130,13 @@ fn deletion_of_the_tap_loses_no_held_message() {
             fixture.vhost.list("bindings").into_iter().filter(|it| it["destination"] == Q && it["source"] != "");
         bindings.map(|it| format!("{} {}", it["source"], it["routing_key"])).collect::<Vec<_>>()
     };
-    let is_said = "Nothing is routed to it now: if exchange q.topo.tap was deleted, its bindings were deleted with it";
+    let is_reported =
+        "Nothing is routed to it now: if exchange q.topo.tap was deleted, its bindings were deleted with it";
     for fixture in [with_the_old_queue(), without_a_queue("tap")] {
         fixture.topo.run(["plan"]).expect_text("was interrupted").expect_no_text("Nothing is routed to it now");
         assert!(fixture.vhost.http().delete(&fixture.vhost.path("exchanges", &["q.topo.tap"])).is_success());
-        fixture.topo.run(["plan"]).expect_text(is_said);
-        let output = fixture.migrate("amqp", &[]).expect_code(0).expect_text(is_said);
+        fixture.topo.run(["plan"]).expect_text(is_reported);
+        let output = fixture.migrate("amqp", &[]).expect_code(0).expect_text(is_reported);
         assert!(fixture.is_new(), "{output}");
         assert_eq!(bindings(&fixture), ["\"in\" \"work.#\""], "{output}");
         let plan = fixture.topo.run(["plan", "--detailed-exitcode"]);
@@ -150,7 +151,8 @@ fn deletion_of_the_tap_loses_no_held_message() {
     fixture.unlock();
     fixture.directly();
     assert!(fixture.vhost.http().delete(&fixture.vhost.path("exchanges", &["q.topo.tap"])).is_success());
-    let output = fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0).expect_text(is_said);
+    let output =
+        fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0).expect_text(is_reported);
     assert!(!fixture.is_new() && fixture.vhost.queue("q.topo.hold").is_null(), "{output}");
     assert!(bindings(&fixture).is_empty(), "{output}");
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");

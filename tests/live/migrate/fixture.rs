@@ -120,8 +120,8 @@ pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Ar
     amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
     amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
     // Unmanaged bindings: the same exchange with another key, another exchange, one with arguments.
-    amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
-    amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
+    amqp.bind_queue(EXCHANGE, Q, "unmanaged.key", NONE);
+    amqp.bind_queue("amq.topic", Q, "unmanaged.key", NONE);
     amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
 }
 
@@ -266,8 +266,9 @@ pub(super) fn expect_each_once(
 /// The number of possible duplicates that a run reports.
 pub(super) fn reported_duplicates(output: &Output) -> usize {
     let words: Vec<&str> = output.stdout.split_whitespace().collect();
-    let said = words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);
-    said.map_or(0, |said| said[0].replace(',', "").parse().unwrap())
+    let phrase =
+        words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);
+    phrase.map_or(0, |phrase| phrase[0].replace(',', "").parse().unwrap())
 }
 
 /// The number of duplicates; fails unless each message was received.

@@ -139,12 +139,12 @@ fn killed_on(
     let context = format!("{} by {transports:?}, request {n:?}\n{}", conversion.name, output.as_ref().unwrap());
     let output = output.unwrap();
     assert_eq!(output.code, Some(0), "{context}");
-    let said = reported_duplicates(&output);
+    let reported = reported_duplicates(&output);
     publisher.expect_all_taken();
     let left = emptied(&fixture.vhost, Q);
     let late = disorder(&left).late;
     let duplicated = duplicates(left, publisher.published(), &context);
-    let may_be = said + if has_moved(&proxy) { PREFETCH } else { 0 };
+    let may_be = reported + if has_moved(&proxy) { PREFETCH } else { 0 };
     assert!(duplicated <= may_be, "{duplicated} duplicates, at most {may_be} expected: {context}");
     fixture.expect_migrated(&context);
     tally.kills.fetch_add(1, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
 
 /// Longer than the interval of binding reads during the drain.
-const NOBODY_LOOKS: Duration = Duration::from_secs(4);
+const NO_READ: Duration = Duration::from_secs(4);
 
 /// The proof that a quorum queue is empty takes 12 s; a binding added meanwhile would be lost.
 #[test]
@@ -65,7 +65,7 @@ fn during_the_proof(
     let (http, queue, amqp) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]), amqp(fixture));
     let mut what = Some(what);
     let count = move || {
-        if last.lock().unwrap().is_some_and(|last| last.elapsed() > NOBODY_LOOKS)
+        if last.lock().unwrap().is_some_and(|last| last.elapsed() > NO_READ)
             && let Some(what) = what.take()
         {
             tell.send(http.get(&queue).found()).unwrap();
@@ -147,8 +147,8 @@ fn policy_before_the_swap_rolls_back() {
         let output = fixture.migrate(transport, &[]).expect_code(1);
         let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!fixture.is_new() && emptied(&fixture.vhost, Q).len() == 3, "{output}");
-        let said = if transport == "amqp" { "17 messages did not come back" } else { "may not have come back" };
-        output.expect_error(said).expect_no_text("the queue and its messages are unchanged");
+        let expected = if transport == "amqp" { "17 messages did not come back" } else { "may not have come back" };
+        output.expect_error(expected).expect_no_text("the queue and its messages are unchanged");
     });
 }
 

@@ -155,12 +155,12 @@ fn pending_dead_lettered_messages_are_not_lost() {
 fn message_that_expires_while_held_is_dead_lettered() {
     at_once(2, TRANSPORTS, |transport| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
-        let more = [("x-dead-letter-exchange", text("dead.letters"))];
+        let more = [("x-dead-letter-exchange", text("dead.exchange"))];
         let fixture = Fixture::with(
             "expires",
             Conversion {
                 new: "type: classic, maxLength: 2000000, deadLetter: {exchange: \
-                      dead.letters}",
+                      dead.exchange}",
                 becomes: ("x-max-length", "2000000"),
                 ..conversion
             },
@@ -168,10 +168,10 @@ fn message_that_expires_while_held_is_dead_lettered() {
         );
         fixture
             .topo
-            .rewrite(&fixture.conversion.spec().replace("queues:\n", "  dead.letters: {external: true}\nqueues:\n"));
-        fixture.amqp.declare_exchange("dead.letters", "fanout", NONE).unwrap();
+            .rewrite(&fixture.conversion.spec().replace("queues:\n", "  dead.exchange: {external: true}\nqueues:\n"));
+        fixture.amqp.declare_exchange("dead.exchange", "fanout", NONE).unwrap();
         fixture.amqp.declare_queue("dead", NONE).unwrap();
-        fixture.amqp.bind_queue("dead.letters", "dead", "", NONE);
+        fixture.amqp.bind_queue("dead.exchange", "dead", "", NONE);
         let fixture = fixture.remembered();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(1);
@@ -186,8 +186,12 @@ fn message_that_expires_while_held_is_dead_lettered() {
         });
         let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
-        let letter = fixture.amqp.get("dead").expect("the dead-lettered message");
-        assert_eq!((letter.body.as_slice(), letter.routing_key.as_str()), (&b"1"[..], "work.k"), "{context}");
+        let dead_message = fixture.amqp.get("dead").expect("the dead-lettered message");
+        assert_eq!(
+            (dead_message.body.as_slice(), dead_message.routing_key.as_str()),
+            (&b"1"[..], "work.k"),
+            "{context}"
+        );
         fixture.expect_migrated(&context);
         expect_each_once(emptied(&fixture.vhost, Q), 1, &context);
     });

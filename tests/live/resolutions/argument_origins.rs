@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::apply_resolution::{paste, ways};
+use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo, Vhost, until};
 
 /// A name, the current arguments (none without a queue), its entry, and the value that the policy must set, if one
@@ -107,17 +107,17 @@ fn suggestion_changes_the_origin_of_the_value() {
     let settled = ["equal", "new"];
     let in_conflict: Vec<&Case> = cases.iter().filter(|(name, ..)| !settled.contains(name)).collect();
     assert_eq!(plan["summary"]["conflict"], in_conflict.len() + 2, "{plan:#}");
-    let way = |address: &str, kind: &str| ways(&plan, address, kind)[0].clone();
+    let way = |address: &str, kind: &str| resolutions_of(&plan, address, kind)[0].clone();
     let exchange = |name: &str, kind: &str| way(&format!("exchanges/{}/{name}", vhost.name()), kind);
 
     let mut kept = desired.clone();
     for (name, ..) in &in_conflict {
         let keep = way(&address(&vhost, name), "keep");
         assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
-        kept = paste(&kept, ("queues", name), &keep);
+        kept = apply_resolution_to(&kept, ("queues", name), &keep);
     }
     for name in ["changed", "added"] {
-        kept = paste(&kept, ("exchanges", name), &exchange(name, "keep"));
+        kept = apply_resolution_to(&kept, ("exchanges", name), &exchange(name, "keep"));
     }
     topo.rewrite(&kept);
     let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
@@ -135,10 +135,10 @@ fn suggestion_changes_the_origin_of_the_value() {
         let policy = way(&address(&vhost, name), "policy");
         assert_eq!(policy["applicability"], if by_policy.is_some() { "yes" } else { "no" }, "{name}: {policy:#}");
         let chosen = if by_policy.is_some() { policy } else { way(&address(&vhost, name), "keep") };
-        governed = paste(&governed, ("queues", name), &chosen);
+        governed = apply_resolution_to(&governed, ("queues", name), &chosen);
     }
-    governed = paste(&governed, ("exchanges", "changed"), &exchange("changed", "keep"));
-    governed = paste(&governed, ("exchanges", "added"), &exchange("added", "policy"));
+    governed = apply_resolution_to(&governed, ("exchanges", "changed"), &exchange("changed", "keep"));
+    governed = apply_resolution_to(&governed, ("exchanges", "added"), &exchange("added", "policy"));
     topo.rewrite(&governed);
     topo.run(["apply", "-y", "--allow", "message-drop,publisher-block"]).expect_code(0);
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
@@ -169,7 +169,7 @@ fn shared_default_is_an_incomplete_resolution() {
     let topo = Topo::new(&vhost).spec(&spec);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let address = address(&vhost, "lacks");
-    let keep = ways(&plan, &address, "keep")[0];
+    let keep = resolutions_of(&plan, &address, "keep")[0];
     assert_eq!(keep["applicability"], "partly", "{keep:#}");
     assert_eq!(keep["removeKeys"], json!(["defaults.queue.messageTtl"]));
     let text = keep["text"].as_str().unwrap();
@@ -177,5 +177,5 @@ fn shared_default_is_an_incomplete_resolution() {
         text.contains("remove defaults.queue.messageTtl (topology.yaml:3), and set it in the other objects"),
         "{text}"
     );
-    assert_eq!(ways(&plan, &address, "policy")[0]["applicability"], "partly");
+    assert_eq!(resolutions_of(&plan, &address, "policy")[0]["applicability"], "partly");
 }

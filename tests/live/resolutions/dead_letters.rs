@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::equals_export::keys;
 use crate::live::export::round_trip::exported;
-use crate::support::apply_resolution::{paste, ways};
+use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo, Vhost, until};
 
 /// The wiring of the current queues.
@@ -101,14 +101,14 @@ fn applied_resolution_keeps_the_dead_letter_settings() {
         let topo = Topo::new(&vhost).file("topology.yaml", &kept);
         let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         for name in LIVE {
-            let keep = ways(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0].clone();
+            let keep = resolutions_of(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0].clone();
             assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
             // Without a key the default would apply; `none` does not end the dead-lettering by the policy.
             if name == "other-policy" && set.has_default() {
                 let remark = "# policy theirs dead-letters the messages of other-policy to exchange live.dlx\n";
                 assert!(keep["yaml"].as_str().unwrap().contains(remark), "{keep:#}");
             }
-            kept = paste(&kept, ("queues", name), &keep);
+            kept = apply_resolution_to(&kept, ("queues", name), &keep);
         }
         println!("{set:?}\n{kept}");
         topo.rewrite(&kept);

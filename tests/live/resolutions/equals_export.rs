@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::live::export::round_trip::exported;
-use crate::support::apply_resolution::{paste, ways};
+use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo};
 
 /// The keys of a queue with the defaults of its document, without bindings and without `none`.
@@ -104,9 +104,9 @@ fn kept_settings_equal_those_of_an_export() {
     topo.rewrite(&kept);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     for (name, ..) in &cases {
-        let keep = ways(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0];
+        let keep = resolutions_of(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0];
         assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
-        kept = paste(&kept, ("queues", name), keep);
+        kept = apply_resolution_to(&kept, ("queues", name), keep);
     }
     let pasted: Value = serde_yaml::from_str(&kept).unwrap();
     for (name, ..) in &cases {

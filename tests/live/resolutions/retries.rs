@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::apply_resolution::{paste, ways};
+use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo};
 
 /// Retry settings of a queue as the keys of its entry.
@@ -58,9 +58,9 @@ fn current_retries_can_be_kept() {
     for conflict in &conflicts {
         let address = conflict["address"].as_str().unwrap();
         let name = address.rsplit('/').next().unwrap();
-        let keep = ways(&plan, address, "keep")[0];
+        let keep = resolutions_of(&plan, address, "keep")[0];
         assert_eq!(keep["applicability"], "yes", "{address}: {keep:#}");
-        kept = paste(&kept, ("queues", name), keep);
+        kept = apply_resolution_to(&kept, ("queues", name), keep);
     }
     // From `none` to `republish`, the queue itself does not change.
     assert!(conflicts.len() > strategies.len(), "{conflicts:#?}");

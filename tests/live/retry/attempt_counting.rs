@@ -41,8 +41,8 @@ fn requeue_by_nack_is_not_counted_from_4_3() {
     block_on(async {
         let channel = fixture.channel().await;
         publish_plain(&channel, "", "rejected", "poison").await;
-        let (seen, letters) = fail_until_dead(&channel, "rejected", &Verb::RejectBack, "dead").await;
-        assert_eq!((seen.len(), letters.len()), (4, 1));
+        let (seen, dead_messages) = fail_until_dead(&channel, "rejected", &Verb::RejectBack, "dead").await;
+        assert_eq!((seen.len(), dead_messages.len()), (4, 1));
         publish_plain(&channel, "", "nacked", "poison").await;
         if since(4, 3) {
             fail_times(&channel, "nacked", &Verb::NackBack, MANY).await;
@@ -52,14 +52,14 @@ fn requeue_by_nack_is_not_counted_from_4_3() {
             let (seen, _) = fail_until_dead(&channel, "nacked", &Verb::RejectBack, "dead").await;
             assert_eq!(seen.len(), 4);
         } else {
-            let (seen, letters) = fail_until_dead(&channel, "nacked", &Verb::NackBack, "dead").await;
-            assert_eq!((seen.len(), letters.len()), (4, 1));
+            let (seen, dead_messages) = fail_until_dead(&channel, "nacked", &Verb::NackBack, "dead").await;
+            assert_eq!((seen.len(), dead_messages.len()), (4, 1));
         }
         publish_plain(&channel, "", "both", "poison").await;
         fail_times(&channel, "both", &Verb::NackBack, 2).await;
-        let (seen, letters) = fail_until_dead(&channel, "both", &Verb::RejectBack, "dead").await;
+        let (seen, dead_messages) = fail_until_dead(&channel, "both", &Verb::RejectBack, "dead").await;
         assert_eq!(seen.len(), if since(4, 3) { 4 } else { 2 });
-        assert_eq!(deaths_in(&letters[0], "both"), ["delivery_limit 1"]);
+        assert_eq!(deaths_in(&dead_messages[0], "both"), ["delivery_limit 1"]);
     });
     fixture.is_left_empty();
 }
@@ -78,13 +78,13 @@ fn delayed_redelivery_does_not_count_a_requeue_by_nack() {
         let began = Instant::now();
         fail_times(&channel, "work", &Verb::NackBack, 8).await;
         assert!(began.elapsed() >= Duration::from_millis(7 * 100), "each waits: {:?}", began.elapsed());
-        let (seen, letters) = fail_until_dead(&channel, "work", &Verb::RejectBack, "dead").await;
-        assert_eq!((seen.len(), letters.len()), (3, 1));
+        let (seen, dead_messages) = fail_until_dead(&channel, "work", &Verb::RejectBack, "dead").await;
+        assert_eq!((seen.len(), dead_messages.len()), (3, 1));
     });
     fixture.is_left_empty();
 }
 
-/// Whether crashes are counted, and the fate of a message whose worker always crashes.
+/// The counting of crashes, and the fate of a message whose worker always crashes.
 struct Crashing {
     queue: String,
     strategy: Strategy,
@@ -128,8 +128,8 @@ impl Crashing {
             Some(expected) => {
                 assert_eq!(seen.len(), expected, "{queue}");
                 assert!(crash(vhost, queue, QUIET).is_none(), "{queue}: more than {expected} deliveries came");
-                let letter = block_on(take_next(channel, &dead, TIMEOUT));
-                assert_eq!(deaths_in(&letter, queue), ["delivery_limit 1"], "{queue}");
+                let dead_message = block_on(take_next(channel, &dead, TIMEOUT));
+                assert_eq!(deaths_in(&dead_message, queue), ["delivery_limit 1"], "{queue}");
             }
             None => {
                 assert_eq!(seen.len(), MANY + 1, "{queue}");
@@ -138,10 +138,10 @@ impl Crashing {
                     Strategy::Republish => Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 },
                     Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed | Strategy::Final => Verb::NackAway,
                 };
-                let (seen, letters) = block_on(fail_until_dead(channel, queue, &verb, &dead));
-                assert_eq!((seen.len(), letters.len()), (2, 1), "{queue}");
+                let (seen, dead_messages) = block_on(fail_until_dead(channel, queue, &verb, &dead));
+                assert_eq!((seen.len(), dead_messages.len()), (2, 1), "{queue}");
                 let rejected = if self.strategy == Strategy::Ladder { "rejected 2" } else { "rejected 1" };
-                assert_eq!(deaths_in(&letters[0], queue), [rejected], "{queue}");
+                assert_eq!(deaths_in(&dead_messages[0], queue), [rejected], "{queue}");
             }
         }
         if self.strategy == Strategy::Delayed {
@@ -186,8 +186,8 @@ fn crash_between_retries_uses_no_attempt() {
             assert_eq!(seen[0].routing_key, format!("{queue}{retry}"));
             assert!(seen[0].redelivered);
         }
-        let letter = block_on(take_next(&channel, &format!("{queue}.dead"), TIMEOUT));
-        assert_eq!(deaths_in(&letter, queue), ["rejected 3"]);
+        let dead_message = block_on(take_next(&channel, &format!("{queue}.dead"), TIMEOUT));
+        assert_eq!(deaths_in(&dead_message, queue), ["rejected 3"]);
     });
     fixture.is_left_empty();
 }
@@ -210,9 +210,9 @@ fn crashes_add_up_over_retries_from_4_3() {
     if !since(4, 3) {
         block_on(fail_times(&channel, "work", &Verb::NackAway, 1));
     }
-    let letter = block_on(take_next(&channel, "dead", TIMEOUT));
+    let dead_message = block_on(take_next(&channel, "dead", TIMEOUT));
     let expected = if since(4, 3) { vec!["delivery_limit 1", "rejected 2"] } else { vec!["rejected 3"] };
-    assert_eq!(deaths_in(&letter, "work"), expected);
+    assert_eq!(deaths_in(&dead_message, "work"), expected);
     fixture.is_left_empty();
 }
 

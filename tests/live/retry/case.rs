@@ -72,9 +72,9 @@ pub(super) struct Case {
 }
 
 /// The observations of a case.
-pub(super) struct Explanation {
+pub(super) struct Observation {
     pub(super) seen: Vec<Seen>,
-    pub(super) letters: Vec<Message>,
+    pub(super) dead_messages: Vec<Message>,
 }
 
 impl Case {
@@ -134,55 +134,66 @@ impl Case {
     }
 
     /// Publishes the message and works until it is dead-lettered or done.
-    pub(super) async fn run(&self, amqp: &Amqp, key: &str) -> Explanation {
+    pub(super) async fn run(&self, amqp: &Amqp, key: &str) -> Observation {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, &self.queue, 1).await;
         publish(&channel, "orders", key, BODY, self.published.clone()).await;
         let (verb, dead) = (self.verb(), self.dead());
-        let mut story = Explanation { seen: Vec::new(), letters: Vec::new() };
+        let mut observation = Observation { seen: Vec::new(), dead_messages: Vec::new() };
         let mut last = Instant::now();
         let deadline = last + TIMEOUT;
         while Instant::now() < deadline {
             if let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await {
-                let succeeds = self.succeeds_on == Some(story.seen.len() + 1);
+                let succeeds = self.succeeds_on == Some(observation.seen.len() + 1);
                 let seen = match succeeds {
                     true => worker::ack(delivery).await,
                     false => worker::fail(&channel, &self.queue, delivery, &verb).await,
                 };
-                story.seen.push(seen);
+                observation.seen.push(seen);
                 last = Instant::now();
-            } else if let Some(letter) = take(&channel, &dead).await {
-                story.letters.push(letter);
+            } else if let Some(dead_message) = take(&channel, &dead).await {
+                observation.dead_messages.push(dead_message);
                 last = Instant::now();
             } else {
-                let is_over = self.succeeds_on.map_or(!story.letters.is_empty(), |it| story.seen.len() >= it);
+                let is_over =
+                    self.succeeds_on.map_or(!observation.dead_messages.is_empty(), |it| observation.seen.len() >= it);
                 if is_over && last.elapsed() > QUIET {
-                    return story;
+                    return observation;
                 }
             }
         }
-        panic!("{}: no end after {:?}: {}", self.queue, TIMEOUT, self.description(&story));
+        panic!("{}: no end after {:?}: {}", self.queue, TIMEOUT, self.description(&observation));
     }
 
-    fn description(&self, story: &Explanation) -> String {
-        let waits: Vec<Duration> = waits_of(&story.seen).collect();
-        format!("{} deliveries, waits {waits:?}, {} dead-lettered", story.seen.len(), story.letters.len())
+    fn description(&self, observation: &Observation) -> String {
+        let waits: Vec<Duration> = waits_of(&observation.seen).collect();
+        format!(
+            "{} deliveries, waits {waits:?}, {} dead-lettered",
+            observation.seen.len(),
+            observation.dead_messages.len()
+        )
     }
 
     /// Compares the observations with the expectations.
-    pub(super) fn judge(&self, story: &Explanation, key: &str, lateness: &TimingBaseline<'_>) {
-        let context =
-            format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.description(story));
+    pub(super) fn judge(&self, observation: &Observation, key: &str, lateness: &TimingBaseline<'_>) {
+        let context = format!(
+            "{} ({} {:?}, {}): {}",
+            self.queue,
+            self.kind,
+            self.strategy,
+            self.keys,
+            self.description(observation)
+        );
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
-        assert_eq!(story.seen.len(), attempts, "{context}");
-        for (pair, wait) in story.seen.windows(2).zip(&self.waits) {
+        assert_eq!(observation.seen.len(), attempts, "{context}");
+        for (pair, wait) in observation.seen.windows(2).zip(&self.waits) {
             let waited = pair[1].at - pair[0].failed;
             let expected = Duration::from_millis(*wait - if *wait > 0 { self.jitter } else { 0 });
             assert!(waited + TICK >= expected, "{waited:?} is too early for {expected:?}: {context}");
             let allowed = LATE + lateness.between(pair[0].failed, pair[1].at);
             assert!(waited < expected + allowed, "{waited:?} is too late for {expected:?} and {allowed:?}: {context}");
         }
-        for (number, seen) in story.seen.iter().enumerate() {
+        for (number, seen) in observation.seen.iter().enumerate() {
             let came = (seen.message.exchange.clone(), seen.message.routing_key.clone());
             assert_eq!(came, self.comes_by(number, key), "attempt {} of {context}", number + 1);
             let number = u32::try_from(number).expect("few retries");
@@ -190,11 +201,11 @@ impl Case {
             assert_eq!(worker::count(&seen.message.properties), counted, "{context}");
             unchanged_on_the_way(&seen.message, &self.published, &context);
         }
-        assert_eq!(story.letters.len(), usize::from(self.succeeds_on.is_none()), "{context}");
-        if let [letter] = &story.letters[..] {
-            unchanged(letter, &self.published, &context);
-            assert_eq!(deaths(letter), self.deaths(key), "{context}");
-            let mut expirations = original_expirations(letter);
+        assert_eq!(observation.dead_messages.len(), usize::from(self.succeeds_on.is_none()), "{context}");
+        if let [dead_message] = &observation.dead_messages[..] {
+            unchanged(dead_message, &self.published, &context);
+            assert_eq!(deaths(dead_message), self.deaths(key), "{context}");
+            let mut expirations = original_expirations(dead_message);
             expirations.sort();
             assert_eq!(expirations, self.expirations(), "{context}");
         }
@@ -333,8 +344,8 @@ fn run_cases(hint: &str, cases: &[Case], more: &str) -> Duration {
     let began = Instant::now();
     let lives = cases.iter().enumerate().map(async |(number, case)| case.run(&amqp, &key_of(number)).await);
     let stories = block_on(join_all(lives));
-    for (number, (case, story)) in cases.iter().zip(&stories).enumerate() {
-        case.judge(story, &key_of(number), &lateness);
+    for (number, (case, observation)) in cases.iter().zip(&stories).enumerate() {
+        case.judge(observation, &key_of(number), &lateness);
     }
     let latest = lateness.between(began, Instant::now());
     println!("{} cases; what waits in plain queues came at most {latest:?} late", cases.len());

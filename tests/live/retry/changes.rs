@@ -22,14 +22,14 @@ fn spec(kind: &str, retry: &str) -> String {
 }
 
 /// A strategy, consecutive delays, and the action of the worker.
-struct Explanation {
+struct RetryChange {
     name: &'static str,
     kind: &'static str,
     strategy: &'static str,
     delays: &'static [&'static str],
 }
 
-impl Explanation {
+impl RetryChange {
     fn spec(&self, index: usize) -> String {
         let Self { kind, strategy, delays, .. } = self;
         spec(kind, &format!("retry: {{strategy: {strategy}, delays: [{}]}}, deadLetter: dead", delays[index]))
@@ -61,26 +61,26 @@ impl Explanation {
     }
 }
 
-const STORIES: [Explanation; 4] = [
-    Explanation {
+const STORIES: [RetryChange; 4] = [
+    RetryChange {
         name: "ladder",
         kind: "classic",
         strategy: "ladder",
         delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
     },
-    Explanation {
+    RetryChange {
         name: "republish",
         kind: "classic",
         strategy: "republish",
         delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
     },
-    Explanation {
+    RetryChange {
         name: "quorum-ladder",
         kind: "quorum",
         strategy: "ladder",
         delays: &["400ms, 600ms", "200ms, 600ms", "300ms"],
     },
-    Explanation { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
+    RetryChange { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
 ];
 
 /// Fewer messages prove nothing.
@@ -144,23 +144,23 @@ fn dead_lettered(amqp: &Amqp, queue: &str) -> Counts {
     let mut found = Counts::new();
     block_on(async {
         let channel = channel(amqp).await;
-        while let Some(letter) = take(&channel, queue).await {
-            *found.entry(String::from_utf8(letter.body).expect("bodies are text here")).or_default() += 1;
+        while let Some(dead_message) = take(&channel, queue).await {
+            *found.entry(String::from_utf8(dead_message.body).expect("bodies are text here")).or_default() += 1;
         }
     });
     found
 }
 
 /// Applies each spec in turn while messages fail, then waits for the end.
-fn apply_in_turn(story: &Explanation) {
-    let fixture = Fixture::new(story.name, &story.spec(0));
+fn apply_in_turn(retry_change: &RetryChange) {
+    let fixture = Fixture::new(retry_change.name, &retry_change.spec(0));
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut times = Vec::new();
     let (published, seen) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
-        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &story.verb(), &over));
-        for index in 1..story.delays.len() {
-            fixture.topo.rewrite(&story.spec(index));
+        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &retry_change.verb(), &over));
+        for index in 1..retry_change.delays.len() {
+            fixture.topo.rewrite(&retry_change.spec(index));
             let began = Instant::now();
             let applied = fixture.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
             assert!(applied.stdout.contains("the broker matches the spec"), "{applied}");
@@ -178,20 +178,20 @@ fn apply_in_turn(story: &Explanation) {
     let mut exact = 0;
     for number in 0..published {
         let body = format!("message {number}");
-        let tries = seen.get(&body).unwrap_or_else(|| panic!("{}: {body} never came", story.name));
-        assert_eq!(found.get(&body), Some(&1), "{}: {body} came {} times", story.name, tries.count);
-        let (fewest, most) = story.promised(&times, tries);
+        let tries = seen.get(&body).unwrap_or_else(|| panic!("{}: {body} never came", retry_change.name));
+        assert_eq!(found.get(&body), Some(&1), "{}: {body} came {} times", retry_change.name, tries.count);
+        let (fewest, most) = retry_change.promised(&times, tries);
         let promised = fewest + 1..=most + 1;
         assert!(
             promised.contains(&tries.count),
             "{}: {body} had {} attempts, expected {promised:?}",
-            story.name,
+            retry_change.name,
             tries.count
         );
         exact += usize::from(fewest == most);
     }
     let deliveries: usize = seen.values().map(|tries| tries.count).sum();
-    println!("{}: {published} messages, {exact} with one possible count, {deliveries} deliveries", story.name);
+    println!("{}: {published} messages, {exact} with one possible count, {deliveries} deliveries", retry_change.name);
     assert!(exact > 5, "{exact}: too few to prove anything");
     assert_eq!(found.len(), published);
     assert!(published >= ENOUGH, "{published}: too few to prove anything");
@@ -199,11 +199,11 @@ fn apply_in_turn(story: &Explanation) {
     fixture.topo.run(["apply", "-y"]).expect_code(0);
     fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
     // A vhost that had only this spec.
-    let fresh = Fixture::new("fresh", &story.spec(story.delays.len() - 1));
+    let fresh = Fixture::new("fresh", &retry_change.spec(retry_change.delays.len() - 1));
     for kind in ["queues", "exchanges"] {
-        assert_eq!(fixture.vhost.names(kind), fresh.vhost.names(kind), "{}", story.name);
+        assert_eq!(fixture.vhost.names(kind), fresh.vhost.names(kind), "{}", retry_change.name);
     }
-    assert_eq!(bindings(&fixture), bindings(&fresh), "{}", story.name);
+    assert_eq!(bindings(&fixture), bindings(&fresh), "{}", retry_change.name);
     fixture.is_left_empty();
 }
 
@@ -216,7 +216,7 @@ fn bindings(fixture: &Fixture) -> BTreeSet<String> {
 
 #[test]
 fn delays_and_counts_change_while_messages_wait() {
-    in_parallel(STORIES, |story| apply_in_turn(&story));
+    in_parallel(STORIES, |retry_change| apply_in_turn(&retry_change));
 }
 
 fn one_dead_lettered_message(fixture: &Fixture, worker: impl FnOnce()) {
@@ -322,8 +322,10 @@ fn changed_strategy_names_both_worker_methods() {
     let fixture = Fixture::new("another-strategy", &with("retry: {delays: [200ms]}"));
     fixture.topo.rewrite(&with("maxRetries: 2"));
     let refused = planned(&fixture, 3).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in ["! contract-change queues/", "call basic.reject with requeue=true", "basic.nack with requeue=false"] {
-        assert!(refused.contains(told), "{told}: {refused}");
+    for reported in
+        ["! contract-change queues/", "call basic.reject with requeue=true", "basic.nack with requeue=false"]
+    {
+        assert!(refused.contains(reported), "{reported}: {refused}");
     }
     // The empty queue may be recreated; then the ladder is removed.
     let apply = [
@@ -351,15 +353,17 @@ fn changed_strategy_names_both_worker_methods() {
 fn killed_change_is_completed() {
     let seed = crate::support::seed();
     let times = number("TOPO_KILLS").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 40 } else { 8 });
-    let story = &STORIES[0];
-    let fixture = Fixture::new("killed-change", &story.spec(0));
+    let retry_change = &STORIES[0];
+    let fixture = Fixture::new("killed-change", &retry_change.spec(0));
     let mut random = crate::support::Random::new(seed);
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (published, seen) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
-        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &story.verb(), &over));
+        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &retry_change.verb(), &over));
         for round in 0..times {
-            fixture.topo.rewrite(&story.spec(1 + usize::try_from(round).unwrap() % (story.delays.len() - 1)));
+            fixture
+                .topo
+                .rewrite(&retry_change.spec(1 + usize::try_from(round).unwrap() % (retry_change.delays.len() - 1)));
             let running = fixture.topo.start(["apply", "-y", "--drain-timeout=0s"]);
             std::thread::sleep(Duration::from_millis(random.next() % 400));
             running.signal("KILL");
@@ -379,7 +383,7 @@ fn killed_change_is_completed() {
     let deliveries: usize = seen.values().map(|tries| tries.count).sum();
     println!("{times} kills, {published} messages, {deliveries} deliveries, seed {seed}");
     // The partial change of a killed run is effective until another run completes it.
-    let (fewest, most) = story.counts(|_| true);
+    let (fewest, most) = retry_change.counts(|_| true);
     for number in 0..published {
         let body = format!("message {number}");
         let tries = seen.get(&body).map_or(0, |tries| tries.count);

@@ -27,7 +27,7 @@ fn dead_lettered_messages_arrive_with_any_wiring() {
                 ("policy", "policy", ""),
                 ("topic", "arguments", ", exchange: {type: topic}"),
                 ("direct", "arguments", ", exchange: {type: direct}"),
-                ("key", "policy", ", exchange: {type: direct, routingKey: letters}"),
+                ("key", "policy", ", exchange: {type: direct, routingKey: dead}"),
                 ("internal", "policy", ", exchange: {internal: true}"),
                 ("named", "arguments", ", exchange: {type: fanout, name: NAME}"),
             ] {
@@ -69,10 +69,10 @@ fn many_queues_can_share_a_dead_letter_queue() {
             ("republish", Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 }, 2, "rejected 1"),
         ] {
             publish_plain(&channel, "", queue, queue).await;
-            let (seen, letters) = fail_until_dead(&channel, queue, &verb, "all.dead-letters").await;
-            assert_eq!((seen.len(), letters.len()), (attempts, 1), "{queue}");
-            assert_eq!(deaths_in(&letters[0], queue), [death]);
-            assert_eq!(letters[0].body, queue.as_bytes());
+            let (seen, dead_messages) = fail_until_dead(&channel, queue, &verb, "all.dead-letters").await;
+            assert_eq!((seen.len(), dead_messages.len()), (attempts, 1), "{queue}");
+            assert_eq!(deaths_in(&dead_messages[0], queue), [death]);
+            assert_eq!(dead_messages[0].body, queue.as_bytes());
         }
     });
     fixture.is_left_empty();
@@ -109,9 +109,9 @@ fn dead_letters_can_use_an_unmanaged_exchange() {
             ("tiers", republish, "billing.dead"),
         ] {
             publish_plain(&channel, "", queue, "poison").await;
-            let (seen, letters) = fail_until_dead(&channel, queue, &verb, dead).await;
-            assert_eq!((seen.len(), letters.len()), (2, 1), "{queue}");
-            assert!(deaths(&letters[0]).iter().any(|it| it.queue == queue), "{queue}");
+            let (seen, dead_messages) = fail_until_dead(&channel, queue, &verb, dead).await;
+            assert_eq!((seen.len(), dead_messages.len()), (2, 1), "{queue}");
+            assert!(deaths(&dead_messages[0]).iter().any(|it| it.queue == queue), "{queue}");
         }
     });
     drop(amqp);
@@ -154,12 +154,12 @@ fn delivery_limit_of_a_dead_letter_queue_matches_the_spec() {
     assert_eq!(limit("limited"), Some(7));
     block_on(async {
         let channel = fixture.channel().await;
-        publish_plain(&channel, "", "work", "letter").await;
+        publish_plain(&channel, "", "work", "message").await;
         fail_times(&channel, "work", &Verb::NackAway, 1).await;
         fail_times(&channel, "kept", &Verb::RejectBack, 60).await;
         until_ready(&channel, "kept", 1).await;
-        assert_eq!(take_next(&channel, "kept", TIMEOUT).await.body, b"letter");
-        publish_plain(&channel, "", "other", "letter").await;
+        assert_eq!(take_next(&channel, "kept", TIMEOUT).await.body, b"message");
+        publish_plain(&channel, "", "other", "message").await;
         fail_times(&channel, "other", &Verb::NackAway, 1).await;
         fail_times(&channel, "limited", &Verb::RejectBack, 8).await;
         tokio::time::sleep(QUIET).await;
@@ -183,13 +183,13 @@ fn dead_letter_queue_can_dead_letter_too() {
             fail_times(&channel, "work", &Verb::NackAway, 2).await;
             until_ready(&channel, "dead", 1).await;
         }
-        let letter = take_next(&channel, "archive", TIMEOUT).await;
-        assert_eq!(letter.body, b"first");
+        let dead_message = take_next(&channel, "archive", TIMEOUT).await;
+        assert_eq!(dead_message.body, b"first");
         assert_eq!(
-            (deaths_in(&letter, "work"), deaths_in(&letter, "dead")),
+            (deaths_in(&dead_message, "work"), deaths_in(&dead_message, "dead")),
             (vec!["rejected 2".into()], vec!["maxlen 1".into()])
         );
-        let first: Option<Argument> = header(&letter, "x-first-death-queue");
+        let first: Option<Argument> = header(&dead_message, "x-first-death-queue");
         assert_eq!(
             first.as_ref().and_then(AMQPValue::as_long_string).map(ToString::to_string).as_deref(),
             Some("work")

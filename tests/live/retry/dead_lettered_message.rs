@@ -159,8 +159,8 @@ fn applications(properties: &AMQPProperties) -> AMQPProperties {
 /// Compares body, properties and application headers with the published message. Only `expiration` is missing: the
 /// broker removes it on a death, and a worker when it republishes.
 #[track_caller]
-pub(super) fn unchanged(letter: &Message, published: &AMQPProperties, context: &str) {
-    assert_eq!(letter.body, BODY, "{context}");
+pub(super) fn unchanged(dead_message: &Message, published: &AMQPProperties, context: &str) {
+    assert_eq!(dead_message.body, BODY, "{context}");
     let expected = applications(&without_expiration(published));
-    assert_eq!(applications(&letter.properties), expected, "{context}");
+    assert_eq!(applications(&dead_message.properties), expected, "{context}");
 }

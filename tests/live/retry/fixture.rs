@@ -92,18 +92,18 @@ pub(super) async fn fail_until_dead(
     dead: &str,
 ) -> (Vec<Message>, Vec<Message>) {
     let mut consumer = consume(channel, queue, 1).await;
-    let (mut seen, mut letters) = (Vec::new(), Vec::new());
+    let (mut seen, mut dead_messages) = (Vec::new(), Vec::new());
     let (began, mut last) = (Instant::now(), Instant::now());
     while began.elapsed() < TIMEOUT {
         if let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await {
             seen.push(fail(channel, queue, delivery, verb).await.message);
-        } else if let Some(letter) = take(channel, dead).await {
-            letters.push(letter);
-        } else if letters.is_empty() || last.elapsed() < QUIET {
+        } else if let Some(dead_message) = take(channel, dead).await {
+            dead_messages.push(dead_message);
+        } else if dead_messages.is_empty() || last.elapsed() < QUIET {
             continue;
         } else {
             cancel(channel, &consumer).await;
-            return (seen, letters);
+            return (seen, dead_messages);
         }
         last = Instant::now();
     }
@@ -139,18 +139,24 @@ fn add(to: &mut ByBody, message: Message) {
 
 /// Fails every delivery until this number of messages is dead-lettered and none arrives. Returns all deliveries and all
 /// dead-lettered messages.
-pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: &str, letters: usize) -> [ByBody; 2] {
+pub(super) async fn fail_all(
+    channel: &Channel,
+    queue: &str,
+    verb: &Verb,
+    dead: &str,
+    dead_messages: usize,
+) -> [ByBody; 2] {
     let mut consumer = consume(channel, queue, 100).await;
     let (mut seen, mut found, mut count) = (ByBody::new(), ByBody::new(), 0);
     let (began, mut last) = (Instant::now(), Instant::now());
-    while count < letters || last.elapsed() < QUIET {
+    while count < dead_messages || last.elapsed() < QUIET {
         if let Some(delivery) = next(&mut consumer, Duration::from_millis(30)).await {
             add(&mut seen, fail(channel, queue, delivery, verb).await.message);
-        } else if let Some(letter) = take(channel, dead).await {
-            add(&mut found, letter);
+        } else if let Some(dead_message) = take(channel, dead).await {
+            add(&mut found, dead_message);
             count += 1;
         } else {
-            assert!(began.elapsed() < TIMEOUT, "{queue}: {count} of {letters} letters: {:?}", seen.keys());
+            assert!(began.elapsed() < TIMEOUT, "{queue}: {count} of {dead_messages} dead-lettered: {:?}", seen.keys());
             continue;
         }
         last = Instant::now();

@@ -82,7 +82,7 @@ fn stray(exchange: &'static str, key: &str) -> Stray {
 /// Publishes all messages and fails them until they are dead-lettered. Compares the number of deliveries, and expects
 /// one dead-lettered copy each.
 fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
-    let [seen, letters] = block_on(async {
+    let [seen, dead_messages] = block_on(async {
         let channel = fixture.channel().await;
         for (number, it) in strays.iter().enumerate() {
             publish(&channel, it.exchange, &it.key, number.to_string().as_bytes(), it.properties.clone()).await;
@@ -94,9 +94,9 @@ fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
         let expected: Vec<&str> = [it.key.as_str()].into_iter().chain(it.retries.iter().copied()).collect();
         let came = seen.get(&body).map_or(&[][..], |it| it);
         assert_eq!(keys(came), expected, "{:?} with {:?}: {:?}", it.exchange, it.key, it.properties.headers());
-        assert_eq!(letters.get(&body).map(Vec::len), Some(1), "{:?} with {:?}", it.exchange, it.key);
+        assert_eq!(dead_messages.get(&body).map(Vec::len), Some(1), "{:?} with {:?}", it.exchange, it.key);
     }
-    letters.into_iter().map(|(body, mut letters)| (body, letters.remove(0))).collect()
+    dead_messages.into_iter().map(|(body, mut dead_messages)| (body, dead_messages.remove(0))).collect()
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn ladder_accepts_messages_from_any_route() {
             let copies = with_headers(&[(name, list(&["other.retry.1", "elsewhere"]))]);
             strays.push(Stray { properties: copies, ..stray("orders", "order.created") });
         }
-        let letters = prove(&fixture, &strays);
-        for letter in letters.values() {
-            assert_eq!(deaths_in(letter, "work"), ["rejected 3"]);
-            assert_eq!(header(letter, "x-first-death-queue"), Some(text("work")));
+        let dead_messages = prove(&fixture, &strays);
+        for dead_message in dead_messages.values() {
+            assert_eq!(deaths_in(dead_message, "work"), ["rejected 3"]);
+            assert_eq!(header(dead_message, "x-first-death-queue"), Some(text("work")));
         }
         fixture.is_left_empty();
     });
@@ -179,13 +179,13 @@ fn forged_deaths_have_no_effect() {
             strays.push(x_death(&[("work.retry.1.200ms", "expired", 1), ("work", "expired", 1)]));
             strays.push(of(&[("x-death", text("no list"))]));
         }
-        let letters = prove(&fixture, &strays);
-        for (body, letter) in &letters {
+        let dead_messages = prove(&fixture, &strays);
+        for (body, dead_message) in &dead_messages {
             let number: usize = body.parse().unwrap();
             let is_forged = strays[number].properties.headers().as_ref().is_some_and(|it| it.contains_key("x-death"));
             if since(4, 0) || !is_forged {
                 let attempts = strays[number].retries.len() + 1;
-                assert_eq!(deaths_in(letter, "work"), [format!("rejected {attempts}")], "{body}");
+                assert_eq!(deaths_in(dead_message, "work"), [format!("rejected {attempts}")], "{body}");
             }
         }
         fixture.is_left_empty();
@@ -200,20 +200,20 @@ fn two_ladders_can_share_a_dead_letter_queue() {
             let channel = fixture.channel().await;
             publish(&channel, "all", "both", b"both", with_headers(&[])).await;
             let other = fixture.channel().await;
-            let ([seen, letters], of_other) = tokio::join!(
+            let ([seen, dead_messages], of_other) = tokio::join!(
                 fail_all(&channel, "work", &Verb::NackAway, "dead", 2),
                 fail_times(&other, "other", &Verb::NackAway, 3),
             );
             assert_eq!(keys(&seen["both"]), ["both", "work.retry.1", "work.retry.2"]);
             assert_eq!(keys(&of_other), ["both", "other.retry.1", "other.retry.2"]);
-            let queues = letters["both"].iter().map(|it| header(it, "x-first-death-queue"));
+            let queues = dead_messages["both"].iter().map(|it| header(it, "x-first-death-queue"));
             let mut queues: Vec<_> =
                 queues.flatten().filter_map(|it| it.as_long_string().map(ToString::to_string)).collect();
             queues.sort();
             assert_eq!(queues, ["other", "work"]);
-            for letter in &letters["both"] {
-                let of = |queue: &str| deaths(letter).iter().any(|it| it.queue.starts_with(queue));
-                assert!(of("work") != of("other"), "{letter:?}");
+            for dead_message in &dead_messages["both"] {
+                let of = |queue: &str| deaths(dead_message).iter().any(|it| it.queue.starts_with(queue));
+                assert!(of("work") != of("other"), "{dead_message:?}");
             }
         });
         fixture.is_left_empty();
@@ -236,9 +236,9 @@ fn ladder_can_have_a_hundred_tiers() {
     block_on(async {
         let channel = fixture.channel().await;
         publish(&channel, "work.retry", "work.retry.99", b"late", with_headers(&[])).await;
-        let [seen, letters] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
+        let [seen, dead_messages] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
         assert_eq!(keys(&seen["late"]), ["work.retry.100"]);
-        assert_eq!(letters["late"].len(), 1);
+        assert_eq!(dead_messages["late"].len(), 1);
         publish(&channel, "", "work", b"first", with_headers(&[])).await;
         fail_times(&channel, "work", &Verb::NackAway, 1).await;
         until_ready(&channel, "work.retry.1.10m", 1).await;
@@ -265,12 +265,12 @@ fn history_of_other_deaths_loses_a_message_before_3_13() {
             ] {
                 publish(&channel, "orders", "a", body.as_bytes(), with_headers(&[("x-death", history)])).await;
             }
-            let [seen, letters] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
+            let [seen, dead_messages] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
             for body in ["expired", "limit", "both"] {
                 assert_eq!(keys(&seen[body]), ["a"], "{kind} {body}");
             }
             assert_eq!(keys(&seen["rejected"]), ["a", "work.retry.1", "work.retry.2"], "{kind}");
-            assert_eq!(letters.keys().collect::<Vec<_>>(), ["rejected"], "{kind}");
+            assert_eq!(dead_messages.keys().collect::<Vec<_>>(), ["rejected"], "{kind}");
         });
     });
 }

@@ -71,20 +71,20 @@ fn inspection_does_not_drop_a_dead_lettered_message() {
     block_on(async {
         let channel = fixture.channel().await;
         let [by_http, by_nack, by_rejecting_over_http, by_reject] = WAYS;
-        for (queue, verb, times, ways) in [
+        for (queue, verb, times, resolutions_of) in [
             ("ladder", Verb::NackAway, 2, [by_http, by_reject]),
             ("redeliver", Verb::RejectBack, 16, [by_nack, by_rejecting_over_http]),
         ] {
             publish(&channel, "", queue, BODY, properties(2)).await;
             fail_times(&channel, queue, &verb, times).await;
             until_ready(&channel, "dead", 1).await;
-            for way in ways {
+            for way in resolutions_of {
                 assert_eq!(way.inspections(&fixture.vhost, &channel, "dead").await, LOOKS, "{way:?}");
             }
             until_ready(&channel, "dead", 1).await;
-            let letter = take_next(&channel, "dead", TIMEOUT).await;
-            unchanged(&letter, &properties(2), queue);
-            let queues: BTreeSet<String> = deaths(&letter).into_iter().map(|it| it.queue).collect();
+            let dead_message = take_next(&channel, "dead", TIMEOUT).await;
+            unchanged(&dead_message, &properties(2), queue);
+            let queues: BTreeSet<String> = deaths(&dead_message).into_iter().map(|it| it.queue).collect();
             assert!(queues.contains(queue) && !queues.contains("dead"), "{queues:?}");
         }
     });
@@ -98,7 +98,7 @@ fn inspection_counts_as_delivery() {
     block_on(async {
         let channel = fixture.channel().await;
         for way in WAYS {
-            publish_plain(&channel, "", "plain", "letter").await;
+            publish_plain(&channel, "", "plain", "message").await;
             let inspections = way.inspections(&fixture.vhost, &channel, "plain").await;
             // From 4.3 on, a requeue by nack is not counted. The management plugin requeues by nack unless the request
             // demands a reject.

@@ -30,9 +30,9 @@ enum By {
 struct Dying {
     by: By,
     kind: &'static str,
-    /// Whether the message is rejected once before and returns from a tier.
+    /// True if the message is rejected once before and returns from a tier.
     after_a_tier: bool,
-    /// Whether the queue dead-letters at least once.
+    /// True if the queue dead-letters at least once.
     at_least_once: bool,
 }
 
@@ -104,8 +104,8 @@ impl Dying {
             By::Limit => drop(fail_times(channel, &queue, &Verb::RejectBack, 3).await),
             By::DefaultLimit => drop(fail_times(channel, &queue, &Verb::RejectBack, 21).await),
         }
-        let letter = take_next(channel, &dead, TIMEOUT).await;
-        assert_eq!(letter.body, b"first", "{self:?}");
+        let dead_message = take_next(channel, &dead, TIMEOUT).await;
+        assert_eq!(dead_message.body, b"first", "{self:?}");
         let original = |reason| death(&queue, reason, 1, "orders", &queue);
         let expected = if self.after_a_tier {
             let tier = death(&format!("{queue}.retry.1.200ms"), "expired", 1, &format!("{queue}.dlx"), &queue);
@@ -115,7 +115,7 @@ impl Dying {
         } else {
             [original(self.reason())].into()
         };
-        assert_eq!(deaths(&letter), expected, "{self:?}");
+        assert_eq!(deaths(&dead_message), expected, "{self:?}");
         if self.by == By::Overflow {
             assert_eq!(take_next(channel, &queue, TIMEOUT).await.body, b"second", "{self:?}");
         }
@@ -162,8 +162,8 @@ fn ladder_without_death_routing_is_refused() {
         let topo = Topo::new(&vhost).spec(&spec);
         for version in ["3.8.9", "3.10.8", "3.12.14"] {
             let refused = topo.run(["validate", "--broker-version", version]).expect_code(65);
-            let said = format!("a ladder on RabbitMQ {version} does not support `{key}`");
-            let refused = refused.expect_text(&said);
+            let reported = format!("a ladder on RabbitMQ {version} does not support `{key}`");
+            let refused = refused.expect_text(&reported);
             assert!(refused.stderr.contains("use `strategy: republish`"), "{refused}");
         }
         for version in ["3.13.7", "4.0.5", "4.3.6"] {
@@ -201,8 +201,8 @@ fn expiration_of_a_message_loses_it_before_3_13() {
         // A message that is rejected in time is not affected: the first death removes its expiration.
         publish(&channel, "", "work", b"rejected", properties.with_expiration("60000".into())).await;
         fail_times(&channel, "work", &Verb::NackAway, 2).await;
-        let letter = take_next(&channel, "dead", Duration::from_secs(20)).await;
-        assert_eq!(deaths_in(&letter, "work"), ["rejected 2"]);
+        let dead_message = take_next(&channel, "dead", Duration::from_secs(20)).await;
+        assert_eq!(deaths_in(&dead_message, "work"), ["rejected 2"]);
     });
     fixture.is_left_empty();
 }

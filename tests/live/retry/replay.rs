@@ -21,10 +21,10 @@ fn ladder(kind: &str) -> String {
 
 /// Replays a message to each of these routes, unchanged and without its headers. Fails all until they are dead-lettered
 /// again, and compares the keys of their deliveries.
-async fn replays(channel: &Channel, letter: &Message, to: &[(&str, &str, &[&str])]) -> Vec<Message> {
+async fn replays(channel: &Channel, dead_message: &Message, to: &[(&str, &str, &[&str])]) -> Vec<Message> {
     for (exchange, key, _) in to {
         for keeps_headers in [true, false] {
-            let mut properties = letter.properties.clone();
+            let mut properties = dead_message.properties.clone();
             if !keeps_headers {
                 properties = properties.with_headers(FieldTable::default());
             }
@@ -32,15 +32,15 @@ async fn replays(channel: &Channel, letter: &Message, to: &[(&str, &str, &[&str]
             publish(channel, exchange, key, body.as_bytes(), properties).await;
         }
     }
-    let [seen, letters] = fail_all(channel, "work", &Verb::NackAway, "dead", 2 * to.len()).await;
+    let [seen, dead_messages] = fail_all(channel, "work", &Verb::NackAway, "dead", 2 * to.len()).await;
     for (exchange, key, expected) in to {
         for keeps_headers in [true, false] {
             let body = format!("{exchange:?} {key:?} {keeps_headers}");
             assert_eq!(keys(&seen[&body]), *expected, "{body}");
-            assert_eq!(letters[&body].len(), 1, "{body}");
+            assert_eq!(dead_messages[&body].len(), 1, "{body}");
         }
     }
-    letters.into_values().flatten().collect()
+    dead_messages.into_values().flatten().collect()
 }
 
 fn replays_of(kind: &str) {
@@ -48,10 +48,10 @@ fn replays_of(kind: &str) {
     block_on(async {
         let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "poison").await;
-        let (_, letters) = fail_until_dead(&channel, "work", &Verb::NackAway, "dead").await;
-        let letter = &letters[0];
-        assert_eq!(letter.routing_key, "work.retry.2");
-        let ways: [(&str, &str, &[&str]); 5] = [
+        let (_, dead_messages) = fail_until_dead(&channel, "work", &Verb::NackAway, "dead").await;
+        let dead_message = &dead_messages[0];
+        assert_eq!(dead_message.routing_key, "work.retry.2");
+        let resolutions_of: [(&str, &str, &[&str]); 5] = [
             ("orders", "work.retry.2", &["work.retry.2"]),
             ("work.return", "work.retry.2", &["work.retry.2"]),
             ("", "work", &["work", "work.retry.1", "work.retry.2"]),
@@ -59,7 +59,7 @@ fn replays_of(kind: &str) {
             // Any key that is not one of the ladder's.
             ("work.return", "", &["", "work.retry.1", "work.retry.2"]),
         ];
-        replays(&channel, letter, &ways).await;
+        replays(&channel, dead_message, &resolutions_of).await;
     });
     fixture.is_left_empty();
 }
@@ -81,11 +81,12 @@ fn last_death_of_a_replayed_message_is_ignored() {
         let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "poison").await;
         fail_times(&channel, "work", &Verb::RejectBack, 2).await;
-        let letter = take_next(&channel, "dead", TIMEOUT).await;
-        assert_eq!(deaths_in(&letter, "work"), ["delivery_limit 1"]);
-        let letters = replays(&channel, &letter, &[("", "work", &["work", "work.retry.1", "work.retry.2"])]).await;
-        for letter in letters {
-            assert!(deaths_in(&letter, "work").contains(&"rejected 3".to_owned()), "{letter:?}");
+        let dead_message = take_next(&channel, "dead", TIMEOUT).await;
+        assert_eq!(deaths_in(&dead_message, "work"), ["delivery_limit 1"]);
+        let dead_messages =
+            replays(&channel, &dead_message, &[("", "work", &["work", "work.retry.1", "work.retry.2"])]).await;
+        for dead_message in dead_messages {
+            assert!(deaths_in(&dead_message, "work").contains(&"rejected 3".to_owned()), "{dead_message:?}");
         }
     });
     fixture.is_left_empty();
@@ -105,15 +106,15 @@ fn other_replays_have_all_attempts_again() {
         let republish = Verb::Republish { retries: 2, tiers: vec![200, 200], jitter: 0 };
         for (queue, verb, kept) in [("counted", Verb::RejectBack, 3), ("tiers", republish, 1)] {
             publish_plain(&channel, "", queue, "poison").await;
-            let (seen, letters) = fail_until_dead(&channel, queue, &verb, "dead").await;
+            let (seen, dead_messages) = fail_until_dead(&channel, queue, &verb, "dead").await;
             assert_eq!(seen.len(), 3, "{queue}");
-            let published = letters[0].properties.clone();
+            let published = dead_messages[0].properties.clone();
             for (properties, expected) in
                 [(published.clone(), kept), (published.with_headers(FieldTable::default()), 3)]
             {
                 publish(&channel, "", queue, b"poison", properties).await;
-                let (seen, letters) = fail_until_dead(&channel, queue, &verb, "dead").await;
-                assert_eq!((seen.len(), letters.len()), (expected, 1), "{queue}");
+                let (seen, dead_messages) = fail_until_dead(&channel, queue, &verb, "dead").await;
+                assert_eq!((seen.len(), dead_messages.len()), (expected, 1), "{queue}");
             }
         }
     });
@@ -139,15 +140,18 @@ fn worker_can_give_up_early() {
                     fail_times(&channel, "work", &Verb::NackAway, tries).await;
                 }
                 let given_up = gives_up(&channel, "work").await;
-                let letter = only_message(&channel).await;
-                assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("work.retry", "work.retry.2"));
-                unchanged(&letter, &given_up, kind);
+                let dead_message = only_message(&channel).await;
+                assert_eq!(
+                    (dead_message.exchange.as_str(), dead_message.routing_key.as_str()),
+                    ("work.retry", "work.retry.2")
+                );
+                unchanged(&dead_message, &given_up, kind);
                 // The message did not die: its headers are from before.
                 let before = [
                     death("work", "rejected", 1, "", "work"),
                     death("work.retry.1.200ms", "expired", 1, "work.dlx", "work"),
                 ];
-                assert_eq!(deaths(&letter), before.into_iter().take(2 * tries).collect(), "{kind} {tries}");
+                assert_eq!(deaths(&dead_message), before.into_iter().take(2 * tries).collect(), "{kind} {tries}");
 
                 publish(&channel, "", "republish", BODY, properties(2)).await;
                 if tries > 0 {
@@ -156,9 +160,9 @@ fn worker_can_give_up_early() {
                     until_ready(&channel, "republish", 1).await;
                 }
                 fail_times(&channel, "republish", &Verb::NackAway, 1).await;
-                let letter = only_message(&channel).await;
-                assert_eq!(deaths_in(&letter, "republish"), ["rejected 1"], "{kind} {tries}");
-                unchanged(&letter, &properties(2), kind);
+                let dead_message = only_message(&channel).await;
+                assert_eq!(deaths_in(&dead_message, "republish"), ["rejected 1"], "{kind} {tries}");
+                unchanged(&dead_message, &properties(2), kind);
             }
         });
         fixture.is_left_empty();
@@ -180,8 +184,8 @@ async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
 
 /// Returns the only message in the queue.
 async fn only_message(channel: &Channel) -> Message {
-    let letter = take_next(channel, "dead", TIMEOUT).await;
+    let dead_message = take_next(channel, "dead", TIMEOUT).await;
     tokio::time::sleep(QUIET).await;
     assert!(take(channel, "dead").await.is_none(), "a duplicate");
-    letter
+    dead_message
 }

@@ -30,7 +30,7 @@ pub(super) struct Publication {
     pub(super) headers: Arguments,
     /// The pattern of the key.
     pub(super) like: Option<String>,
-    /// Whether a word of the key is a wildcard.
+    /// True if a word of the key is a wildcard.
     pub(super) is_odd: bool,
 }
 
@@ -275,21 +275,21 @@ pub(super) fn declare(topology: &Topology, vhost: &Vhost<'_>) {
 
 /// The dead-letter destination of a queue, by argument or policy, for all questions about dead letters.
 pub(super) fn dead_lettering(random: &mut Random) -> BTreeMap<&'static str, ArgumentValue> {
-    let mut said = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     if random.chance(35) {
         // Directly to a queue, which creates cycles.
-        said.insert("dead-letter-exchange", "".into());
-        said.insert("dead-letter-routing-key", one_of(random, &QUEUES).into());
-        return said;
+        reported.insert("dead-letter-exchange", "".into());
+        reported.insert("dead-letter-routing-key", one_of(random, &QUEUES).into());
+        return reported;
     }
     if random.chance(85) {
         let exchange = if random.chance(10) { "gone" } else { one_of(random, &EXCHANGES) };
-        said.insert("dead-letter-exchange", exchange.into());
+        reported.insert("dead-letter-exchange", exchange.into());
     }
     if random.chance(35) {
-        said.insert("dead-letter-routing-key", any_key(random).into());
+        reported.insert("dead-letter-routing-key", any_key(random).into());
     }
-    said
+    reported
 }
 
 pub(super) fn name(queue: &str) -> QueueName {

@@ -62,10 +62,10 @@ impl Simulation<'_> {
     }
 
     fn die(&mut self, queue: &QueueName, reason: Reason, mut copy: Copy) {
-        let ways = self.routing.dead_lettering(queue);
+        let resolutions_of = self.routing.dead_lettering(queue);
         let routes = self.routing.route_dead_letter(&copy.message, queue, reason);
-        let (1, Some((to, route))) = (ways.len(), routes.into_iter().next()) else {
-            self.is_given_up |= ways.len() != 1;
+        let (1, Some((to, route))) = (resolutions_of.len(), routes.into_iter().next()) else {
+            self.is_given_up |= resolutions_of.len() != 1;
             return add(&mut self.counts, "dropped: no dead-letter exchange");
         };
         copy.message = self.routing.as_dead_letter(&copy.message, queue, reason, &to);
@@ -112,12 +112,12 @@ fn draw(random: &mut Random, version: BrokerVersion) -> Topology {
         if random.chance(45) && (kind == "classic" || version.is_at_least(3, 10)) {
             arguments.insert("x-message-ttl".to_owned(), TTL.into());
         }
-        let said = dead_lettering(random);
+        let reported = dead_lettering(random);
         let by_policy = random.chance(25);
         let of = |prefix: &str| -> Arguments {
-            said.iter().map(|(key, value)| (format!("{prefix}{key}"), value.clone())).collect()
+            reported.iter().map(|(key, value)| (format!("{prefix}{key}"), value.clone())).collect()
         };
-        if by_policy && !said.is_empty() {
+        if by_policy && !reported.is_empty() {
             let policy = Policy {
                 pattern: format!("^{}$", it.replace('.', "\\.")),
                 apply_to: ApplyTo::Queues,
@@ -129,7 +129,7 @@ fn draw(random: &mut Random, version: BrokerVersion) -> Topology {
             if random.chance(30) {
                 arguments.insert("x-dead-letter-exchange".to_owned(), "e1".into());
             }
-        } else if said.contains_key("dead-letter-exchange") {
+        } else if reported.contains_key("dead-letter-exchange") {
             // A key without an exchange is refused.
             arguments.extend(of("x-"));
         }

@@ -76,7 +76,7 @@ fn broken_connection_is_restored() {
         assert_eq!(last.state, State::Stopped);
         until("all of them", || (fixture.amqp.ready(&fixture.new) as usize >= published).then_some(()));
         let twice = twice(&fixture, published, 0);
-        println!("{types:?}: {breaks} breaks, {twice} twice, {} said", last.possible_duplicates);
+        println!("{types:?}: {breaks} breaks, {twice} twice, {} reported", last.possible_duplicates);
         assert!(
             twice as u64 <= last.possible_duplicates && last.possible_duplicates <= 1000 * breaks as u64,
             "{last:?}"

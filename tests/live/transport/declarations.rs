@@ -16,10 +16,10 @@ fn queue(arguments: Value) -> Queue {
 
 /// Swaps with a companion queue that exists.
 fn swap(vhost: &Vhost<'_>, transport: &AmqpTransport, name: &str, queue: &Queue) -> Result<(), BrokerError> {
-    swap_beside(vhost, transport, (name, name), queue)
+    swap_with_companion(vhost, transport, (name, name), queue)
 }
 
-fn swap_beside(
+fn swap_with_companion(
     vhost: &Vhost<'_>,
     transport: &AmqpTransport,
     (name, beside): (&str, &str),
@@ -47,7 +47,7 @@ fn swap_declares_the_new_queue() {
             vhost.amqp().declare_queue(&name, &of_type(before)).unwrap();
             let arguments = json!({
                 "x-queue-type": after, "x-max-length": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
-                "x-nobodys": {"list": [1, 2.5, "three", true]}
+                "x-unknown": {"list": [1, 2.5, "three", true]}
             });
             swap(&vhost, &transport, &name, &queue(arguments.clone())).unwrap();
             let seen = vhost.queue(&name);
@@ -68,7 +68,7 @@ fn swap_requires_the_companion_queue() {
     vhost.amqp().declare_queue("q", NONE).unwrap();
     vhost.amqp().fill("q", 3);
     let refused =
-        swap_beside(&vhost, &transport, ("q", "q.topo.hold"), &queue(json!({"x-max-length": 6}))).unwrap_err();
+        swap_with_companion(&vhost, &transport, ("q", "q.topo.hold"), &queue(json!({"x-max-length": 6}))).unwrap_err();
     assert!(matches!(&refused, BrokerError::AnotherBroker { .. }), "{refused:?}");
     assert_eq!(vhost.amqp().ready("q"), 3);
 }

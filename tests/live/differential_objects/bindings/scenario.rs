@@ -10,14 +10,14 @@ use crate::live::differential_report::{Scenario, Wrong, expect_scenario};
 
 impl Bindings {
     pub(super) fn scenario_text(&self, case: &Case, wrong: Wrong) -> Scenario {
-        let said = |(source, key, arguments): &Drawn| json!({"source": source, "destination": "q", "routing_key": key, "arguments": arguments});
+        let reply = |(source, key, arguments): &Drawn| json!({"source": source, "destination": "q", "routing_key": key, "arguments": arguments});
         let (over_http, over_amqp): (Vec<_>, Vec<_>) = case.live.iter().partition(|(_, amqp_type)| amqp_type.is_none());
         let by_a_client = |((source, key, _), amqp_type): &&(Drawn, Option<usize>)| {
             amqp_type.map(|number| format!("{source} {key:?} with n as {:?}", typed(number)))
         };
         let remark: Vec<String> = over_amqp.iter().filter_map(by_a_client).collect();
         let remark = if remark.is_empty() { String::new() } else { format!("Bound over AMQP: {}", remark.join(", ")) };
-        let live: Vec<Value> = over_http.into_iter().map(|(drawn, _)| said(drawn)).collect();
+        let live: Vec<Value> = over_http.into_iter().map(|(drawn, _)| reply(drawn)).collect();
         let desired: Vec<Value> = case
             .desired
             .iter()

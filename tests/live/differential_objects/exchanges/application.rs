@@ -29,16 +29,16 @@ pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'stat
     let kind = case.desired["type"].as_str().unwrap();
     let declared = road.vhost.amqp().declare_exchange_as(&name, kind, options, &arguments);
     let answer = road.send(&request(&road.vhost.name().into(), &action).expect("a declare is a request"));
-    let said = reason(&answer);
+    let reply = reason(&answer);
     match (declared, answer.is_success()) {
         (Ok(()), true) => Ok("over AMQP: taken"),
         (Err(text), false) if answer.status != 400 || !text.starts_with("PRECONDITION_FAILED") => {
             // A crash or a closed connection has another error text.
             Ok("over AMQP: refused")
         }
-        (Err(text), false) if text == format!("PRECONDITION_FAILED - {said}") => Ok("over AMQP: refused"),
+        (Err(text), false) if text == format!("PRECONDITION_FAILED - {reply}") => Ok("over AMQP: refused"),
         (declared, _) => {
-            let text = format!("AMQP says {declared:?}, HTTP {} {said}", answer.status);
+            let text = format!("AMQP says {declared:?}, HTTP {} {reply}", answer.status);
             Err(Wrong::new("over AMQP", text))
         }
     }
