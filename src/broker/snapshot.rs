@@ -3,7 +3,8 @@
 use super::survey::Cluster;
 use super::wire;
 use crate::model::{
-    Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Records, Topology, Vhost, VhostName,
+    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Records, Topology,
+    Vhost, VhostName,
 };
 use crate::plan::{Activity, Desired, PlanContext};
 use crate::rabbitmq::BrokerProfile;
@@ -114,6 +115,36 @@ impl Snapshot {
         snapshot.topology.policies = policies(lists.policies);
         snapshot.topology.records = lists.records;
         snapshot
+    }
+}
+
+impl wire::Vhost {
+    fn into_model(self) -> Vhost {
+        let default_queue_type = self.default_queue_type().map(str::to_owned);
+        let description = self.description.filter(|text| text != "undefined");
+        Vhost { description, tags: self.tags, default_queue_type }
+    }
+}
+
+impl wire::Queue {
+    fn into_model(self) -> (QueueName, Queue) {
+        let Self { name, durable, auto_delete, exclusive, arguments, internal: _ } = self;
+        let exclusive = exclusive.unwrap_or(false);
+        (QueueName::new(name), Queue { durable, auto_delete, exclusive, arguments })
+    }
+}
+
+impl wire::Exchange {
+    fn into_model(self) -> (ExchangeName, Exchange) {
+        let Self { name, kind, durable, auto_delete, internal, arguments } = self;
+        (ExchangeName::new(name), Exchange { kind, durable, auto_delete, internal, arguments })
+    }
+}
+
+impl wire::Policy {
+    fn into_model(self) -> (PolicyName, Policy) {
+        let Self { name, pattern, apply_to, priority, definition } = self;
+        (PolicyName::new(name), Policy { pattern, apply_to, priority, definition })
     }
 }
 

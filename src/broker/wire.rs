@@ -5,7 +5,7 @@
 //! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
 
 use super::plain::{Plain, peer};
-use crate::model::{self, ApplyTo, Arguments, ExchangeName, PolicyName, Priority, QueueName};
+use crate::model::{ApplyTo, Arguments, Priority};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, de::MapAccess, de::SeqAccess, de::Visitor};
 use std::fmt;
@@ -100,12 +100,6 @@ impl Vhost {
     pub(super) fn default_queue_type(&self) -> Option<&str> {
         self.default_queue_type.as_deref().filter(|kind| *kind != "undefined" && !kind.is_empty())
     }
-
-    pub(super) fn into_model(self) -> model::Vhost {
-        let default_queue_type = self.default_queue_type().map(str::to_owned);
-        let description = self.description.filter(|text| text != "undefined");
-        model::Vhost { description, tags: self.tags, default_queue_type }
-    }
 }
 
 /// An entry of `GET /api/queues/VHOST?disable_stats=true`.
@@ -120,14 +114,6 @@ pub(super) struct Queue {
     pub(super) arguments: Arguments,
     /// Owned by a plugin; shown by late 4.x only.
     pub(super) internal: Option<bool>,
-}
-
-impl Queue {
-    pub(super) fn into_model(self) -> (QueueName, model::Queue) {
-        let Self { name, durable, auto_delete, exclusive, arguments, internal: _ } = self;
-        let exclusive = exclusive.unwrap_or(false);
-        (QueueName::new(name), model::Queue { durable, auto_delete, exclusive, arguments })
-    }
 }
 
 /// An entry of `GET /api/queues/VHOST?disable_stats=true&enable_queue_totals=true`.
@@ -188,13 +174,6 @@ pub(super) struct Exchange {
     pub(super) arguments: Arguments,
 }
 
-impl Exchange {
-    pub(super) fn into_model(self) -> (ExchangeName, model::Exchange) {
-        let Self { name, kind, durable, auto_delete, internal, arguments } = self;
-        (ExchangeName::new(name), model::Exchange { kind, durable, auto_delete, internal, arguments })
-    }
-}
-
 /// An entry of `GET /api/bindings/VHOST`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Binding {
@@ -226,13 +205,6 @@ pub(super) struct Policy {
     pub(super) priority: Priority,
     #[serde(deserialize_with = "table")]
     pub(super) definition: Arguments,
-}
-
-impl Policy {
-    pub(super) fn into_model(self) -> (PolicyName, model::Policy) {
-        let Self { name, pattern, apply_to, priority, definition } = self;
-        (PolicyName::new(name), model::Policy { pattern, apply_to, priority, definition })
-    }
 }
 
 /// What the broker takes a policy without `apply-to` for.
