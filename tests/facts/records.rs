@@ -73,7 +73,9 @@ fn operator_policy_is_effective_immediately() {
     let stage = Stage::new("operator-acts");
     let amqp = stage.amqp();
     amqp.declare_queue("q", NONE).unwrap();
-    (0..6).for_each(|_| drop(amqp.publish("", "q", "m")));
+    for _ in 0..6 {
+        amqp.publish("", "q", "m");
+    }
     stage.policy("limit", 0.0, json!({"max-length": 50})).created();
     let body = json!({"pattern": "^q$", "apply-to": "queues", "definition": {"max-length": 2}});
     stage.put("operator-policies", "bound", body).created();
