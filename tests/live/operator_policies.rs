@@ -63,9 +63,10 @@ fn operator_policies_are_created_changed_and_deleted() {
         // An empty queue without consumers may expire.
         let apply = topo.run(["apply", "-y", "--allow=message-drop"]).expect_code(0);
         apply.expect_text("put operator policy orders.ceiling");
-        match change.1 {
-            Value::Null => drop(definition.as_object_mut().unwrap().remove(change.0)),
-            value => definition[change.0] = value,
+        if change.1.is_null() {
+            definition.as_object_mut().unwrap().remove(change.0);
+        } else {
+            definition[change.0] = change.1;
         }
         assert_eq!(live(&vhost)["orders.ceiling"], ceiling(definition.clone()));
         no_changes(&topo);
@@ -111,7 +112,9 @@ fn dropped_messages_of_an_operator_policy_are_predicted() {
     let vhost = Node::shared().vhost("operator-drop");
     let amqp = vhost.amqp();
     amqp.declare_queue("orders", NONE).unwrap();
-    (0..8).for_each(|_| drop(amqp.publish("", "orders", "m")));
+    for _ in 0..8 {
+        amqp.publish("", "orders", "m");
+    }
     vhost.until_counted("orders", 8);
     let topo = Topo::new(&vhost).spec(SPEC);
     let refused = topo.run(["apply", "-y"]).expect_code(3);
