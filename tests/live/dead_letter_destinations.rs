@@ -154,16 +154,17 @@ impl Statements {
     }
 }
 
-/// Every message that arrives although the contract lists its key as dropped.
+/// Every message that arrives although the contract lists the keys of all its copies as dropped.
 fn arrived_with_dropped_keys(queue: &str, contract: &Value, played: &Played) -> Vec<String> {
     let dropped = names(&contract["deadLetters"]["droppedKeys"]);
     let of_queue = played.dead.iter().filter(|((source, _), dead)| source == queue && !dead.arrivals.is_empty());
-    let is_dropped = |dead: &Dead| {
-        let key = Keys::One(dead.key.clone());
-        dropped.iter().find(|pattern| key.match_topic(pattern) == Certainty::Always)
+    let is_dropped = |key: &String| {
+        let key = Keys::One(key.clone());
+        dropped.iter().any(|pattern| key.match_topic(pattern) == Certainty::Always)
     };
-    let lies = of_queue.filter_map(|((_, body), dead)| Some((body, is_dropped(dead)?, dead)));
-    lies.map(|(body, key, dead)| format!("contract {queue}: drops {key:?}, and {body:?} arrives: {dead:?}")).collect()
+    let lies = of_queue.filter(|(_, dead)| dead.keys.iter().all(is_dropped));
+    lies.map(|((_, body), dead)| format!("contract {queue}: drops the keys of {body:?}, which arrives: {dead:?}"))
+        .collect()
 }
 
 /// The outcomes of the messages that died in a queue: arrived or dropped.

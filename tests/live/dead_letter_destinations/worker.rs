@@ -40,8 +40,8 @@ pub(super) struct Seen {
 /// A message that died in a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dead {
-    /// Its routing key at its death.
-    pub(super) key: String,
+    /// The routing keys at its death; copies of a message can have several.
+    pub(super) keys: BTreeSet<String>,
     pub(super) poisoned: usize,
     /// The queues where it arrived.
     pub(super) arrivals: BTreeSet<String>,
@@ -65,7 +65,7 @@ impl Played {
     fn died(&mut self, queue: &str, body: &str, key: &str, reason: &'static str) {
         self.queues.entry(queue.to_owned()).or_default().poisoned += 1;
         let dead = self.dead.entry((queue.to_owned(), body.to_owned())).or_default();
-        key.clone_into(&mut dead.key);
+        dead.keys.insert(key.to_owned());
         dead.poisoned += 1;
         *self.deaths.entry(reason).or_default() += 1;
     }
