@@ -19,7 +19,7 @@ use topo::rabbitmq::routing::{Certainty, Keys};
 
 use self::generate::{BOUND_BY_OTHERS, Case};
 use self::graph_edges::Edges;
-use self::worker::{Dead, Played, Seen, play};
+use self::worker::{Played, Seen, play};
 use crate::support::{Node, Random, Topo, Vhost, seed};
 
 /// Topologies per run of topo, one vhost each.
