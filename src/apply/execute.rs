@@ -34,7 +34,7 @@ pub enum Progress<'a> {
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// A step is tried again, because the object that it deletes is still in use.
     Stalled(&'a Step, &'a BrokerError),
-    /// The guard of a deletion is being proven by two ticks of the queue, which take this time.
+    /// The deletion waits for two ticks of the queue, which prove its guard. They take this time.
     Proving(&'a Step, Duration),
     /// The migration of a queue is being rolled back, and why; `None` after an interruption.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),

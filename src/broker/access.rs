@@ -156,7 +156,7 @@ impl Access {
         is_better
     }
 
-    /// Asks all queues, many at once over one channel, and returns the answers in order; or the reason why none was asked.
+    /// Queries all queues concurrently over one channel. Returns the answers in order, or the reason why no queue was queried.
     async fn counted(
         &self,
         vhost: &VhostName,

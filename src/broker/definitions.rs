@@ -200,7 +200,7 @@ fn only_first<T>(
     });
 }
 
-/// The records among the parameters; of the others only the names are kept.
+/// Splits parameters into records and the names of all others.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,

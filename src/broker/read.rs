@@ -135,7 +135,7 @@ impl Broker {
         }
     }
 
-    /// How many connections a vhost has; `None` where statistics are disabled. Up to an interval old.
+    /// Returns the number of connections of a vhost, at most one statistics interval old; `None` if statistics are disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         let path = path("vhosts", &[vhost.as_str(), "connections"]);
         match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {

@@ -59,10 +59,10 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
 fn unread(user: &User) -> String {
     let name = &user.name;
     match user.is_administrator() {
-        true => format!("topo cannot read the permissions of user `{name}`: an apply can still lack some"),
+        true => format!("topo cannot read the permissions of user `{name}`; the broker may still refuse an apply"),
         false => format!(
-            "topo cannot read the permissions of user `{name}`, which requires the tag administrator: an apply can still \
-             lack some"
+            "topo cannot read the permissions of user `{name}` (this requires the tag administrator); the broker may still \
+             refuse an apply"
         ),
     }
 }

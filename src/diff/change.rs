@@ -36,7 +36,7 @@ pub enum DeleteReason {
     Removed,
     /// It is inside `owns` and the spec does not declare it: deleted only with `--prune`.
     Unmanaged,
-    /// It is a setting that the spec does not set, although it declares the settings of its owner: the limits of a vhost.
+    /// The spec declares the settings of the owner, such as the limits of a vhost, but not this one.
     Unset,
     /// It was generated for retries that are no longer desired so: deleted when nothing is in it any more.
     Retired,

@@ -59,7 +59,7 @@ impl LeftOut {
         self.objects.len()
     }
 
-    /// How many exchanges, queues and policies; records are not among them.
+    /// The number of exchanges, queues and policies, without records.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()

@@ -108,6 +108,15 @@ impl ArgumentValue {
         }
     }
 
+    /// The integer or float, if it is one.
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(value) => Some(*value as f64),
+            Self::Float(value) => Some(value.0),
+            Self::Null | Self::Boolean(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => None,
+        }
+    }
+
     /// The text, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {

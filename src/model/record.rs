@@ -73,18 +73,7 @@ impl Record {
     pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
         let name = self.id.key.first().filter(|_| self.id.kind == RecordKind::OperatorPolicy)?;
         let text = |field: &str| self.fields.get(field).and_then(ArgumentValue::as_text);
-        let priority = match self.fields.get("priority") {
-            Some(ArgumentValue::Integer(number)) => *number as f64,
-            Some(ArgumentValue::Float(number)) => number.0,
-            Some(
-                ArgumentValue::Null
-                | ArgumentValue::Boolean(_)
-                | ArgumentValue::Text(_)
-                | ArgumentValue::List(_)
-                | ArgumentValue::Table(_),
-            )
-            | None => 0.0,
-        };
+        let priority = self.fields.get("priority").and_then(ArgumentValue::as_number).unwrap_or_default();
         let policy = Policy {
             pattern: text("pattern").unwrap_or_default().to_owned(),
             apply_to: text("apply-to").and_then(ApplyTo::named).unwrap_or(ApplyTo::All),

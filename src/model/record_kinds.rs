@@ -33,7 +33,7 @@ pub struct RecordRow {
     pub plural: &'static str,
     /// The first segment of its addresses, and its word in `--prune` and `--with`.
     pub section: &'static str,
-    /// Where a spec declares its records.
+    /// The position of the records in a spec.
     pub place: Place,
     /// The documentation of the section.
     pub doc: &'static str,
@@ -43,7 +43,7 @@ pub struct RecordRow {
     pub owner: Option<&'static str>,
     /// The path of the list, without `/api/` and the vhost.
     pub path: &'static str,
-    /// How settings become records.
+    /// The conversion of settings to records.
     pub layout: Layout,
     /// The component of the runtime parameter that holds the records in a definitions file.
     pub component: &'static str,
@@ -51,7 +51,7 @@ pub struct RecordRow {
     pub writer: Tag,
 }
 
-/// Where a spec declares the records of a kind.
+/// The position of the records of a kind in a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a mapping by name, whose key is the section.
@@ -60,7 +60,7 @@ pub enum Place {
     Vhost(&'static str),
 }
 
-/// How the settings of a name become records.
+/// The conversion of the settings of an owner to records.
 #[derive(Clone, Copy, Debug)]
 pub enum Layout {
     /// One record that has all settings as its fields.

@@ -31,7 +31,7 @@ pub struct Activity {
     /// The queues whose numbers may be stale, because they were not asked over AMQP.
     #[serde(skip)]
     pub unasked: Option<Unasked>,
-    /// How many connections the vhost has; only asked where their limit is set or falls.
+    /// The number of connections of the vhost. It is read only if the plan sets or lowers their limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<u64>,
     /// How often the broker renews these numbers.

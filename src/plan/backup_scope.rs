@@ -7,7 +7,7 @@ use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
-    /// Whether anything is deleted, unbound or recreated, or a policy or record is changed: what cannot be had back from the spec.
+    /// True if the plan removes state that the spec cannot restore: it deletes, unbinds or recreates objects, or changes a policy or record.
     pub fn is_destructive(&self) -> bool {
         let changes_policy = |change: &super::PlannedChange| {
             change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..) | Object::Record(_)))

@@ -71,7 +71,7 @@ impl ChangesByKind {
             Object::Binding(binding) => {
                 self.bindings.insert(binding.clone());
             }
-            // The order takes records from the changes themselves.
+            // `order` reads records from the changes.
             Object::Record(_) => {}
         }
     }

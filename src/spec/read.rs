@@ -303,18 +303,7 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let node = &entry.node;
     let name = PolicyName::new(&*entry.key);
     let Some(pattern) = node.get("pattern").and_then(sourced) else { return };
-    let priority = match node.get("priority").map(value_of) {
-        Some(ArgumentValue::Integer(number)) => number as f64,
-        Some(ArgumentValue::Float(number)) => number.0,
-        Some(
-            ArgumentValue::Null
-            | ArgumentValue::Boolean(_)
-            | ArgumentValue::Text(_)
-            | ArgumentValue::List(_)
-            | ArgumentValue::Table(_),
-        )
-        | None => 0.0,
-    };
+    let priority = node.get("priority").and_then(|node| value_of(node).as_number()).unwrap_or_default();
     let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
     let policy = PolicySpec {
         at: entry.at,

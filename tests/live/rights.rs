@@ -93,8 +93,8 @@ fn plan_lists_missing_tags() {
     let user = user.may(&vhost, "", "", "");
     let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);
     let unread = format!(
-        "topo cannot read the permissions of user `{}`, which requires the tag administrator: an apply can still lack \
-         some",
+        "topo cannot read the permissions of user `{}` (this requires the tag administrator); the broker may still \
+         refuse an apply",
         user.name
     );
     output.expect_text(&unread).expect_no_text("rabbitmqctl");

@@ -41,7 +41,7 @@ pub(super) enum Event<'a> {
     Done(&'a Step),
     /// Messages are moved or consumed: the source, the number so far, the remaining number, and why it stalls.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// The guard of a deletion is being proven by two ticks, which take this time.
+    /// The deletion waits for two ticks, which prove its guard. They take this time.
     Proving(&'a Step, Duration),
     /// The migration is being rolled back, and why; `None` after an interruption.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),

@@ -16,7 +16,7 @@ use std::fmt;
 pub(crate) struct Tree {
     value: Value,
     about: Option<ObjectId>,
-    /// What others refer to it by.
+    /// The anchor that aliases refer to.
     anchor: Option<String>,
     /// Whether it is written as a block, however short it is.
     is_block: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Tree {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
-    /// As it stands in the text.
+    /// The text as written.
     Scalar(String),
     List(Vec<Tree>),
     Table(Vec<Entry>),
@@ -44,7 +44,7 @@ impl Tree {
         Self::plain(scalar::text(text))
     }
 
-    /// Something that is no text, or needs no quotes: a number, a duration.
+    /// A scalar without quotes: a number, a duration.
     pub(crate) fn plain(value: impl ToString) -> Self {
         Self { value: Value::Scalar(value.to_string()), about: None, anchor: None, is_block: false }
     }
@@ -107,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// A document of its own.
+    /// A complete document.
     pub(crate) fn document(&self) -> String {
         let mut text = Text::default();
         match &self.value {
@@ -168,7 +168,7 @@ pub(crate) fn merged(anchor: &str) -> Entry {
 }
 
 impl Entry {
-    /// What stands before the colon.
+    /// The key.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }

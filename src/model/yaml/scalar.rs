@@ -1,4 +1,4 @@
-//! Single strings as YAML, quoted only where a reader of YAML 1.2 or 1.1 would take them for another value.
+//! Writes strings as YAML, with quotes only if YAML 1.1 or 1.2 would read another value.
 
 use super::plain::is_plain_text;
 use crate::model::printable::is_hidden;

@@ -32,7 +32,7 @@ pub(crate) fn exact(value: &ArgumentValue) -> Tree {
         ArgumentValue::Null => Tree::plain("null"),
         ArgumentValue::Boolean(value) => Tree::plain(value),
         ArgumentValue::Integer(value) => Tree::plain(value),
-        // With a point or an exponent always: `1.0` is no integer to a broker.
+        // Always with a point or an exponent: the broker does not treat `1.0` as an integer.
         ArgumentValue::Float(value) => Tree::plain(format!("{:?}", value.0)),
         ArgumentValue::Text(value) => Tree::text(value),
         ArgumentValue::List(values) => Tree::list(values.iter().map(exact)),

@@ -62,7 +62,7 @@ pub(crate) struct QueueKeys {
 /// The arguments whose keys are written apart from the others.
 const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// Returns the keys of a queue. `wiring` is its own dead-lettering, and whether a policy of its own sets it.
+/// Returns the keys of a queue. `wiring` is its own dead-lettering, with its origin: arguments or a policy.
 pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
     let (mut retry, mut arguments) = (None, queue.arguments.clone());
     let by_policy = wiring.as_ref().is_some_and(|(_, by_policy)| *by_policy);

@@ -55,7 +55,7 @@ fn since(key: &str) -> Option<BrokerVersion> {
     Some(first.since).filter(|since| *since > Versions::ALL.since)
 }
 
-/// Who validates a key, and what it accepts; `None` where no one knows it.
+/// Returns the validator and the accepted values of a key; `None` if no validator knows the key.
 fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
     let of_version = |(versions, ..): &&(Versions, Validator, Accepts)| versions.contains(version);
     PolicyKey::named(key)?.accepts.iter().find(of_version).map(|(_, validator, accepts)| (*validator, *accepts))
@@ -125,7 +125,7 @@ fn mirroring(definition: &Arguments) -> Option<Refusal> {
         let rest = POLICY_KEYS.iter().filter(|key| key.scope == Scope::Mirroring);
         rest.filter_map(|key| Some((key, definition.get(key.name)?)))
             .flat_map(|(key, value)| key.accepts.iter().map(move |(_, _, accepts)| (key.name, accepts, value)))
-            // The version is no matter to words and numbers.
+            // Words and numbers do not depend on the version.
             .find_map(|(key, accepts, value)| accepts.refusal(key, value, Versions::ALL.since))
     })
 }

@@ -30,7 +30,7 @@ pub fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
     ALWAYS.into_iter().chain(LATER.into_iter().filter(has).map(|(key, _)| key)).collect()
 }
 
-/// What stands against writing a record.
+/// Returns the reasons why the broker refuses a record.
 pub(super) fn refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
     let version = profile.version;

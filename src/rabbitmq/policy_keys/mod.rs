@@ -1,5 +1,5 @@
 //! Policy keys by queue type and version: what the broker accepts, for which keys a type skips a policy, and which of
-//! argument, policy and operator policy takes precedence. All of it is in one [table](POLICY_KEYS).
+//! argument, policy and operator policy takes precedence. One [table](POLICY_KEYS) holds everything.
 
 mod table;
 
@@ -17,23 +17,23 @@ pub struct PolicyKey {
     pub name: &'static str,
     /// Its spelling in a spec.
     pub spec_key: &'static str,
-    /// What reads it.
+    /// The objects that read it.
     pub scope: Scope,
-    /// What the broker accepts, and the module that validates it, by version. No other version knows the key.
+    /// The validating module and the accepted values, by version. Other versions do not know the key.
     pub(super) accepts: &'static [(Versions, Validator, Accepts)],
     /// The queue types for which the broker skips the whole policy.
     skipped_by: &'static [(QueueType, Versions)],
     /// Whether a quorum queue of RabbitMQ 3.8.12 or earlier reads it: these list the keys that they read.
     is_read_by_old_quorum: bool,
-    /// What takes precedence on an existing queue of a type that reads it.
+    /// The precedence on an existing queue of a type that reads the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
-    /// What takes precedence between a policy and an operator policy.
+    /// The precedence between a policy and an operator policy.
     merge: Merge,
-    /// Whether it takes messages from a queue, sends them elsewhere, deletes the queue or makes it reject messages.
+    /// True if the key removes or redirects messages, deletes the queue, or makes it reject messages.
     pub affects_messages: bool,
 }
 
-/// What reads a key.
+/// The objects that read a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Queues.
@@ -46,8 +46,8 @@ pub enum Scope {
     Plugin,
 }
 
-/// The module that validates a key. A definition is given to one module after the other, and the first mistake of the
-/// first that finds one is the answer. Their order is that of a hash table: it differs from one Erlang to another.
+/// The module that validates a key. The modules validate a definition one after another, and the broker reports the first
+/// error. The order of the modules is that of a hash table and depends on the Erlang version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validator {
     Locator,
@@ -56,7 +56,7 @@ pub(super) enum Validator {
     Quorum,
 }
 
-/// What a value has to be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepts {
     /// Any text.
@@ -91,7 +91,7 @@ pub(super) enum Merge {
     Operator,
 }
 
-/// Who wins when a queue's argument and a policy set the same thing.
+/// The precedence if an argument and a policy set the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
     /// The smaller number.
@@ -141,8 +141,8 @@ impl PolicyKey {
     }
 }
 
-/// Whether a policy with this key can govern a queue of that type (`rabbit_queue_type:is_policy_applicable`). A key that
-/// is in no list, such as a plugin's, is no obstacle, whether it does anything or not.
+/// Returns true if a policy with this key can govern a queue of that type (`rabbit_queue_type:is_policy_applicable`).
+/// Keys that no list contains, such as those of plugins, do not prevent this.
 pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
     if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
@@ -152,7 +152,7 @@ pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> boo
     !key.is_some_and(|key| key.skipped_by.iter().any(is_skipped))
 }
 
-/// What takes precedence for a policy key on an existing queue of a type; `None` if the type does not read the key, or only
+/// Returns the precedence of a policy key on an existing queue of a type; `None` if the type does not read the key, or only
 /// while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). Compared with brokers by
 /// `tests/live/effective`.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {

@@ -192,7 +192,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
                 Locator,
                 Words(&["balanced", "client-local", "least-leaders", "min-masters", "random"]),
             ),
-            // Deprecated, and not permitted unless the node is told otherwise.
+            // Deprecated, and refused unless the configuration of the node permits it.
             (SINCE_4_3, Locator, Words(&[])),
         ],
         skipped_by: CLASSIC,
@@ -213,7 +213,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "quorumTargetGroupSize",
         accepts: &[(SINCE_3_13, Validator::Quorum, AtLeast(1))],
         skipped_by: &[(Classic, SINCE_3_12_7), (Stream, SINCE_3_12_7)],
-        // Not seen live, because it takes a cluster: v4.0.5 and
+        // Not tested live, because this requires a cluster: v4.0.5 and
         // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
         precedence: &[(Quorum, SINCE_3_13, Largest)],
         merge: Merge::Larger,
@@ -236,7 +236,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "consumer-disconnected-timeout",
         spec_key: "consumerDisconnectedTimeout",
         accepts: &[(SINCE_4_3, General, AtLeast(0))],
-        // Not seen live, because it takes a cluster: v4.3.5:rabbit_quorum_queue.erl:1960.
+        // Not tested live, because this requires a cluster: v4.3.5:rabbit_quorum_queue.erl:1960.
         precedence: &[(Quorum, SINCE_4_3, Smallest)],
         ..KEY
     },
@@ -279,7 +279,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "stream-filter-size-bytes",
         spec_key: "streamFilterSizeBytes",
         accepts: &[(SINCE_3_13, General, Between(16, 255))],
-        // Not seen live: how large a filter is shows nowhere. v4.0.5:rabbit_stream_queue.erl:1070.
+        // Not tested live: the broker does not show the size of a filter. v4.0.5:rabbit_stream_queue.erl:1070.
         precedence: &[(Stream, SINCE_3_13, Policy)],
         ..KEY
     },
@@ -297,7 +297,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(ALL, General, Text)],
         ..KEY
     },
-    // What mode and parameters have to be depends on both.
+    // The valid values of mode and parameters depend on each other.
     PolicyKey { name: "ha-mode", spec_key: "ha-mode", ..MIRROR },
     PolicyKey { name: "ha-params", spec_key: "ha-params", ..MIRROR },
     PolicyKey {

@@ -13,7 +13,7 @@ const IN_FULL: usize = 20;
 /// Diagnostics of one kind that follow on a line each.
 const LISTED: usize = 20;
 
-/// How to get all of them.
+/// The command that prints all of them.
 const LISTS_ALL: &str = "`topo validate --format json` lists all";
 
 /// What a reader takes for the same: the severity and the code.
