@@ -84,6 +84,7 @@ impl Progress {
             last_line: None,
             rates: BTreeMap::new(),
             ids: BTreeSet::new(),
+            stalled: BTreeSet::new(),
             rolled_back: BTreeSet::new(),
         }
     }
@@ -102,6 +103,8 @@ pub(super) struct Steps {
     rates: BTreeMap<String, Rate>,
     /// The planned steps that were done.
     ids: BTreeSet<usize>,
+    /// The steps that were tried again.
+    stalled: BTreeSet<usize>,
     /// The recreates that are rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
@@ -110,6 +113,14 @@ impl Steps {
     /// Returns the messages per second of a step, from the reported counts.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
         self.rates.entry(what.to_owned()).or_default().of(moved, Instant::now())
+    }
+
+    /// Shows why a step is tried again. In a log with a line for each step, the first reason of a step is always shown.
+    pub(super) fn stalled(&mut self, id: usize, what: &str) {
+        if self.stalled.insert(id) && self.every == 1 {
+            self.last_line = None;
+        }
+        self.moving(what);
     }
 
     /// Shows the state of the current step; in a log, at most every five seconds.

@@ -75,7 +75,7 @@ fn step(steps: &mut Steps, event: StepEvent<'_>) {
             steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
         }
         StepEvent::Proving(step, time) => steps.moving(&report_text::proving(&step.action, time)),
-        StepEvent::Stalled(step, why) => steps.moving(&report_text::stalled(&step.action, why)),
+        StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::stalled(&step.action, why)),
         StepEvent::GoingBack(queue, why) => {
             let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
             steps.undoes(ObjectId::Queue(queue.clone()), &line);
