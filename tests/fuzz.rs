@@ -191,6 +191,7 @@ fn offline(input: &Input) -> bool {
                 activity: &Activity::default(),
                 properties_keys: &empty.properties_keys,
                 untouchable: &empty.untouchable,
+                lacks_auto_delete: &empty.lacks_auto_delete,
                 profile: &profile,
             };
             parts.push(plan_vhost(&context, &options));

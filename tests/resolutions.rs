@@ -63,6 +63,7 @@ fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPla
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
+        lacks_auto_delete: &BTreeSet::new(),
         profile,
     };
     plan_vhost(&context, &Options::default())

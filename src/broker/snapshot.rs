@@ -30,6 +30,8 @@ pub struct Snapshot {
     /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
     /// topo's own objects, and every binding that starts or ends at one of these.
     pub untouchable: BTreeSet<ObjectId>,
+    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. It refuses every declare of them.
+    pub lacks_auto_delete: BTreeSet<ExchangeName>,
     /// What a definitions file has beside all this, by what it is (`shovel`), with the names.
     pub beside: BTreeMap<String, Vec<String>>,
     /// Whether it holds all queues: no definitions file has exclusive and transient ones.
@@ -59,6 +61,7 @@ impl Snapshot {
             activity,
             properties_keys: &self.properties_keys,
             untouchable: &self.untouchable,
+            lacks_auto_delete: &self.lacks_auto_delete,
             profile: &self.profile,
         }
     }
@@ -72,6 +75,7 @@ impl Snapshot {
             profile: cluster.profile.clone(),
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
+            lacks_auto_delete: BTreeSet::new(),
             beside: BTreeMap::new(),
             has_passing: true,
         }
@@ -84,9 +88,13 @@ impl Snapshot {
         snapshot.profile = cluster.profile_of(settings.default_queue_type.as_deref());
         snapshot.topology.settings = Some(settings);
         for listed in lists.exchanges {
+            let lacks_auto_delete = listed.auto_delete.is_none();
             let (name, exchange) = listed.into_model();
             if name.is_predeclared() {
                 continue;
+            }
+            if lacks_auto_delete {
+                snapshot.lacks_auto_delete.insert(name.clone());
             }
             if exchange.auto_delete || exchange.is_topos_own() {
                 snapshot.untouchable.insert(ObjectId::Exchange(name.clone()));
@@ -137,6 +145,7 @@ impl wire::Queue {
 impl wire::Exchange {
     fn into_model(self) -> (ExchangeName, Exchange) {
         let Self { name, kind, durable, auto_delete, internal, arguments } = self;
+        let auto_delete = auto_delete.unwrap_or(false);
         (ExchangeName::new(name), Exchange { kind, durable, auto_delete, internal, arguments })
     }
 }

@@ -166,8 +166,9 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
+    /// `None` if the broker lists the text `undefined`. Up to 4.2, an import without `auto_delete` stores that atom.
     #[serde(deserialize_with = "flag")]
-    pub(super) auto_delete: bool,
+    pub(super) auto_delete: Option<bool>,
     #[serde(default)]
     pub(super) internal: bool,
     #[serde(deserialize_with = "table")]
@@ -228,12 +229,11 @@ pub(super) struct QueueReference {
     pub(super) name: String,
 }
 
-/// `true`, `false`, or the text `undefined`. Up to 4.2, the broker stores the atom `undefined` for an exchange that was
-/// imported without `auto_delete`, and keeps that exchange when its last binding goes.
-fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+/// `true`, `false`, or the text `undefined`.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     match Plain::deserialize(deserializer)? {
-        Plain::Boolean(value) => Ok(value),
-        Plain::Text(text) if text == "undefined" => Ok(false),
+        Plain::Boolean(value) => Ok(Some(value)),
+        Plain::Text(text) if text == "undefined" => Ok(None),
         Plain::Text(text) => Err(de::Error::custom(format_args!("invalid value: {text:?}, expected a boolean"))),
         Plain::Integer(_) | Plain::Texts(_) | Plain::Other => Err(de::Error::custom("expected a boolean")),
     }
@@ -317,7 +317,8 @@ mod tests {
             serde_json::from_str(&format!(r#"{{{fields},"auto_delete":{auto_delete}}}"#))
                 .map(|it: Exchange| it.auto_delete)
         };
-        assert!(exchange("true").unwrap() && !exchange("false").unwrap() && !exchange(r#""undefined""#).unwrap());
+        let values = ["true", "false", r#""undefined""#].map(|text| exchange(text).unwrap());
+        assert_eq!(values, [Some(true), Some(false), None]);
         assert!(exchange(r#""yes""#).is_err() && exchange("null").is_err());
     }
 

@@ -11,7 +11,7 @@ use crate::plan::{
     Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost,
 };
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Something that does not come out as it is live.
@@ -115,6 +115,7 @@ fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
         activity: &Activity { applying: live.applying.map(str::to_owned), ..Activity::default() },
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
+        lacks_auto_delete: &BTreeSet::new(),
         profile: live.profile,
     };
     plan_vhost(&context, &Options::default())

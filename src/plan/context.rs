@@ -2,7 +2,7 @@
 
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
 use super::{Activity, QueueActivity};
-use crate::model::{Address, Binding, Destination, Object, ObjectId, Policy, PolicyName, Topology};
+use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, Policy, PolicyName, Topology};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct PlanContext<'a> {
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// Live objects that topo never touches: exclusive, auto-delete, server-named, a plugin's, topo's own.
     pub untouchable: &'a BTreeSet<ObjectId>,
+    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. It refuses every declare of them.
+    pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
     /// How the broker behaves.
     pub profile: &'a BrokerProfile,
 }

@@ -21,6 +21,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
 mod keeps;
+mod lacks_auto_delete;
 mod limits;
 pub mod migrate;
 mod old_bindings;

@@ -4,8 +4,8 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
-    conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate, old_bindings, order, recreate,
-    retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
+    conflict, deletions, effects, externals, fingerprint, keeps, lacks_auto_delete, limits, migrate, old_bindings,
+    order, recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -107,6 +107,7 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
     lacking(builder, context);
     keeps::orphans(builder, context);
     exclusive_queues(builder, context);
+    lacks_auto_delete::plan(builder, context, options);
     retries::hazards(builder, context);
     retries::hazards_of_ends(builder, context);
     target::restrict(builder, context, options);

@@ -112,6 +112,7 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
+        lacks_auto_delete: &snapshot.lacks_auto_delete,
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, options);

@@ -33,17 +33,31 @@ fn exchange_without_auto_delete_is_read() {
     println!("auto_delete is listed as {auto_delete}");
     // The broker keeps such an exchange, but refuses to declare it again, with either value.
     let declared = vhost.amqp().declare_exchange("events", "topic", &[]);
-    match auto_delete.as_bool() {
-        Some(_) => declared.unwrap(),
-        None => assert!(declared.unwrap_err().contains("received 'false' but current is none")),
-    }
+    let refusal = declared.err();
+    assert_eq!(auto_delete.is_boolean(), refusal.is_none(), "{refusal:?}");
 
     let text = exported(&vhost);
     assert!(text.contains("events: {type: topic}"), "{text}");
     plans_to_nothing(&vhost, &text);
+    let unchanged = Topo::new(&vhost).spec(&text);
+    let plan = unchanged.run(["plan", "--detailed-exitcode"]).expect_code(0);
+    let recreate = format!("exchanges/{}/events=discard", vhost.name());
+    match &refusal {
+        None => drop(plan.expect_no_text("auto_delete")),
+        Some(refusal) => {
+            // The plan quotes the refusal, and the command that it names repairs the exchange with its bindings.
+            let start = "inequivalent arg 'auto_delete' for exchange 'events'";
+            let end = "received 'false' but current is none";
+            assert!(refusal.contains(start) && refusal.contains(end), "{refusal}");
+            let plan = plan.expect_text("it was imported without auto_delete");
+            plan.expect_text(start).expect_text(end).expect_text(&format!("--recreate {recreate}"));
+            unchanged.run(["apply", "--yes", "--recreate", &recreate, "--allow", "routing-gap"]).expect_code(0);
+            vhost.amqp().declare_exchange("events", "topic", &[]).unwrap();
+            unchanged.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_no_text("auto_delete");
+        }
+    }
     let topo = Topo::new(&vhost).spec("exchanges: {events: {type: fanout}}\nqueues: {work: {type: classic}}");
     topo.run(["plan"]).expect_text("inequivalent arg 'type' for exchange 'events'");
-    let recreate = format!("exchanges/{}/events=discard", vhost.name());
     topo.run(["apply", "--yes", "--recreate", &recreate, "--allow", "routing-gap"]).expect_code(0);
     assert_eq!(vhost.exchange("events")["auto_delete"], false);
 }

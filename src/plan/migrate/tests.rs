@@ -217,6 +217,7 @@ mod exchange_constraints {
             activity: &Activity::default(),
             properties_keys: &BTreeMap::new(),
             untouchable: &BTreeSet::new(),
+            lacks_auto_delete: &BTreeSet::new(),
             profile: &profile,
         })
     }

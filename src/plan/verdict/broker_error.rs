@@ -29,6 +29,10 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
         (Some(received), Some(current)) => {
             format!("received '{}' but current is '{}'", printed(&received), printed(&current))
         }
+        // An exchange that was imported without `auto_delete`.
+        (Some(received), None) if change.field.argument().is_none() => {
+            format!("received '{}' but current is none", printed(&received))
+        }
         (Some(received), None) => format!("received {} but current is none", typed(&received)),
         (None, Some(current)) => format!("received none but current is {}", typed(&current)),
         (None, None) => "received none but current is none".to_owned(),

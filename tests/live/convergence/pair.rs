@@ -180,6 +180,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
+        lacks_auto_delete: &snapshot.lacks_auto_delete,
         profile: &snapshot.profile,
     };
     let target = Target {

@@ -106,6 +106,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
+        lacks_auto_delete: &snapshot.lacks_auto_delete,
         profile: &snapshot.profile,
     };
     let plan = plan_vhost(&context, &Options::default());

@@ -53,6 +53,7 @@ fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPl
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
+        lacks_auto_delete: &BTreeSet::new(),
         profile: &profile(),
     };
     plan_vhost(&context, &options)
