@@ -2,13 +2,12 @@
 //! report matches the broker, and a second apply converges.
 
 use std::net::TcpStream;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Fault, Gate, Node, Options, Output, Proxy, Topo, Vhost, any, gets, puts, until, writes};
+use crate::support::{Fault, Gate, Node, Options, Output, Proxy, Topo, Vhost, any, child, gets, puts, until, writes};
 
 const SPEC: &str = "\
 exchanges: {orders: {type: topic}, audit: {type: fanout}}
@@ -218,7 +217,7 @@ fn killed_broker_is_reported() {
     let (pid, port) = (node.pids()[0].to_string(), node.http_port());
     let opens = gate.clone();
     let kill = move || {
-        let killed = Command::new("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
+        let killed = child("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
         assert!(killed.is_ok_and(|status| status.success()));
         until("the broker to exit", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
         opens.open();

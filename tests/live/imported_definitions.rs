@@ -74,6 +74,19 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
             "exchanges",
             json!({"name": "e", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}),
         ),
+        (
+            "bindings",
+            json!({
+                "source": "amq.topic", "destination": "to", "destination_type": "queue", "routing_key": "k",
+                "arguments": {},
+            }),
+        ),
+        (
+            "policies",
+            json!({
+                "name": "p", "pattern": "^to$", "apply-to": "queues", "definition": {"max-length": 5}, "priority": 0,
+            }),
+        ),
     ];
     for (list, whole) in whole {
         // An exchange without a name breaks its vhost; topo refuses the file.
@@ -87,7 +100,9 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
                 let mut object = object.clone();
                 object["vhost"] = vhost.into();
                 let to = json!({"name": "to", "vhost": vhost, "durable": true, "auto_delete": false, "arguments": to["arguments"]});
-                let mut file = json!({"vhosts": [{"name": vhost}], "queues": [to], "exchanges": [], "bindings": []});
+                let mut file = json!({
+                    "vhosts": [{"name": vhost}], "queues": [to], "exchanges": [], "bindings": [], "policies": [],
+                });
                 file[list].as_array_mut().unwrap().push(object);
                 file
             };
@@ -105,7 +120,7 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
                 read.expect_code(65)
                     .expect_text(&format!("missing field `{missing}`"))
                     .expect_text("(line 1)")
-                    .expect_text(object["name"].as_str().unwrap());
+                    .expect_text(object["name"].as_str().or(object["source"].as_str()).unwrap_or("amq.topic"));
             }
         }
     }
