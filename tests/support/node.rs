@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use topo::model::Intervals;
 
 use super::{Http, Tls, User, Vhost, child};
 
@@ -171,12 +170,10 @@ impl Node {
         self.fact(name).parse().expect("the script prints ports as numbers")
     }
 
-    /// The same intervals, for tests of the library.
-    pub(crate) fn known_intervals(&self) -> Intervals {
-        let [statistics, tick] = ["statistics_interval", "tick_interval"].map(|name| {
-            Some(Duration::from_millis(self.fact(name).parse().expect("the script prints intervals as numbers")))
-        });
-        Intervals::new(statistics, tick)
+    /// The intervals of the broker: `collect_statistics_interval` and `quorum_tick_interval`.
+    pub(crate) fn broker_intervals(&self) -> [Duration; 2] {
+        ["statistics_interval", "tick_interval"]
+            .map(|name| Duration::from_millis(self.fact(name).parse().expect("the script prints intervals as numbers")))
     }
 
     /// The environment variables with the intervals of this node.

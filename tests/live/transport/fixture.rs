@@ -45,7 +45,7 @@ pub(crate) fn of_type(name: &str) -> [(&'static str, Argument); 1] {
 
 pub(crate) fn http_options(node: &Node, user: &str, password: &str) -> ConnectionOptions {
     let url = BaseUrl::parse(&node.url()).unwrap().url;
-    let intervals = node.known_intervals();
+    let intervals = crate::live::intervals_of(node);
     ConnectionOptions { intervals, ..ConnectionOptions::new(url, user, SecretString::from(password)) }
 }
 
