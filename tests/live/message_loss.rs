@@ -23,11 +23,15 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     fn of(kind: &str) -> Self {
-        let vhost = Node::shared().vhost("loss");
+        Self::on(Node::shared(), kind)
+    }
+
+    fn on(node: &'static Node, kind: &str) -> Self {
+        let vhost = node.vhost("loss");
         let amqp = vhost.amqp();
         let live = [("x-queue-type", text(kind)), ("x-max-length-bytes", Argument::LongLongInt(1_000_000))];
         amqp.declare_queue("q", &live).unwrap();
-        let proxy = Proxy::to(Node::shared());
+        let proxy = Proxy::to(node);
         let spec = format!("queues:\n  q: {{type: {kind}, maxLengthBytes: 2MB}}\n");
         let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
         Self { vhost, amqp, proxy, topo }
@@ -283,7 +287,7 @@ fn message_before_the_next_tick_keeps_a_quorum_queue() {
     thread::scope(|scope| {
         for last_total in [false, true] {
             scope.spawn(move || {
-                let scene = Scene::of("quorum");
+                let scene = Scene::on(Node::with_default_intervals(), "quorum");
                 let mut publish = scene.publisher();
                 if last_total {
                     // Once, in the middle of the wait. The plans made the first two reads.

@@ -92,6 +92,12 @@ impl Node {
         &SHARED
     }
 
+    /// A second shared node, with the broker's own intervals of 5 s: for tests that act between two ticks.
+    pub(crate) fn with_default_intervals() -> &'static Self {
+        static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default().default_intervals()));
+        &SHARED
+    }
+
     /// Starts a separate node and returns when it answers (6 to 10 s).
     pub(crate) fn start(options: Options) -> Self {
         Self::try_start(options).unwrap_or_else(|complaint| panic!("no RabbitMQ node could be started:\n{complaint}"))

@@ -132,7 +132,12 @@ impl Fixture<'static> {
 
     /// Adds arguments to the old queue and to the spec.
     pub(super) fn with(hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
-        let vhost = Node::shared().vhost(hint);
+        Self::on(Node::shared(), hint, conversion, more)
+    }
+
+    /// Uses another node than the shared one.
+    pub(super) fn on(node: &'static Node, hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
+        let vhost = node.vhost(hint);
         declare_old(&vhost.amqp(), conversion, more);
         let topo = Topo::new(&vhost).spec(&conversion.spec()).timeout(Duration::from_secs(300));
         Self::of(vhost, topo, conversion)

@@ -15,14 +15,14 @@ use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, put
 /// Longer than the interval of binding reads during the drain.
 const NO_READ: Duration = Duration::from_secs(4);
 
-/// The proof that a quorum queue is empty takes 12 s; a binding added meanwhile would be lost.
+/// The proof that a quorum queue is empty takes two ticks, 12 s with the default interval; a binding added meanwhile would be lost.
 #[test]
 fn binding_added_during_the_proof_is_kept() {
     if !supports_quorum_queues() {
         return;
     }
     at_once(2, TRANSPORTS, |transport| {
-        let (fixture, proxy) = Fixture::new("late", QUORUM).through();
+        let (fixture, proxy) = Fixture::on(Node::with_default_intervals(), "late", QUORUM, &[]).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
         let published = publisher.published();
@@ -90,7 +90,7 @@ fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
 
 /// A separate connection for concurrent changes.
 fn amqp(fixture: &Fixture<'_>) -> Amqp {
-    Amqp::connect(Node::shared().amqp_port(), fixture.vhost.name(), "guest", "guest")
+    Amqp::connect(fixture.vhost.node().amqp_port(), fixture.vhost.name(), "guest", "guest")
 }
 
 /// Puts one of `policies` or `operator-policies`.
