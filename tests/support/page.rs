@@ -268,6 +268,8 @@ impl<'node> Shell<'node> {
             .env("HOME", self.folder())
             .env("COLUMNS", "100")
             .envs(self.node.intervals())
+            // The `rabbitmqctl` of the node's version.
+            .envs(std::env::var_os("TOPO_RABBITMQ").map(|path| ("TOPO_RABBITMQ", path)))
             .env("TOPO_URL", self.node.url())
             .env("TOPO_USERNAME", "guest")
             .env("TOPO_PASSWORD", "guest");
