@@ -193,8 +193,8 @@ pub struct DeadLetters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredMessage {
-    /// The publish with which a worker sends the message with these headers on the last attempt, before `basic.ack`;
-    /// null if no client can publish to the dead-letter queue.
+    /// The publish of the message with these headers, which a worker sends on the last attempt, before `basic.ack`.
+    /// Null if no client can publish to the dead-letter queue.
     pub publish: Option<Publish>,
     /// The headers.
     pub headers: Vec<DeadLetterHeader>,

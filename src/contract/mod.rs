@@ -1,6 +1,5 @@
-//! Computes contracts: the duties of the workers of a queue. A contract defines how often and with which delays a
-//! message is delivered, the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered
-//! messages.
+//! Computes contracts: the duties of the workers of a queue. A contract defines the number and the delays of deliveries,
+//! the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered messages.
 //!
 //! A contract is computed from the spec and its expansion. A live test drives workers by these values alone.
 

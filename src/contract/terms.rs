@@ -48,7 +48,7 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
         None => {}
         Some(Retry::Ladder(_)) => ladder(&mut contract, it),
         Some(Retry::Republish(republish)) => self::republish(&mut contract, republish),
-        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_the_queue(&mut contract),
+        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_queue(&mut contract),
     }
     contract
 }
@@ -129,7 +129,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     });
 }
 
-fn counted_by_the_queue(contract: &mut Contract) {
+fn counted_by_queue(contract: &mut Contract) {
     contract.on_failure = REJECT_AND_REQUEUE;
     contract.counter = Some(Counter {
         counted_by: AttemptCounter::Broker,

@@ -6,7 +6,7 @@ use crate::model::{BrokerVersion, VhostName};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::BTreeMap;
 
-/// Returns the contracts of a spec with these further lines.
+/// Returns the contracts of a spec that contains these lines.
 fn all(yaml: &str, version: BrokerVersion) -> Contracts {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
@@ -140,7 +140,7 @@ fn intended_drops_have_warnings() {
         dropped(", messageTtl: 5s, maxLength: 9, overflow: reject-publish"),
         "a message that is given up and one that expires are dropped: `deadLetter: none` is set"
     );
-    // A policy sets a dead-letter exchange nevertheless.
+    // A policy overrides `deadLetter: none`.
     let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
                 policies: {p: {pattern: ^q$, definition: {deadLetterExchange: \"\", deadLetterRoutingKey: x}}}\n";
     let taken = newest(yaml).remove(&QueueName::new("q")).unwrap();

@@ -158,7 +158,7 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
         }
         // Retries of a queue outside of the filter may end at a selected queue.
         let is_chosen = is_chosen_exchange(globs, &binding.source);
-        if !is_chosen && stems(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
+        if !is_chosen && owner_queues(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
             continue;
         }
         if is_in(&ObjectId::Exchange(binding.source.clone())) {
@@ -182,7 +182,7 @@ fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
         // The end of retries may be an exchange that is not exported.
         Destination::Exchange(name) => {
             kept.exchanges.contains_key(name)
-                || kept.exchanges.contains_key(&binding.source) && stems(&binding.source).next().is_some()
+                || kept.exchanges.contains_key(&binding.source) && owner_queues(&binding.source).next().is_some()
         }
     }
 }
@@ -199,11 +199,11 @@ fn is_chosen_queue(globs: &[Glob], name: &QueueName) -> bool {
 
 /// Returns true if the filter selects the exchange, or the queue that it is generated for.
 fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
-    is_chosen(globs, name.as_str()) || stems(name).any(|queue| is_chosen(globs, queue.as_str()))
+    is_chosen(globs, name.as_str()) || owner_queues(name).any(|queue| is_chosen(globs, queue.as_str()))
 }
 
 /// Returns the queues that an exchange may be generated for, by its name.
-fn stems(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
+fn owner_queues(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
     let of = |name: &ExchangeName| {
         [
             naming::queue_of_dead_letter_exchange(name),

@@ -45,7 +45,7 @@ struct Member<'a> {
 }
 
 /// Replaces each group of similar queues by one box.
-pub(super) fn stacked(raw: Raw) -> Raw {
+pub(super) fn stack_similar(raw: Raw) -> Raw {
     if raw.nodes.len() <= MANY {
         return raw;
     }

@@ -7,7 +7,7 @@ use super::{ArrowKind, Node};
 use crate::model::{ExchangeName, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of sources from which on an object is copied next to each source. With fewer sources, the sources are
+/// The minimum number of sources of an object that is copied next to each source. With fewer sources, the sources are
 /// copied.
 const MANY_SOURCES: usize = 8;
 

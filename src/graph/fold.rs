@@ -17,7 +17,7 @@ pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
 }
 
 /// Returns the objects to fold.
-pub(super) fn folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
+pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
     let generated = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
     let retired = changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     let mut folds: Folds = generated.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
@@ -47,7 +47,7 @@ fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterato
 }
 
 /// Returns the graph without the folded objects.
-pub(super) fn folded(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
+pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
     let of = |id: &ObjectId| folds.get(id).unwrap_or(id).clone();
     let mut nodes = raw.nodes.clone();
     nodes.retain(|id, _| !folds.contains_key(id));

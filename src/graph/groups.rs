@@ -1,5 +1,6 @@
 //! Groups the boxes of a large graph. A queue is in the group of the exchange that is closest to it by name and by
-//! bindings, together with the objects that they lead to. A group has at most as many boxes as fit below each other.
+//! bindings. The objects that both lead to are in the same group. A group has at most as many boxes as fit below each
+//! other.
 
 use super::raw::Raw;
 use super::{ArrowKind, Node};
@@ -22,9 +23,9 @@ pub(super) struct Groups<'a> {
 impl<'a> Groups<'a> {
     pub(super) fn of(raw: &'a Raw) -> Self {
         let mut forest = Forest::of(raw);
-        forest.settle();
-        forest.adopt();
-        let group = forest.cut();
+        forest.set_parents();
+        forest.attach_sources();
+        let group = forest.divide();
         let ids = forest.ids;
         let home = forest.parent.iter().zip(&ids).filter_map(|(parent, id)| Some((*id, ids[(*parent)?])));
         Self { home: home.collect(), of: ids.iter().copied().zip(group).collect() }
@@ -67,7 +68,7 @@ impl<'a> Forest<'a> {
 
     /// Sets parents by bindings first, then by other links. Many queues share a dead-letter exchange, so it is a weaker
     /// hint.
-    fn settle(&mut self) {
+    fn set_parents(&mut self) {
         for is_binding in [true, false] {
             for place in 0..self.ids.len() {
                 if self.parent[place].is_none() {
@@ -80,7 +81,7 @@ impl<'a> Forest<'a> {
 
     /// Sets the parent of each exchange without a source to the closest of its destinations. The destination must be at
     /// least as close by name as the exchange's own objects: `team.events` joins `team.commands`.
-    fn adopt(&mut self) {
+    fn attach_sources(&mut self) {
         let mut own: Vec<Option<usize>> = vec![None; self.ids.len()];
         for (place, parent) in self.parent.iter().enumerate() {
             if let Some(parent) = parent {
@@ -124,7 +125,7 @@ impl<'a> Forest<'a> {
     }
 
     /// Returns the group of each box.
-    fn cut(&self) -> Vec<usize> {
+    fn divide(&self) -> Vec<usize> {
         let count = self.ids.len();
         let mut children = vec![Vec::new(); count];
         for (place, parent) in self.parent.iter().enumerate() {
@@ -138,7 +139,7 @@ impl<'a> Forest<'a> {
             order.push(place);
             walk.extend(children[place].iter().rev());
         }
-        let is_large = self.large(&children, &order);
+        let is_large = self.find_large(&children, &order);
         // From the bottom up: the rows of the boxes below a box, without the boxes that have a group already.
         let mut rows = vec![0; count];
         let mut group = vec![0; count];
@@ -175,7 +176,7 @@ impl<'a> Forest<'a> {
     }
 
     /// Returns true for each box whose connected part needs more rows than a page has.
-    fn large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
+    fn find_large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
         let mut rows = vec![0; self.ids.len()];
         for place in order.iter().rev() {
             let below: usize = children[*place].iter().map(|child| rows[*child]).sum();

@@ -41,24 +41,24 @@ pub struct Options {
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
     by_hand::mark_retries(&mut raw, &by_hand::queues(desired, profile), &BTreeSet::new());
-    drawn(raw, desired, &[], options)
+    draw(raw, desired, &[], options)
 }
 
 /// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let before = Desired { topology: original_topology::topology(plan), ..(*plan.desired).clone() };
     let mut raw =
-        Raw::changed(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
+        Raw::merge(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
     by_hand::mark_retries(&mut raw, &by_hand::queues(&plan.desired, profile), &by_hand::queues(&before, profile));
-    let mut graph = drawn(raw, &plan.desired, &plan.changes, options)?;
+    let mut graph = draw(raw, &plan.desired, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
     graph.mark = of_vhost.map(|change| Mark::of(change.kind));
     Some(graph)
 }
 
-fn drawn(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
-    let folds = fold::folds(&raw, desired, changes);
-    let folded = fold::folded(&raw, &folds, desired, changes);
+fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
+    let folds = fold::find_folds(&raw, desired, changes);
+    let folded = fold::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
         Some(focus) => Some(focus::near(&folded, &folds, focus)?),
         None => None,
@@ -66,7 +66,7 @@ fn drawn(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], op
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
-    let shown = copies::separate_groups(if options.all { shown } else { alike::stacked(shown) });
+    let shown = copies::separate_groups(if options.all { shown } else { alike::stack_similar(shown) });
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Link {
 impl Raw {
     /// Converts the desired topology.
     pub(super) fn of(desired: &Desired, profile: &BrokerProfile) -> Self {
-        Self::drawn(Drawing::of(desired, profile))
+        Self::draw(Drawing::of(desired, profile))
     }
 
     /// Converts the topology before a plan. The destinations of dead-lettered messages of deleted queues are unknown,
@@ -44,19 +44,19 @@ impl Raw {
     pub(super) fn before(before: &Desired, after: &Desired, profile: &BrokerProfile) -> Self {
         let mut drawing = Drawing::of(before, profile);
         drawing.fates.retain(|queue, _| after.topology.queues.contains_key(*queue));
-        Self::drawn(drawing)
+        Self::draw(drawing)
     }
 
-    fn drawn(mut drawing: Drawing<'_>) -> Self {
-        drawing.exchanges();
-        drawing.queues();
-        drawing.bindings();
-        drawing.foreign();
+    fn draw(mut drawing: Drawing<'_>) -> Self {
+        drawing.add_exchanges();
+        drawing.add_queues();
+        drawing.add_bindings();
+        drawing.add_undeclared();
         drawing.raw
     }
 
     /// Merges the graphs before and after a plan, and marks the differences.
-    pub(super) fn changed(before: &Self, after: Self, changes: &[PlannedChange]) -> Self {
+    pub(super) fn merge(before: &Self, after: Self, changes: &[PlannedChange]) -> Self {
         let is_new = |link: &&Link| !before.links.contains(*link);
         let deleted =
             before.links.difference(&after.links).map(|link| Link { mark: Some(Mark::Deleted), ..link.clone() });
@@ -165,7 +165,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn add(&mut self, id: ObjectId, kind: Kind, words: String, notes: Vec<String>) {
+    fn add_node(&mut self, id: ObjectId, kind: Kind, words: String, notes: Vec<String>) {
         let at = self.sources.get(&id).map(|source| format!("{}:{}", source.file, source.line));
         let name = id.name().unwrap_or_default().to_owned();
         let (mark, retries, alike, is_copy) = (None, None, Vec::new(), false);
@@ -181,7 +181,7 @@ impl<'a> Drawing<'a> {
         self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, dead_letters, alike, is_copy });
     }
 
-    fn link(&mut self, from: &ObjectId, to: &ObjectId, kind: ArrowKind, label: Option<String>) {
+    fn add_link(&mut self, from: &ObjectId, to: &ObjectId, kind: ArrowKind, label: Option<String>) {
         let family = |id: &ObjectId| self.families.get(id).map(|queue| ObjectId::Queue((*queue).clone()));
         let (from_family, to_family) = (family(from), family(to));
         let is_inside = match (&from_family, &to_family) {
@@ -209,7 +209,7 @@ impl<'a> Drawing<'a> {
         self.fates.get(queue).is_some_and(|fate| fate.reach == Reach::Never)
     }
 
-    fn exchanges(&mut self) {
+    fn add_exchanges(&mut self) {
         let topology = &self.desired.topology;
         for (name, exchange) in &topology.exchanges {
             let id = ObjectId::Exchange(name.clone());
@@ -222,14 +222,14 @@ impl<'a> Drawing<'a> {
                 // A generated exchange names an alternate exchange that only ladders have. Without a ladder, the broker
                 // ignores it.
                 if topology.exchanges.contains_key(&to) || !self.families.contains_key(&id) {
-                    self.link(&id, &ObjectId::Exchange(to), ArrowKind::Alternate, None);
+                    self.add_link(&id, &ObjectId::Exchange(to), ArrowKind::Alternate, None);
                 }
             }
-            self.add(id, Kind::Exchange, format!("{} exchange", exchange.kind), Vec::new());
+            self.add_node(id, Kind::Exchange, format!("{} exchange", exchange.kind), Vec::new());
         }
     }
 
-    fn queues(&mut self) {
+    fn add_queues(&mut self) {
         let families: BTreeMap<&QueueName, &Family> =
             self.desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
         for (name, queue) in &self.desired.topology.queues {
@@ -245,16 +245,15 @@ impl<'a> Drawing<'a> {
                 };
                 // The routing key of a tier is the number of the retry, which is of no use to a reader.
                 let label = label.filter(|_| !self.families.contains_key(&id));
-                self.link(&id, &to, ArrowKind::DeadLetter, label);
+                self.add_link(&id, &to, ArrowKind::DeadLetter, label);
             }
-            let mut notes: Vec<String> =
-                families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
+            let mut notes: Vec<String> = families.get(name).and_then(|family| retry_note(family)).into_iter().collect();
             let ttl = settings.integer("message-ttl").filter(|ttl| *ttl >= 0);
             // With a TTL of 0, a message is delivered only to a consumer that is ready.
             notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
             notes.extend(self.drops(name).then(|| "dead-lettered messages are unroutable".to_owned()));
             let (kind, words) = self.kind(&id, queue);
-            self.add(id, kind, words, notes);
+            self.add_node(id, kind, words, notes);
         }
     }
 
@@ -269,21 +268,21 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn bindings(&mut self) {
+    fn add_bindings(&mut self) {
         for binding in &self.desired.topology.bindings {
             let kind = self.desired.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
             let label = label::of_binding(binding, kind.or_else(|| predeclared_type(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
-            self.link(&source, &binding.destination.id(), ArrowKind::Binding, label);
+            self.add_link(&source, &binding.destination.id(), ArrowKind::Binding, label);
         }
         for (queue, exchange) in &self.desired.scope.external_dead_letter_queues {
             let (source, queue) = (ObjectId::Exchange(exchange.clone()), ObjectId::Queue(queue.clone()));
-            self.link(&source, &queue, ArrowKind::Binding, None);
+            self.add_link(&source, &queue, ArrowKind::Binding, None);
         }
     }
 
     /// Adds the nodes that the spec does not declare: external objects and referenced ones.
-    fn foreign(&mut self) {
+    fn add_undeclared(&mut self) {
         let ends: BTreeSet<ObjectId> =
             self.raw.links.iter().flat_map(|link| [link.from.clone(), link.to.clone()]).collect();
         let external = &self.desired.scope.external;
@@ -304,7 +303,7 @@ impl<'a> Drawing<'a> {
                 ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => continue,
             };
             let is_default = id.name() == Some("");
-            self.add(id.clone(), kind, words, Vec::new());
+            self.add_node(id.clone(), kind, words, Vec::new());
             if let Some(node) = self.raw.nodes.get_mut(&id).filter(|_| is_default) {
                 node.name = "default exchange".to_owned();
             }
@@ -313,7 +312,7 @@ impl<'a> Drawing<'a> {
 }
 
 /// Returns the note for retries without generated objects.
-fn in_the_queue(family: &Family) -> Option<String> {
+fn retry_note(family: &Family) -> Option<String> {
     let counted = |adjective: &str| match family.retries {
         1 => format!("1 {adjective}retry"),
         many => format!("{many} {adjective}retries"),

@@ -7,7 +7,7 @@ use crate::plan::Source;
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::BTreeMap;
 
-fn drawn(yaml: &str, options: &Options) -> Option<VhostGraph> {
+fn draw(yaml: &str, options: &Options) -> Option<VhostGraph> {
     let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{yaml}") };
     let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
@@ -26,7 +26,7 @@ fn drawn(yaml: &str, options: &Options) -> Option<VhostGraph> {
 }
 
 fn graph(yaml: &str) -> VhostGraph {
-    drawn(yaml, &Options::default()).unwrap()
+    draw(yaml, &Options::default()).unwrap()
 }
 
 /// Formats each arrow as `orders → work: binding a, b`.
@@ -55,7 +55,7 @@ fn manual_retries_are_drawn_as_retries() {
   wait: {type: classic, messageTtl: 5s, deadLetter: {exchange: in, routingKey: w}, bindings: [{exchange: again, routingKey: w}]}
   old: {type: classic, messageTtl: 1d, deadLetter: {exchange: dead}, bindings: [{exchange: in, routingKey: o}]}
   gone: {type: classic, bindings: [{exchange: dead}]}\n";
-    let found = arrows(&drawn(queues, &Options { all: true, focus: None }).unwrap());
+    let found = arrows(&draw(queues, &Options { all: true, focus: None }).unwrap());
     let of_waits: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
     assert_eq!(
         of_waits,
@@ -63,7 +63,7 @@ fn manual_retries_are_drawn_as_retries() {
     );
     // If some rejected messages go to another queue, the arrow is dead-lettering.
     let both = queues.replace("[{exchange: dead}]", "[{exchange: dead}, {exchange: again, routingKey: w}]");
-    let found = arrows(&drawn(&both, &Options { all: true, focus: None }).unwrap());
+    let found = arrows(&draw(&both, &Options { all: true, focus: None }).unwrap());
     assert!(found.contains(&"work → again: dead letters w".to_owned()), "{found:?}");
     assert!(found.contains(&"wait → in: retry, out and back w".to_owned()), "{found:?}");
 }
@@ -71,7 +71,7 @@ fn manual_retries_are_drawn_as_retries() {
 const DEAD: &str = "deadLetterQueues: {dead: {type: quorum}}\n";
 
 #[test]
-fn a_ladder_is_part_of_its_queue() {
+fn ladder_is_part_of_its_queue() {
     let ladder = "exchanges: {in: {type: topic}}\nqueues:\n  q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead, \
                   bindings: [{exchange: in, routingKey: b}, {exchange: in, routingKey: a}]}\n";
     let graph = graph(&format!("{ladder}{DEAD}"));
@@ -79,7 +79,7 @@ fn a_ladder_is_part_of_its_queue() {
     let q = node(&graph, "q");
     assert_eq!((tiers(q), q.kind), (vec!["5s", "30s"], Kind::Queue));
     assert_eq!(node(&graph, "dead").words, "quorum dead-letter queue");
-    let all = drawn(&format!("{ladder}{DEAD}"), &Options { all: true, focus: None }).unwrap();
+    let all = draw(&format!("{ladder}{DEAD}"), &Options { all: true, focus: None }).unwrap();
     assert_eq!(all.nodes.len(), 13, "{all:?}");
     assert_eq!((node(&all, "q.retry.1.5s").kind, node(&all, "q").retries.clone()), (Kind::Tier, None));
     let found = arrows(&all);

@@ -255,7 +255,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
                 ": {} declared, {} not ({}), all kept",
                 kept.declared,
                 others.len(),
-                others.iter().take(3).map(into).collect::<Vec<_>>().join(", ")
+                others.iter().take(3).map(incoming).collect::<Vec<_>>().join(", ")
             ),
         };
         line("bindings", format!("{all}{others}"));
@@ -295,7 +295,7 @@ pub(super) fn activity(live: &QueueActivity) -> String {
         .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
     let consumers = match &live.consumers {
         None => "consumers not known".to_owned(),
-        // The two counts were read at different times, so a consumer without an entry in the list exists.
+        // The two counts were read at different times: the list does not contain a new consumer yet.
         Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
             format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
         }
@@ -321,7 +321,7 @@ pub(super) fn activity(live: &QueueActivity) -> String {
 }
 
 /// Formats a binding below its destination: `orders ─ order.# →`.
-fn into(binding: &Binding) -> String {
+fn incoming(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
 }
 
@@ -332,11 +332,11 @@ fn binding_line(text: &mut String, change: &PlannedChange) {
         ChangeKind::Delete => ("-", RED, "unbind"),
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => ("+", GREEN, "bind"),
     };
-    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), into(binding));
+    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), incoming(binding));
 }
 
 /// Formats a binding with its destination, for lists that are not below the destination.
-pub(super) fn whole(binding: &Binding) -> String {
+pub(super) fn full_binding(binding: &Binding) -> String {
     let kind = match binding.destination {
         Destination::Queue(_) => "",
         Destination::Exchange(_) => " (exchange)",

@@ -29,8 +29,8 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
 
 /// Renders a file that contains only topic permissions.
 ///
-/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, that makes every later declare of such an
-/// exchange fail (rabbitmq-server#14407), and the import leaves the exchange out without an error.
+/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, every later declare of
+/// such an exchange fails (rabbitmq-server#14407). The import then omits the exchange without an error.
 pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(restrictions) });
     clean_json(format!("{document:#}\n"))

@@ -138,10 +138,10 @@ impl Shown<'_> {
                 Some(Object::Binding(binding)) => {
                     from.entry(&binding.source).or_default().push(binding);
                     let source = ObjectId::Exchange(binding.source.clone());
-                    stations.insert((self.station(&source), source));
+                    stations.insert((self.stage(&source), source));
                 }
                 Some(_) | None => {
-                    stations.insert((self.station(id), id.clone()));
+                    stations.insert((self.stage(id), id.clone()));
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Shown<'_> {
     }
 
     /// Returns the position of an object on the path of a failed message.
-    fn station(&self, id: &ObjectId) -> Stage {
+    fn stage(&self, id: &ObjectId) -> Stage {
         let queue = self.queue;
         let (retry, first) = (naming::retry_exchange(queue), naming::first_exchange(queue));
         match id {

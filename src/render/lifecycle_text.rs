@@ -1,5 +1,5 @@
-//! Renders the lifecycle of a message: a drawing from top to bottom with times, all ways to leave the queue, the duties
-//! of the worker, the headers of a dead-lettered message, and the origin of each setting.
+//! Renders the lifecycle of a message: a drawing from top to bottom with times, then all ways to leave the queue. The
+//! duties of the worker, the headers of a dead-lettered message, and the origin of each setting follow.
 
 use super::contract_table::{terms, with_keys};
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};

@@ -1,6 +1,6 @@
 //! Renders a plan as a pull-request comment: a table for reviewers, and the complete text in a collapsed section.
 
-use super::change_text::whole;
+use super::change_text::full_binding;
 use super::next_line::next_line;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
 use super::resolutions_markdown::{self, fence};
@@ -129,7 +129,7 @@ fn row(change: &PlannedChange) -> String {
         ChangeKind::Conflict => ("!", format!("**conflict**: {}", fields(change))),
     };
     let object = match change.after.as_ref().or(change.before.as_ref()) {
-        Some(Object::Binding(binding)) => format!("binding {}", whole(binding)),
+        Some(Object::Binding(binding)) => format!("binding {}", full_binding(binding)),
         Some(object) => object.id().to_string(),
         None => change.address.to_string(),
     };

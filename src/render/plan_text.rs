@@ -373,7 +373,7 @@ mod tests {
 
     /// A count of zero is left out.
     #[test]
-    fn the_summary_counts_objects_and_bindings() {
+    fn summary_counts_objects_and_bindings() {
         for (summary, expected) in [
             (Summary { create: 5, bind: 2, ..Summary::default() }, "Plan: 5 objects and 2 bindings to create"),
             (Summary { unbind: 1, ..Summary::default() }, "Plan: 1 binding to delete"),

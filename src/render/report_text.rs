@@ -146,7 +146,7 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
             let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
-            retirement(&mut text, reports, &waiting, again);
+            retired_objects(&mut text, reports, &waiting, again);
         } else if left.is_empty() {
             let line = format!("Applied: {}. Verified: the broker matches the spec.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -279,7 +279,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         if let Some(behind) = migrated.behind {
             parts.push(format!("{} behind newer ones", count(behind, "message")));
         }
-        if let Some(lost) = lost(migrated) {
+        if let Some(lost) = missing_messages(migrated) {
             parts.push(lost);
         }
         if *possible_duplicates > 0 {
@@ -292,7 +292,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
 }
 
 /// Describes the messages that did not return, or may not have returned, with the reason.
-fn lost(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
+fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
     let missing = missing.map(|Missing { messages, of }| {
         format!("{} of {} that were moved out did not return", number(messages), count(of, "message"))
     });
@@ -305,7 +305,7 @@ fn lost(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<Strin
 }
 
 /// Writes the retired objects that still hold messages. This is not a failure, and the next run deletes them.
-fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
+fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -331,27 +331,27 @@ mod tests {
     fn progress_of_a_transfer() {
         let step =
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
-        let said = |moved: Option<u64>, left, rate| {
+        let progress = |moved: Option<u64>, left, rate| {
             let text = moving(&step, (moved, left), rate, None);
             text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
-        assert_eq!(said(Some(0), None, None), "0 so far");
-        assert_eq!(said(None, Some(7), None), "7 left");
-        assert_eq!(said(None, None, None), "in progress");
-        assert_eq!(said(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
+        assert_eq!(progress(Some(0), None, None), "0 so far");
+        assert_eq!(progress(None, Some(7), None), "7 left");
+        assert_eq!(progress(None, None, None), "in progress");
+        assert_eq!(progress(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
         assert_eq!(
-            said(Some(1_204), Some(3_000), Some(600.4)),
+            progress(Some(1_204), Some(3_000), Some(600.4)),
             "1,204 so far, 3,000 left, 600 per second, about 5 s to go"
         );
-        assert_eq!(said(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 per second");
-        assert_eq!(said(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
-        assert_eq!(said(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
-        assert!(said(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
+        assert_eq!(progress(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 per second");
+        assert_eq!(progress(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
+        assert_eq!(progress(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
+        assert!(progress(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
         let stalled = moving(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
         assert!(
             stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
             "{stalled}"
         );
-        assert!(said(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
+        assert!(progress(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
     }
 }

@@ -151,7 +151,7 @@ pub struct DeadLetteredProperties {
     pub routing_key: Option<String>,
     /// The entries of `x-death`, newest first. Only the position of the first entry is certain.
     pub x_death: Vec<Death>,
-    /// True if there may be more entries, because published copies can contain some.
+    /// True if `x-death` may contain more entries, from published copies.
     pub may_have_more: bool,
 }
 

@@ -30,7 +30,7 @@ impl Describer<'_, '_> {
         ways
     }
 
-    /// Adds the results of a worker.
+    /// Adds the exits that a worker causes.
     fn worker_exits(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
         add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
         let is_counted_by_queue = matches!(self.queue.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));

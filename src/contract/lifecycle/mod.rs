@@ -1,6 +1,7 @@
-//! Describes the lifecycle of the messages of a queue, from the spec and its expansion, without a broker: the path of a
-//! message that always fails, with times; all ways to leave the queue; the origin of each setting; the headers and the
-//! replay of a dead-lettered message.
+//! Describes the lifecycle of the messages of a queue, from the spec and its expansion, without a broker.
+//!
+//! A lifecycle contains the path of a message that always fails, with times, and all ways to leave the queue. It also
+//! contains the origin of each setting, and the headers and the replay of a dead-lettered message.
 
 mod dead_lettered_message;
 mod document;

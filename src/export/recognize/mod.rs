@@ -91,7 +91,7 @@ impl GivenUp {
         self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
     }
 
-    /// Gives up the pattern of an object, smallest effect first. Returns false if the object is not part of a pattern.
+    /// Gives up the pattern of an object, smallest effect first. Returns false if nothing is left to give up.
     pub(super) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {
             ObjectId::Queue(name) => Some(name),

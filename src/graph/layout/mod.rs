@@ -1,7 +1,7 @@
 //! Computes the positions of boxes and arrows: layers from left to right, after Sugiyama. Labels are boxes of the
 //! layout, so nothing overlaps them. The layout is deterministic and independent of queues and exchanges.
 //!
-//! This is an own implementation, because the maintained libraries do not fit. `rust-sugiyama` 0.4 does not expose
+//! This is a custom implementation, because the maintained libraries do not fit. `rust-sugiyama` 0.4 does not expose
 //! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` draws by itself, and its
 //! labels overlap.
 
@@ -58,7 +58,7 @@ pub struct Layout {
 }
 
 /// Lays out one connected graph.
-fn layered(boxes: &[Size], wires: &[Wire]) -> Layout {
+fn lay_out(boxes: &[Size], wires: &[Wire]) -> Layout {
     let is_reversed = acyclic::reversed(boxes.len(), wires);
     let mut graph = layers::Layered::of(boxes, wires, &is_reversed);
     order::order(&mut graph);

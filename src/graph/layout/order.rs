@@ -8,7 +8,7 @@ const ROUNDS: usize = 12;
 
 /// Orders the stops of all layers.
 pub(super) fn order(graph: &mut Layered) {
-    begin(graph);
+    set_initial_order(graph);
     let mut places = vec![0_usize; graph.stops.len()];
     let mut best = (crossings(graph, &mut places), graph.layers.clone());
     for round in 0..ROUNDS {
@@ -29,7 +29,7 @@ pub(super) fn order(graph: &mut Layered) {
 }
 
 /// Sets the initial order, in which stops that follow each other on a walk are adjacent.
-fn begin(graph: &mut Layered) {
+fn set_initial_order(graph: &mut Layered) {
     let mut is_seen = vec![false; graph.stops.len()];
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); graph.layers.len()];
     let starts: Vec<usize> = graph.layers.iter().flatten().copied().collect();

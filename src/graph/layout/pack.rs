@@ -1,6 +1,6 @@
 //! Places unconnected parts separately and packs them into columns.
 
-use super::{Layout, Point, Size, Wire, layered};
+use super::{Layout, Point, Size, Wire, lay_out};
 
 /// The distance between parts.
 const GAP: f64 = 34.0;
@@ -27,7 +27,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
         };
         let own_wires: Vec<Wire> = numbers.iter().map(own).collect();
         let own_boxes: Vec<Size> = part.iter().map(|it| boxes[*it]).collect();
-        let layout = layered(&own_boxes, &own_wires);
+        let layout = lay_out(&own_boxes, &own_wires);
         layouts.push((part, numbers, layout));
     }
     let single: Vec<usize> = single.into_iter().flatten().collect();
@@ -36,7 +36,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
         let layout = rows(&single.iter().map(|it| boxes[*it]).collect::<Vec<_>>(), widest);
         layouts.push((single, Vec::new(), layout));
     }
-    let corners = packed(&layouts.iter().map(|(_, _, layout)| layout.size).collect::<Vec<_>>());
+    let corners = pack(&layouts.iter().map(|(_, _, layout)| layout.size).collect::<Vec<_>>());
     let mut all = Layout {
         size: Size::default(),
         boxes: vec![Point::default(); boxes.len()],
@@ -107,7 +107,7 @@ fn rows(sizes: &[Size], widest: f64) -> Layout {
 const STRETCHED: std::ops::RangeInclusive<u32> = 10..=22;
 
 /// Returns the corners of the parts on the page whose aspect ratio is closest to [`ASPECT`].
-fn packed(sizes: &[Size]) -> Vec<Point> {
+fn pack(sizes: &[Size]) -> Vec<Point> {
     let area: f64 = sizes.iter().map(|size| (size.width + GAP) * (size.height + GAP)).sum();
     let tallest = sizes.iter().map(|size| size.height).fold(0.0, f64::max);
     let height = (area / ASPECT).sqrt().max(tallest) * 1.02;

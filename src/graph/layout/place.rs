@@ -10,7 +10,7 @@ const ROUNDS: usize = 48;
 pub(super) fn place(graph: &mut Layered) {
     for layer in 0..graph.layers.len() {
         let desired = vec![0.0; graph.layers[layer].len()];
-        settle(graph, layer, &desired, &vec![1.0; desired.len()]);
+        resolve_positions(graph, layer, &desired, &vec![1.0; desired.len()]);
     }
     let count = graph.layers.len();
     for round in 0..ROUNDS {
@@ -19,7 +19,7 @@ pub(super) fn place(graph: &mut Layered) {
             // The last rounds use both sides, so that neither side dominates.
             let sides = if round + 24 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
             let (desired, weights) = preferred_positions(graph, layer, sides);
-            settle(graph, layer, &desired, &weights);
+            resolve_positions(graph, layer, &desired, &weights);
         }
     }
     let top = graph.stops.iter().map(|stop| stop.y - above(stop)).fold(f64::INFINITY, f64::min);
@@ -45,7 +45,7 @@ pub(super) fn below(stop: &Stop) -> f64 {
 }
 
 /// Returns the minimum distance between the lines of two neighbors.
-fn apart(upper: &Stop, lower: &Stop) -> f64 {
+fn min_distance(upper: &Stop, lower: &Stop) -> f64 {
     let gap = match (upper.kind, lower.kind) {
         (StopKind::Box, StopKind::Box) => 18.0,
         (StopKind::Box, StopKind::Pass | StopKind::Label) | (StopKind::Pass | StopKind::Label, StopKind::Box) => 14.0,
@@ -79,13 +79,13 @@ fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool
 
 /// Sets the positions with the least squared distances to the preferred ones, in this order and with the minimum
 /// distances. Stops whose preferred positions conflict form a block, and the block is at the weighted mean.
-fn settle(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
+fn resolve_positions(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
     let stops = graph.layers[layer].clone();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
     for (index, stop) in stops.iter().enumerate() {
         if let Some(upper) = index.checked_sub(1).map(|before| stops[before]) {
-            offset += apart(&graph.stops[upper], &graph.stops[*stop]);
+            offset += min_distance(&graph.stops[upper], &graph.stops[*stop]);
         }
         offsets.push(offset);
     }

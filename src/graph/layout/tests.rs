@@ -8,7 +8,7 @@ fn next(seed: &mut u64) -> usize {
     usize::try_from(*seed >> 33).unwrap()
 }
 
-fn drawn(seed: u64) -> (Vec<Size>, Vec<Wire>) {
+fn random_graph(seed: u64) -> (Vec<Size>, Vec<Wire>) {
     let mut seed = seed;
     let count = 1 + next(&mut seed) % 40;
     let size =
@@ -45,7 +45,7 @@ fn do_overlap((one, size): &Area, (other, of_other): &Area) -> bool {
 fn boxes_and_labels_do_not_overlap_and_are_inside() {
     let mut labels = 0;
     for seed in 0..300 {
-        let (boxes, wires) = drawn(seed);
+        let (boxes, wires) = random_graph(seed);
         let layout = arrange(&boxes, &wires);
         assert_eq!(layout, arrange(&boxes, &wires), "{seed}: the layout is not deterministic");
         let areas = areas(&boxes, &wires, &layout);
@@ -68,7 +68,7 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
 fn wires_pass_between_boxes() {
     let mut levels = 0;
     for seed in 0..300 {
-        let (boxes, wires) = drawn(seed);
+        let (boxes, wires) = random_graph(seed);
         let layout = arrange(&boxes, &wires);
         let areas = areas(&boxes, &wires, &layout);
         for (route, wire) in layout.routes.iter().zip(&wires) {

@@ -4,8 +4,8 @@ use super::{Part, margin};
 use crate::render::style::columns;
 use crate::spec::Location;
 
-/// Removes the labels that do not fit next to their underlines on a screen of this width, or all labels without a
-/// width, and returns them as notes.
+/// Removes labels and returns them as notes. With a width, these are the labels that do not fit next to their
+/// underlines; without a width, all labels.
 pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
     let margin = margin(parts);
     let is_alone = parts.iter().map(|part| part.places.len()).sum::<usize>() == 1;

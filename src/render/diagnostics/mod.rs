@@ -22,7 +22,7 @@ pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool,
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
     let grouped = Grouped::new(diagnostics);
-    let full = grouped.full.iter().map(|it| one(it, &texts, &renderer, width) + "\n");
+    let full = grouped.full.iter().map(|it| render_one(it, &texts, &renderer, width) + "\n");
     let repeats = grouped.paragraphs(files, width).into_iter().map(|((severity, code), title, lines)| {
         let title = Group::with_title(level(severity).primary_title(title).id(code));
         format!("{}\n{lines}", renderer.render(&[title]))
@@ -39,10 +39,10 @@ fn level(severity: Severity) -> Level<'static> {
 }
 
 /// Renders one diagnostic. Labels are next to their underlines if they fit there.
-fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
+fn render_one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
     let mut parts = parts(diagnostic, files, width);
     let mut below = Vec::new();
-    let mut rendered = shown(diagnostic, &parts, &below, renderer, width);
+    let mut rendered = render_parts(diagnostic, &parts, &below, renderer, width);
     for is_any in [false, true] {
         if rendered.lines().all(|line| columns(&without_colors(line)) <= width) {
             break;
@@ -50,13 +50,19 @@ fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, wi
         let moved: Vec<String> = labels::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
         if !moved.is_empty() {
             below.extend(moved);
-            rendered = shown(diagnostic, &parts, &below, renderer, width);
+            rendered = render_parts(diagnostic, &parts, &below, renderer, width);
         }
     }
     rendered
 }
 
-fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer: &Renderer, width: usize) -> String {
+fn render_parts(
+    diagnostic: &Diagnostic,
+    parts: &[Part<'_>],
+    notes: &[String],
+    renderer: &Renderer,
+    width: usize,
+) -> String {
     let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
     let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
     let mut group = Group::with_title(level(diagnostic.severity).primary_title(title).id(diagnostic.code));
@@ -74,7 +80,7 @@ fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer
     for part in parts {
         part.fix_location(&mut rendered);
     }
-    visible(&mut rendered);
+    replace_hidden(&mut rendered);
     if parts.iter().all(|part| part.excerpt.is_none()) {
         // Without line numbers, the renderer indents by one column less.
         rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
@@ -84,7 +90,7 @@ fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer
 
 /// Replaces hidden characters of the file by one column each, so that underlines stay at their columns. The renderer
 /// replaces most of them, but not all.
-fn visible(rendered: &mut String) {
+fn replace_hidden(rendered: &mut String) {
     let is_from_file = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
     if rendered.chars().any(is_from_file) {
         *rendered = rendered.chars().map(|c| if is_from_file(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();

@@ -1,7 +1,9 @@
 //! Renders a graph as DOT, for Graphviz and compatible tools.
 
 use super::palette::{self, UNCHANGED};
-use super::words::{arrow_tooltip, below, described, heading, labels, mark_of_turn, name, signed, tooltip, turn};
+use super::words::{
+    arrow_tooltip, below, description, heading, labels, mark_of_tier_arrow, name, signed, tier_condition, tooltip,
+};
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ pub fn dot(graph: &Graph) -> String {
     writer
         .text
         .push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
-    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[described(graph)]));
+    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[description(graph)]));
     writer.text.push_str("  node [fontname=\"Helvetica\", fontsize=11, style=filled, shape=box]\n");
     writer.text.push_str("  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.7]\n");
     for (number, vhost) in graph.vhosts.iter().enumerate() {
@@ -85,7 +87,7 @@ impl Writer {
         let Some(retries) = &node.retries else { return id };
         for tier in &retries.tiers {
             let tier_id = self.id();
-            let mark = mark_of_turn(retries, tier);
+            let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
             let paint = palette::of(palette::TIER, tier.mark, self.is_plan);
             let _ = writeln!(
@@ -97,7 +99,7 @@ impl Writer {
                 paint.ink,
                 quoted(&[clean(&tier.name)]),
             );
-            self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[turn(retries, tier)], &[]);
+            self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[tier_condition(retries, tier)], &[]);
         }
         id
     }

@@ -1,7 +1,9 @@
 //! Renders a graph as Mermaid, which GitHub and GitLab draw in Markdown.
 
 use super::palette::{self, PAINTS};
-use super::words::{below, cells, described, heading, labels, mark_of_turn, name, shortened, signed, turn};
+use super::words::{
+    below, cells, description, heading, labels, mark_of_tier_arrow, name, shortened, signed, tier_condition,
+};
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +21,7 @@ pub fn mermaid(graph: &Graph) -> (String, usize) {
     let mut writer = Writer { is_plan: graph.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "flowchart LR");
     let _ = writeln!(writer.text, "  accTitle: {}", plain("RabbitMQ topology"));
-    let _ = writeln!(writer.text, "  accDescr: {}", plain(&described(graph)));
+    let _ = writeln!(writer.text, "  accDescr: {}", plain(&description(graph)));
     let is_titled = graph.vhosts.len() > 1;
     for vhost in &graph.vhosts {
         if is_titled {
@@ -89,13 +91,13 @@ impl Writer {
         let Some(retries) = &node.retries else { return id };
         for tier in &retries.tiers {
             let tier_id = self.id();
-            let mark = mark_of_turn(retries, tier);
+            let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
             let delay = escaped(&signed(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
             let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
-            let arrow = format!("<-.->|\"{}\"|", escaped(&turn(retries, tier)));
+            let arrow = format!("<-.->|\"{}\"|", escaped(&tier_condition(retries, tier)));
             self.line(&id, &arrow, &tier_id, ArrowKind::Retry, mark);
         }
         id

@@ -115,7 +115,7 @@ pub(super) fn tooltip(node: &Node) -> Vec<String> {
 }
 
 /// Describes the condition for a message to enter a tier.
-pub(super) fn turn(retries: &Retries, tier: &Tier) -> String {
+pub(super) fn tier_condition(retries: &Retries, tier: &Tier) -> String {
     let ending = match (tier.number % 100, tier.number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -130,7 +130,7 @@ pub(super) fn turn(retries: &Retries, tier: &Tier) -> String {
 }
 
 /// Returns the change of the arrow to a tier: the change of the tier, or that of all retries if no tier changes.
-pub(super) fn mark_of_turn(retries: &Retries, tier: &Tier) -> Option<Mark> {
+pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark> {
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
 }
 
 /// Describes the graph in one line, for screen readers.
-pub(super) fn described(graph: &Graph) -> String {
+pub(super) fn description(graph: &Graph) -> String {
     let parts: Vec<String> = graph.vhosts.iter().map(heading).collect();
     let what = if graph.is_plan { "Changes of a plan to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
     format!("{what} {}", parts.join("; "))

@@ -5,7 +5,7 @@ mod lines;
 mod sheet;
 
 use super::palette;
-use super::words::{described, heading, signed};
+use super::words::{description, heading, signed};
 use crate::graph::layout::{Layout, Size, Wire, arrange};
 use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
 use boxes::Drawn;
@@ -36,7 +36,7 @@ pub fn svg(graph: &Graph) -> String {
         y += part.height() + MARGIN;
     }
     let (width, height) = (number(inner + 2.0 * MARGIN), number(y));
-    let description = escaped(&described(graph));
+    let description = escaped(&description(graph));
     let sheet = sheet::sheet(graph);
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="topo" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="topo-title topo-desc">
