@@ -1,11 +1,11 @@
-//! A spec with the prediction of what the broker does with it: computed once for all queues of a vhost.
+//! The simulated routing of a spec, computed once for all queues of a vhost.
 
 use crate::expand::Expansion;
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::{Arrivals, Routing};
 use crate::spec::Spec;
 
-/// The spec of one vhost, its topology, and where messages go there.
+/// The spec of one vhost, its topology, and the routing of its messages.
 pub(crate) struct Context<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) expansion: &'a Expansion,

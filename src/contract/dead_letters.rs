@@ -1,5 +1,5 @@
-//! Determines the destination of dead-lettered messages of a queue: the routing simulation decides, for every key with
-//! which messages arrive.
+//! Determines the destination of dead-lettered messages of a queue, by simulating the routing for every key that
+//! messages can have.
 
 use super::context::Context;
 use super::document::DeadLetters;
@@ -9,41 +9,41 @@ use crate::rabbitmq::EffectiveSettings;
 use crate::rabbitmq::routing::{Answer, DeadLettering, Fate, Keys, Message, Unclear};
 use crate::spec::{DeadLetter, QueueSpec};
 
-/// This many keys that the broker drops are listed.
+/// The maximum number of listed keys with which the broker drops messages.
 const MOST_KEYS: usize = 20;
 
 impl Context<'_> {
-    /// `None` where the queue has no dead-letter exchange.
+    /// Returns the destination, or `None` if the queue has no dead-letter exchange.
     pub(super) fn dead_letters(
         &self,
         queue: &QueueName,
         written: &QueueSpec,
-        holds: &EffectiveSettings,
+        effective: &EffectiveSettings,
     ) -> Option<DeadLetters> {
         let retry = self.expansion.retries.get(queue);
-        let to = self.target(queue, retry, holds)?;
+        let to = self.target(queue, retry, effective)?;
         let fate = self.routing.fate(queue, &self.arrivals)?;
-        Some(self.described(written, to, fate))
+        Some(self.describe(written, to, fate))
     }
 
-    /// The exchange where dead-lettered messages leave the queue and its retries, and the key that they get.
-    fn target(&self, queue: &QueueName, retry: Option<&Retry>, holds: &EffectiveSettings) -> Option<DeadLettering> {
+    /// Returns the exchange and the routing key with which dead-lettered messages leave the queue and its retries.
+    fn target(&self, queue: &QueueName, retry: Option<&Retry>, effective: &EffectiveSettings) -> Option<DeadLettering> {
         if let Some(Retry::Ladder(ladder)) = retry {
-            // The ladder's own keys lead to the exchange, and stay.
+            // The routing keys of the ladder lead to the exchange, and the message keeps them.
             return Some(DeadLettering { exchange: ladder.end.exchange.clone(), routing_key: None });
         }
-        // Another policy may be the one that governs the queue.
+        // A policy of the broker may govern the queue instead.
         let possible = || self.routing.dead_lettering(queue).iter().flatten().next().cloned();
-        holds.dead_lettering().or_else(possible)
+        effective.dead_lettering().or_else(possible)
     }
 
-    fn described(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
+    fn describe(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
         let Fate { reach, queues, possible, lost } = fate;
         let named = match written.dead_letter.as_ref().map(|it| &it.value) {
             Some(DeadLetter::Queue { name, .. }) => Some(name),
             Some(DeadLetter::Nowhere | DeadLetter::Exchange { .. }) | None => None,
         };
-        // The spec itself says what is bound to the exchange of an external dead-letter queue.
+        // For an external dead-letter queue, the spec itself declares the binding to the exchange.
         let is_external = |name: &&QueueName| {
             let id = ObjectId::Queue((*name).clone());
             reach == Reach::Maybe && self.expansion.scope.external.contains(&id)
@@ -67,9 +67,9 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a worker may publish there and acknowledge: the message arrives, or the spec leaves it to others what is
-    /// bound.
-    pub(super) fn takes(&self, exchange: &ExchangeName, key: &str) -> bool {
+    /// Returns true if a worker can publish to the exchange and acknowledge: the message reaches a queue, or the
+    /// bindings are declared outside of the spec.
+    pub(super) fn is_routable(&self, exchange: &ExchangeName, key: &str) -> bool {
         let is_left_to_others = |of: &ExchangeName| {
             of == exchange || self.expansion.scope.external.contains(&ObjectId::Exchange(of.clone()))
         };

@@ -1,20 +1,20 @@
-//! Contracts as the document that workers and tools read: its shape is stable within a format version.
+//! The document format of contracts, which workers and tools read. The format is stable within a format version.
 
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, Reach, Strategy, VhostName};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the document's shape. What is added does not change it; what is renamed or means something else does.
+/// The version of the document format. Additions keep the version; renames and changes of a meaning increase it.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What `topo contract --format json` prints.
+/// The contracts that `topo contract --format json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contracts {
-    /// The version of this shape.
+    /// The version of this format.
     pub format_version: u32,
-    /// The RabbitMQ that it holds for.
+    /// The RabbitMQ version that the contracts apply to.
     pub broker_version: BrokerVersion,
     /// The vhosts of the specs, by name.
     pub vhosts: BTreeMap<VhostName, VhostContracts>,
@@ -24,84 +24,87 @@ pub struct Contracts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VhostContracts {
-    /// The queues that retry, have dead letters, or mean to drop what fails, by name.
+    /// The queues that retry, dead-letter, or drop failed messages on purpose, by name.
     pub queues: BTreeMap<QueueName, Contract>,
 }
 
-/// What the workers of one queue must know.
+/// The duties of the workers of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contract {
     /// The type of the queue.
     pub queue_type: QueueType,
-    /// How it retries; null: it does not.
+    /// The retry strategy; null if the queue does not retry.
     pub strategy: Option<Strategy>,
-    /// How often a failed message is tried again after the first attempt.
+    /// The maximum number of retries after the first attempt.
     pub max_retries: u32,
-    /// How often a message that always fails is delivered: one more than the retries.
+    /// The maximum number of deliveries of a message that always fails: the first attempt and all retries.
     pub deliveries: u32,
-    /// How long each retry waits, in order; empty where none does.
+    /// The delay of each retry, in order; empty without delays.
     pub delays: Vec<Wait>,
-    /// By how much a worker may shorten a wait, with a per-message `expiration` between the delay less this and the delay.
+    /// The time by which a worker may shorten a delay. The worker sets a per-message `expiration` between the delay
+    /// minus the jitter and the delay.
     pub jitter: Option<Wait>,
-    /// What a worker does with a message that it failed at.
+    /// The reaction of a worker to a message that it failed to process.
     pub on_failure: Answer,
-    /// What it does with a message that is hopeless, or whose retries are used up where the worker counts.
+    /// The reaction to a message that can never be processed, or whose retries are used up if the worker counts
+    /// attempts.
     pub on_give_up: Answer,
-    /// How a worker tells which attempt it is; null where there is only one.
+    /// The way in which a worker finds out the number of the attempt; null if there is only one attempt.
     pub counter: Option<Counter>,
-    /// How a retry comes, where that is not as the message came first.
+    /// The exchange and routing keys of a retry; null if a retry keeps those of the first attempt.
     pub retry_arrives: Option<Arrival>,
-    /// Where the message's first exchange and key are found then.
+    /// The headers that contain the original exchange and routing key of a retry.
     pub original: Option<Original>,
-    /// Where a message goes that is given up; null: the queue has no dead-letter exchange, and it is dropped.
+    /// The destination of a message that is given up; null if there is no dead-letter exchange, and the message is
+    /// dropped.
     pub dead_letters: Option<DeadLetters>,
-    /// Whether the spec says that what is given up is dropped: `deadLetter: none`.
+    /// True if the spec drops messages that are given up on purpose: `deadLetter: none`.
     pub is_drop_intended: bool,
-    /// What a good dead letter says of itself; null where none arrives.
+    /// The recommended headers of a dead-lettered message; null if no dead-lettered message reaches a queue.
     pub dead_lettered_message: Option<DeadLetteredMessage>,
-    /// What goes wrong otherwise, in sentences.
+    /// The consequences of deviating from the contract, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// A time.
+/// A duration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// In milliseconds.
+    /// The duration in milliseconds.
     pub milliseconds: i64,
-    /// In words: `1m30s`.
+    /// The duration as text: `1m30s`.
     pub text: String,
 }
 
-/// What a worker does with a message.
+/// The reaction of a worker to a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// What it publishes before it answers, with a confirm; null: nothing.
+    /// The copy that the worker publishes first, with a publisher confirm; null if it publishes none.
     pub publish: Option<Publish>,
-    /// How it answers.
+    /// The AMQP method that the worker calls.
     pub method: Method,
-    /// The method's flag; null for `basic.ack`, which has none.
+    /// The `requeue` flag of the method; null for `basic.ack`, which has no flag.
     pub requeue: Option<bool>,
 }
 
 /// A method of AMQP 0-9-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Method {
-    /// Done with it.
+    /// The message was processed.
     #[serde(rename = "basic.ack")]
     Ack,
-    /// Failed.
+    /// The message failed.
     #[serde(rename = "basic.nack")]
     Nack,
-    /// Failed, and counted on every version.
+    /// The message failed. RabbitMQ counts this delivery in every version.
     #[serde(rename = "basic.reject")]
     Reject,
 }
 
 impl Method {
-    /// RabbitMQ's word for it.
+    /// Returns the name of the method in AMQP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ack => "basic.ack",
@@ -115,95 +118,96 @@ impl Method {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Publish {
-    /// To this exchange; empty is the default one.
+    /// The exchange to publish to; empty for the default exchange.
     pub exchange: ExchangeName,
-    /// With these keys, one a retry: the first for the first, and the last one repeats. Never empty.
+    /// The routing keys, one for each retry; further retries use the last key. Never empty.
     pub routing_keys: Vec<String>,
 }
 
-/// How a worker tells which attempt it is.
+/// The way in which a worker finds out the number of the attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
-    /// Who counts.
+    /// The side that counts.
     pub counted_by: AttemptCounter,
-    /// The header with the number of retries so far; none, or 0, on the first attempt. Null: the key says it.
+    /// The header with the number of retries so far; absent or 0 on the first attempt. Null if the routing key contains
+    /// the number.
     pub header: Option<String>,
-    /// How to read it, in a sentence.
+    /// Instructions for reading the number, as a sentence.
     pub text: String,
 }
 
-/// Who counts attempts.
+/// The side that counts attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptCounter {
     /// The broker.
     Broker,
-    /// The worker: it must write the header, too.
+    /// The worker, which must also write the header.
     Worker,
 }
 
-/// How a retry comes to a consumer.
+/// The exchange and routing keys with which a consumer receives a retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Arrival {
-    /// From this exchange.
+    /// The exchange.
     pub exchange: ExchangeName,
-    /// With these keys, one a retry; the last one repeats.
+    /// The routing keys, one for each retry; further retries have the last key.
     pub routing_keys: Vec<String>,
 }
 
-/// Where the message's first exchange and key are found.
+/// The headers that contain the original exchange and routing key of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Original {
-    /// Who keeps them. What the worker keeps, it writes into these headers when it publishes the first copy.
+    /// The side that writes the headers. A worker writes them when it publishes the first copy.
     pub counted_by: AttemptCounter,
-    /// A header, or a field of an entry of `x-death`: `x-death[queue=…, reason=…].exchange`.
+    /// The header with the exchange, or the field of an entry of `x-death`: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
-    /// The same for the key.
+    /// The header or field with the routing key.
     pub routing_key: String,
 }
 
-/// Where dead-lettered messages go.
+/// The destination of dead-lettered messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetters {
-    /// The queue where they end; null where it is not exactly one, or where the spec does not know it.
+    /// The queue that receives the messages; null if several queues do, or if the spec does not declare the queue.
     pub queue: Option<QueueName>,
-    /// The exchange that takes them there; empty is the default one.
+    /// The dead-letter exchange; empty for the default exchange.
     pub exchange: ExchangeName,
-    /// The key that they get; null: the one that they have.
+    /// The dead-letter routing key; null if messages keep their own key.
     pub routing_key: Option<String>,
-    /// Whether they arrive in any queue.
+    /// Tells if the messages reach a queue.
     pub reach: Reach,
-    /// The queues that get all of them.
+    /// The queues that receive all of the messages.
     pub queues: BTreeSet<QueueName>,
-    /// Other queues, which get some of them, or of which the spec does not say enough.
+    /// Queues that receive some of the messages, or that may receive them according to the spec.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The keys, and the topic patterns of keys, with which the broker drops them; some of several.
+    /// The routing keys and topic patterns with which the broker drops the messages, possibly incomplete.
     pub dropped_keys: Vec<String>,
 }
 
-/// What a good dead letter says of itself. The broker adds `x-death`; the rest only the worker knows.
+/// The recommended headers of a dead-lettered message. The broker adds `x-death`; only the worker knows the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredMessage {
-    /// Where a worker publishes a letter with these headers, on the last attempt, and answers with `basic.ack`; null where
-    /// no client can.
+    /// The publish of the message with these headers, which a worker sends on the last attempt, before `basic.ack`.
+    /// Null if no client can publish to the dead-letter queue.
     pub publish: Option<Publish>,
     /// The headers.
     pub headers: Vec<DeadLetterHeader>,
 }
 
-/// A header of a good dead letter.
+/// A header of a dead-lettered message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterHeader {
-    /// Its name.
+    /// The name of the header.
     pub name: String,
-    /// What it says.
+    /// The meaning of the header.
     pub meaning: String,
-    /// Its value, where it is always the same.
+    /// The value, if it is constant.
     pub value: Option<String>,
 }

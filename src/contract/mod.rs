@@ -1,7 +1,7 @@
-//! What a spec promises to the workers of a queue, and asks of them: how often and how late a message comes, what to call
-//! on a failure, where to publish, where dead letters go. A finished value, from the spec and what it stands for.
+//! Computes contracts: the duties of the workers of a queue. A contract defines the number and the delays of deliveries,
+//! the AMQP methods to call, the exchanges to publish to, and the destination of dead-lettered messages.
 //!
-//! It is a promise about the broker: a test drives workers by nothing but these values.
+//! A contract is computed from the spec and its expansion. A live test drives workers by these values alone.
 
 mod context;
 mod dead_letters;
@@ -20,7 +20,7 @@ pub use document::{
     Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
     FORMAT_VERSION, Method, Original, Publish, VhostContracts, Wait,
 };
-pub(crate) use in_force::InForce;
+pub(crate) use in_force::EffectiveQueue;
 pub(crate) use terms::{contract_of, wait};
 pub use variables::{Clash, variables};
 
@@ -29,22 +29,22 @@ use crate::model::{QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 
-/// The contracts of all queues of a vhost that retry, have dead letters, or mean to drop what fails.
+/// Returns the contracts of all queues of a vhost that retry, dead-letter, or drop failed messages on purpose.
 pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> VhostContracts {
     let context = Context::new(spec, expansion, profile);
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
-    let says_something =
+    let has_duties =
         |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_intended;
-    VhostContracts { queues: all.filter(|(_, contract)| says_something(contract)).collect() }
+    VhostContracts { queues: all.filter(|(_, contract)| has_duties(contract)).collect() }
 }
 
-/// The contract of one queue; `None` where nothing is known of it, and for streams, which retry nothing.
+/// Returns the contract of one queue, or `None` for unknown queues and for streams, which do not retry.
 pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> Option<Contract> {
     of_queue(name, &Context::new(spec, expansion, profile))
 }
 
 fn of_queue(name: &QueueName, context: &Context<'_>) -> Option<Contract> {
-    let in_force = InForce::of(name, context)?;
-    (in_force.queue_type != QueueType::Stream).then(|| contract_of(&in_force))
+    let queue = EffectiveQueue::of(name, context)?;
+    (queue.queue_type != QueueType::Stream).then(|| contract_of(&queue))
 }

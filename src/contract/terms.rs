@@ -1,31 +1,31 @@
-//! The terms of one queue's contract: strategy by strategy.
+//! Computes the contract of one queue, for each strategy.
 
 use super::document::{
     Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
     Publish, Wait,
 };
-use super::in_force::InForce;
+use super::in_force::EffectiveQueue;
 use super::warnings::warnings;
 use crate::expand::{Republish, Retry};
 use crate::model::naming;
 use crate::model::units::duration;
 use crate::model::{ExchangeName, QueueName};
 
-/// The header in which a worker counts.
+/// The header in which a worker counts retries.
 const RETRY_COUNT: &str = "x-retry-count";
-/// The header in which a quorum queue says how often it delivered before.
+/// The header in which a quorum queue counts previous deliveries.
 const DELIVERY_COUNT: &str = "x-delivery-count";
-/// Headers in which a worker keeps what its copies lose.
+/// The headers in which a worker preserves the original exchange and routing key of its copies.
 const ORIGINAL_EXCHANGE: &str = "x-original-exchange";
 const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
 
-/// Fails, or gives up, without another try.
-const NACK_AWAY: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
-/// Fails, to be delivered again.
-const REJECT_BACK: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
+/// Fails or gives up a message without a redelivery.
+const NACK: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
+/// Fails a message so that the queue delivers it again.
+const REJECT_AND_REQUEUE: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
 
-/// The contract of a queue.
-pub(crate) fn contract_of(it: &InForce<'_, '_>) -> Contract {
+/// Computes the contract of a queue.
+pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
     let retries = it.retries();
     let mut contract = Contract {
         queue_type: it.queue_type,
@@ -34,8 +34,8 @@ pub(crate) fn contract_of(it: &InForce<'_, '_>) -> Contract {
         deliveries: retries.saturating_add(1),
         delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| wait(*delay)).collect(),
         jitter: None,
-        on_failure: NACK_AWAY,
-        on_give_up: NACK_AWAY,
+        on_failure: NACK,
+        on_give_up: NACK,
         counter: None,
         retry_arrives: None,
         original: None,
@@ -48,12 +48,12 @@ pub(crate) fn contract_of(it: &InForce<'_, '_>) -> Contract {
         None => {}
         Some(Retry::Ladder(_)) => ladder(&mut contract, it),
         Some(Retry::Republish(republish)) => self::republish(&mut contract, republish),
-        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_the_queue(&mut contract),
+        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_queue(&mut contract),
     }
     contract
 }
 
-/// A time in both shapes.
+/// Returns a duration in both representations.
 pub(crate) fn wait(milliseconds: i64) -> Wait {
     Wait { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
 }
@@ -62,9 +62,9 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
     (1..=retries).map(|number| naming::retry_key(queue, number)).collect()
 }
 
-fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
+fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     let queue = it.name;
-    // What the end of the ladder drops is not published there and acknowledged: it is tried again like any failure.
+    // If the end of the ladder drops messages, a worker must not publish there and acknowledge; the message is retried.
     if let Some(skip) = skip(it) {
         contract.on_give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
     }
@@ -77,7 +77,8 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
         exchange: naming::return_exchange(queue),
         routing_keys: retry_keys(queue, contract.max_retries),
     });
-    // Of all entries of a pair the first death's exchange and keys stay (`rabbit_dead_letter`, all versions).
+    // An `x-death` entry keeps the exchange and the routing keys of its first death (`rabbit_dead_letter`, all
+    // versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
         counted_by: AttemptCounter::Broker,
@@ -86,16 +87,16 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
     });
 }
 
-/// Past the ladder, to its end. Not with the last key: where there is one retry more, that leads to its tier.
-/// `None` where the broker drops the message, or may drop it.
-fn skip(it: &InForce<'_, '_>) -> Option<Publish> {
+/// Returns the publish that skips the rest of the ladder, or `None` if the broker drops or may drop the message. It
+/// does not use the last routing key, which would lead to a tier after one more retry is added.
+fn skip(it: &EffectiveQueue<'_, '_>) -> Option<Publish> {
     let routing_keys = vec![naming::give_up_key(it.name)];
-    Some(Publish { exchange: naming::retry_exchange(it.name), routing_keys }).filter(|publish| is_taken(it, publish))
+    Some(Publish { exchange: naming::retry_exchange(it.name), routing_keys }).filter(|publish| is_routable(it, publish))
 }
 
-/// Whether a worker may publish there and acknowledge.
-fn is_taken(it: &InForce<'_, '_>, publish: &Publish) -> bool {
-    publish.routing_keys.iter().all(|key| it.context.takes(&publish.exchange, key))
+/// Returns true if a worker can publish this and acknowledge.
+fn is_routable(it: &EffectiveQueue<'_, '_>, publish: &Publish) -> bool {
+    publish.routing_keys.iter().all(|key| it.context.is_routable(&publish.exchange, key))
 }
 
 fn republish(contract: &mut Contract, republish: &Republish) {
@@ -128,8 +129,8 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     });
 }
 
-fn counted_by_the_queue(contract: &mut Contract) {
-    contract.on_failure = REJECT_BACK;
+fn counted_by_queue(contract: &mut Contract) {
+    contract.on_failure = REJECT_AND_REQUEUE;
     contract.counter = Some(Counter {
         counted_by: AttemptCounter::Broker,
         header: Some(DELIVERY_COUNT.to_owned()),
@@ -137,8 +138,8 @@ fn counted_by_the_queue(contract: &mut Contract) {
     });
 }
 
-/// What a good dead letter says of itself, and where a worker that writes it publishes it.
-fn dead_lettered_message(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
+/// Returns the headers of a dead-lettered message, and the publish with which a worker sends it.
+fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMessage> {
     let dead_letters = it.arriving()?;
     let header = |name: &str, meaning: &str, value: Option<String>| DeadLetterHeader {
         name: name.to_owned(),
@@ -155,7 +156,7 @@ fn dead_lettered_message(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
     ];
     if matches!(it.retry, Some(Retry::Republish(_))) {
         headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None));
-        headers.push(header(ORIGINAL_ROUTING_KEY, "the key with which it was first published", None));
+        headers.push(header(ORIGINAL_ROUTING_KEY, "the routing key with which it was first published", None));
     }
     let direct =
         |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
@@ -166,7 +167,7 @@ fn dead_lettered_message(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
     let publish = match it.retry {
         Some(Retry::Ladder(_)) => skip(it),
         // The broker refuses a publish to an internal exchange.
-        Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_taken(it, publish)),
+        Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_routable(it, publish)),
     };
     let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));
     Some(DeadLetteredMessage { publish, headers })

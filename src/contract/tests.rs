@@ -1,4 +1,4 @@
-//! Contracts of small specs; that they are kept is `tests/live/contract.rs`'s affair.
+//! Tests contracts of small specs. `tests/live/contract.rs` tests contracts with a broker.
 
 use super::*;
 use crate::expand::expand;
@@ -6,7 +6,7 @@ use crate::model::{BrokerVersion, VhostName};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::BTreeMap;
 
-/// All contracts of a spec that goes on like this.
+/// Returns the contracts of a spec that contains these lines.
 fn all(yaml: &str, version: BrokerVersion) -> Contracts {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
@@ -21,7 +21,7 @@ fn newest(yaml: &str) -> BTreeMap<QueueName, Contract> {
     all(yaml, BrokerVersion::NEWEST_KNOWN).vhosts.remove(&VhostName::new("v")).unwrap().queues
 }
 
-/// The contract of a queue `q` with these keys.
+/// Returns the contract of a queue `q` with these keys.
 fn one(keys: &str) -> Contract {
     let yaml = format!("queues: {{q: {{{keys}}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
     newest(&yaml).remove(&QueueName::new("q")).unwrap()
@@ -33,7 +33,7 @@ fn to(exchange: &str, keys: &[&str]) -> Option<Publish> {
 }
 
 #[test]
-fn a_ladder_asks_for_nothing_but_a_nack() {
+fn ladder_requires_only_a_nack() {
     let contract = one("type: quorum, retry: {delays: [5s, 90s]}, maxRetries: 3, deadLetter: dead");
     assert_eq!((contract.max_retries, contract.deliveries), (3, 4));
     let waits: Vec<_> = contract.delays.iter().map(|wait| (wait.milliseconds, wait.text.as_str())).collect();
@@ -49,7 +49,7 @@ fn a_ladder_asks_for_nothing_but_a_nack() {
 }
 
 #[test]
-fn republishing_names_a_key_for_each_retry() {
+fn republish_has_a_routing_key_for_each_retry() {
     let tiers = one("type: classic, retry: {strategy: republish, delays: [5s, 6s], jitter: 1s}, deadLetter: dead");
     assert_eq!(tiers.on_failure.publish, to("q.retry", &["1", "2"]));
     assert_eq!((tiers.on_failure.method, tiers.on_give_up.requeue), (Method::Ack, Some(false)));
@@ -63,7 +63,7 @@ fn republishing_names_a_key_for_each_retry() {
 }
 
 #[test]
-fn a_queue_that_counts_wants_rejections() {
+fn queue_that_counts_requires_basic_reject() {
     for keys in ["maxRetries: 3", "retry: {strategy: delayed, delays: [1s, 2s, 3s]}"] {
         let contract = one(&format!("type: quorum, {keys}"));
         assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Reject, requeue: Some(true) });
@@ -78,36 +78,36 @@ fn a_queue_that_counts_wants_rejections() {
 }
 
 #[test]
-fn dead_letters_are_found_however_they_are_wired() {
-    let letters = |yaml: &str| {
+fn dead_letter_queue_is_found_for_each_wiring() {
+    let destination = |yaml: &str| {
         let contract = newest(yaml).remove(&QueueName::new("q")).unwrap();
-        let letters = contract.dead_letters.unwrap();
-        let queue = letters.queue.map(|queue| queue.to_string());
-        (queue, letters.exchange.to_string(), contract.dead_lettered_message.unwrap().publish)
+        let dead_letters = contract.dead_letters.unwrap();
+        let queue = dead_letters.queue.map(|queue| queue.to_string());
+        (queue, dead_letters.exchange.to_string(), contract.dead_lettered_message.unwrap().publish)
     };
     let dead = Some("dead".to_owned());
     let internal = "queues: {q: {type: classic, deadLetter: {queue: dead, wiring: policy}}}\n\
                     deadLetterQueues: {dead: {type: classic, exchange: {name: x, internal: true}}}\n";
-    assert_eq!(letters(internal), (dead.clone(), "x".to_owned(), to("", &["dead"])));
+    assert_eq!(destination(internal), (dead.clone(), "x".to_owned(), to("", &["dead"])));
     let by_policy = "queues: {q: {type: classic}, dead: {type: classic, bindings: [{exchange: x}]}}\n\
                      exchanges: {x: {type: fanout}}\n\
                      policies: {p: {pattern: '^q$', definition: {deadLetterExchange: x}}}\n";
-    assert_eq!(letters(by_policy), (dead.clone(), "x".to_owned(), to("x", &["q"])));
+    assert_eq!(destination(by_policy), (dead.clone(), "x".to_owned(), to("x", &["q"])));
     let straight =
         "queues: {q: {type: classic, deadLetter: {exchange: '', routingKey: dead}}, dead: {type: classic}}\n";
-    assert_eq!(letters(straight), (dead, String::new(), to("", &["dead"])));
+    assert_eq!(destination(straight), (dead, String::new(), to("", &["dead"])));
     let elsewhere = "queues: {q: {type: classic, deadLetter: {exchange: corp, routingKey: k}}}\n\
                      exchanges: {corp: {external: true}}\n";
-    assert_eq!(letters(elsewhere), (None, "corp".to_owned(), to("corp", &["k"])));
+    assert_eq!(destination(elsewhere), (None, "corp".to_owned(), to("corp", &["k"])));
 }
 
 #[test]
-fn of_several_dead_letter_queues_behind_one_exchange_the_key_says_which() {
+fn routing_key_selects_one_of_several_dead_letter_queues() {
     let found = newest(
         "queues:
   a: {type: classic, deadLetter: {exchange: DLX, routingKey: a}}
   b: {type: classic, deadLetter: {exchange: DLX, routingKey: b}}
-  c: {type: classic, deadLetter: {exchange: DLX, routingKey: nobody}}
+  c: {type: classic, deadLetter: {exchange: DLX, routingKey: unbound}}
 deadLetterQueues:
   a.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: a}}
   b.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}
@@ -125,7 +125,7 @@ fn queues_without_failures_have_no_contract() {
 }
 
 #[test]
-fn queues_that_mean_to_drop_say_what_is_lost() {
+fn intended_drops_have_warnings() {
     let dropped = |keys: &str| {
         let contract = one(&format!("type: classic, deadLetter: none{keys}"));
         assert!(contract.is_drop_intended && contract.dead_letters.is_none());
@@ -140,7 +140,7 @@ fn queues_that_mean_to_drop_say_what_is_lost() {
         dropped(", messageTtl: 5s, maxLength: 9, overflow: reject-publish"),
         "a message that is given up and one that expires are dropped: `deadLetter: none` is set"
     );
-    // A policy takes them all the same.
+    // A policy overrides `deadLetter: none`.
     let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
                 policies: {p: {pattern: ^q$, definition: {deadLetterExchange: \"\", deadLetterRoutingKey: x}}}\n";
     let taken = newest(yaml).remove(&QueueName::new("q")).unwrap();
@@ -148,7 +148,7 @@ fn queues_that_mean_to_drop_say_what_is_lost() {
 }
 
 #[test]
-fn variables_say_the_same() {
+fn variables_contain_the_contract() {
     let yaml = "queues:\n  orders.work: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}\n  \
                 \"1 é,$(x)'\": {type: classic, maxRetries: 1, retry: {strategy: republish}, deadLetter: dead}\n\
                 deadLetterQueues: {dead: {type: quorum}}\n";
@@ -188,16 +188,16 @@ fn variables_say_the_same() {
 }
 
 #[test]
-fn variables_that_would_meet_are_an_error() {
+fn variables_with_the_same_name_are_an_error() {
     let clash = |names: [&str; 2]| {
         let [a, b] = names.map(|name| format!("{name}: {{type: classic, deadLetter: dead}}"));
         let yaml = format!("queues: {{{a}, {b}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
         variables(&all(&yaml, BrokerVersion::NEWEST_KNOWN)).err().map(|clash| clash.to_string())
     };
-    let said = "A_B_QUEUE would be set by two queues: `a-b` and `a.b`";
-    assert_eq!(clash(["a.b", "a-b"]).as_deref(), Some(said));
-    // `A_GIVE_UP` of the one is a variable of the other.
-    let said = "A_DEAD_LETTER_QUEUE would be set by two queues: `a` and `a.dead-letter`";
-    assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(said));
+    let expected = "A_B_QUEUE would be set by two queues: `a-b` and `a.b`";
+    assert_eq!(clash(["a.b", "a-b"]).as_deref(), Some(expected));
+    // `A_DEAD_LETTER_QUEUE` is a variable of both queues.
+    let expected = "A_DEAD_LETTER_QUEUE would be set by two queues: `a` and `a.dead-letter`";
+    assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(expected));
     assert_eq!(clash(["a", "b"]), None);
 }

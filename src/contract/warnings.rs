@@ -1,21 +1,21 @@
-//! Warnings for workers that deviate from their contract: measured, see `tests/live`.
+//! Generates warnings for workers that deviate from their contract. The effects were measured, see `tests/live`.
 
 use super::document::DeadLetters;
-use super::in_force::InForce;
+use super::in_force::EffectiveQueue;
 use crate::expand::{Republish, Retry};
 use crate::model::{QueueType, Reach};
 
-/// This many keys fit a sentence.
+/// The maximum number of routing keys in a sentence.
 const MOST_KEYS: usize = 3;
 
 const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
 
-/// The sentences, most important first; without full stops.
-pub(super) fn warnings(it: &InForce<'_, '_>) -> Vec<String> {
+/// Returns the warnings without periods, most important first.
+pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
         Some(Retry::Ladder(_)) => {
-            sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
                     "basic.reject with requeue=false also leads to the next tier, but counts toward the delivery \
@@ -30,28 +30,28 @@ pub(super) fn warnings(it: &InForce<'_, '_>) -> Vec<String> {
                  the message; in this order, it may be delivered twice"
                     .to_owned(),
             );
-            sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
         }
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => {
             let nack = if it.profile.version.is_at_least(4, 3) {
-                "basic.nack with requeue=true is not counted by RabbitMQ 4.3: the message comes back without limit"
+                "basic.nack with requeue=true is not counted by RabbitMQ 4.3: the message is redelivered without limit"
             } else {
-                "basic.nack with requeue=true is counted up to RabbitMQ 4.2, and not from 4.3 on: basic.reject always is"
+                "basic.nack with requeue=true is counted up to RabbitMQ 4.2, and not from 4.3 on; basic.reject is always counted"
             };
             sentences.push(nack.to_owned());
             sentences.push("requeue=false is not a retry: it gives up".to_owned());
             sentences.push("a worker that crashes, or loses its connection, uses up one attempt".to_owned());
         }
         None => {
-            sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
+            sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
         }
     }
     if let Some(Retry::Republish(Republish { tiers: Some(_), jitter, .. })) = it.retry {
         let expiration = match jitter {
-            Some(_) => "the copy's `expiration` is at least the delay less the jitter, or not set",
-            None => "the copy has no `expiration`",
+            Some(_) => "set no `expiration` on the copy, or at least the delay minus the jitter",
+            None => "set no `expiration` on the copy",
         };
-        sentences.push(format!("{expiration}: a shorter one would still wait behind the messages before it"));
+        sentences.push(format!("{expiration}: a message with a shorter one still waits behind the messages before it"));
     }
     match &it.dead_letters {
         None => sentences.push(dropped(it, None)),
@@ -62,7 +62,7 @@ pub(super) fn warnings(it: &InForce<'_, '_>) -> Vec<String> {
     sentences
 }
 
-/// Names an exchange.
+/// Names the dead-letter exchange.
 fn exchange(to: &DeadLetters) -> String {
     match to.exchange.as_str() {
         "" => "the default exchange".to_owned(),
@@ -70,11 +70,11 @@ fn exchange(to: &DeadLetters) -> String {
     }
 }
 
-/// The messages that the dead-letter exchange routes to no queue because of their keys.
-fn dropped_keys(it: &InForce<'_, '_>, to: &DeadLetters) -> String {
+/// Describes the messages that the dead-letter exchange routes to no queue because of their routing keys.
+fn dropped_keys(it: &EffectiveQueue<'_, '_>, to: &DeadLetters) -> String {
     let shown: Vec<String> = to.dropped_keys.iter().take(MOST_KEYS).map(|key| format!("{key:?}")).collect();
     let more = if to.dropped_keys.len() > MOST_KEYS { ", …" } else { "" };
-    let fate = if it.keeps_what_is_not_routed() { "stays in the queue" } else { "is dropped" };
+    let fate = if it.keeps_unroutable_messages() { "stays in the queue" } else { "is dropped" };
     format!(
         "a message that is given up with key {}{more} {fate}: {} routes it to no queue",
         shown.join(", "),
@@ -82,8 +82,8 @@ fn dropped_keys(it: &InForce<'_, '_>, to: &DeadLetters) -> String {
     )
 }
 
-/// What is lost where no queue gets it, and whether that is meant.
-fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
+/// Describes the messages that are dropped, and the reason.
+fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["a message that is given up"];
     what.extend(it.number("message-ttl").map(|_| "one that expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
@@ -97,16 +97,16 @@ fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
     let what = if before.is_empty() { last.to_owned() } else { format!("{} and {last}", before.join(", ")) };
     let verb = if before.is_empty() { "is" } else { "are" };
     match to {
-        Some(_) if it.keeps_what_is_not_routed() => {
+        Some(_) if it.keeps_unroutable_messages() => {
             let stays = if before.is_empty() { "stays" } else { "stay" };
-            format!("{what} {stays} in the queue and {verb} not delivered again: {why}")
+            format!("{what} {stays} in the queue and {verb} not redelivered: {why}")
         }
         Some(_) | None => format!("{what} {verb} dropped: {why}"),
     }
 }
 
-/// What becomes of a message that is always requeued.
-fn requeued(it: &InForce<'_, '_>) -> String {
+/// Describes the redeliveries of a message that is requeued again and again.
+fn requeued(it: &EffectiveQueue<'_, '_>) -> String {
     let end = if it.arriving().is_some() { "dead-lettered" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {

@@ -1,5 +1,5 @@
-//! Checks that an exported text describes the current state: it is read, expanded and planned by the same code as every
-//! spec. Each difference is reported with the objects that cause it.
+//! Checks that an exported text describes the current state: topo reads, expands and plans the text like every spec.
+//! Each difference is reported with the objects that cause it.
 
 use super::Live;
 use super::recognize::Recognized;
@@ -14,36 +14,37 @@ use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Something that does not come out as it is live.
+/// A difference between the exported spec and the broker.
 #[derive(Clone, Debug)]
-pub(super) struct Wrong {
-    /// The objects that say it, the one that is most to blame first; none where nobody knows.
+pub(super) struct Mismatch {
+    /// The objects that cause the difference, the most likely cause first; empty if the cause is unknown.
     pub(super) set_by: Vec<ObjectId>,
-    /// What is wrong, in one sentence.
+    /// A description, in one sentence.
     pub(super) why: String,
 }
 
-/// A text that was read.
+/// A text after parsing and expansion.
 pub(super) struct Read {
     pub(super) spec: Spec,
     pub(super) expansion: Expansion,
 }
 
-/// Reads a text as the spec of that broker.
-pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Wrong>> {
+/// Parses and expands a text as a spec for this broker.
+pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> {
     let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
-    let all = |found: &Diagnostics| found.iter().map(|it| diagnosed(text, it)).collect::<Vec<_>>();
+    let all = |found: &Diagnostics| found.iter().map(|it| from_diagnostic(text, it)).collect::<Vec<_>>();
     let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?;
-    let [spec] = <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("it is not one spec")])?;
+    let [spec] =
+        <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("the text does not contain exactly one spec")])?;
     let expansion = expand(&spec, live.profile).map_err(|found| all(&found))?;
     Ok(Read { spec, expansion })
 }
 
-/// All that a plan of it would change, and all of what is kept that it does not say.
-pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Wrong> {
+/// Returns all changes that a plan of the text contains, and all kept objects that the text does not declare.
+pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Mismatch> {
     let Expansion { topology, origins, scope, .. } = &read.expansion;
     let plan = plan_of(read, live);
-    let says = |id: &ObjectId| -> Vec<ObjectId> {
+    let causes = |id: &ObjectId| -> Vec<ObjectId> {
         let tier = || match id {
             ObjectId::Queue(name) => TierName::parse(name).map(|tier| tier.queue),
             ObjectId::Vhost
@@ -52,54 +53,54 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
             | ObjectId::Binding(_)
             | ObjectId::Record(_) => None,
         };
-        let maker = origins.get(id).and_then(|origin| match &origin.because {
+        let owner = origins.get(id).and_then(|origin| match &origin.because {
             CreatedFor::Declared => None,
             CreatedFor::DeadLetterExchange(queue)
             | CreatedFor::DeadLetterBinding(queue)
             | CreatedFor::DeadLetterPolicy(queue)
             | CreatedFor::Retry(queue) => Some(queue.clone()),
         });
-        let maker = maker.or_else(|| recognized.made.get(id).cloned());
-        let maker = maker.or_else(|| tier().filter(|_| !origins.contains_key(id)));
-        maker.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
+        let owner = owner.or_else(|| recognized.generated.get(id).cloned());
+        let owner = owner.or_else(|| tier().filter(|_| !origins.contains_key(id)));
+        owner.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
     let changes = plan.changes.iter().filter_map(|change| {
-        // What is taken for a remnant of a queue's retries is so because the queue is there.
+        // An object counts as a remnant of retries only because the queue of the retries exists.
         let of = change.retires.clone().map(ObjectId::Queue);
-        Some(changed(change, of.into_iter().chain(says(&change.id()?)).collect()))
+        Some(from_change(change, of.into_iter().chain(causes(&change.id()?)).collect()))
     });
-    let mut wrongs: Vec<Wrong> = changes.collect();
+    let mut mismatches: Vec<Mismatch> = changes.collect();
     let by_address: BTreeMap<Address, &ObjectId> =
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
-    wrongs.extend(plan.blocks.iter().map(|block| {
+    mismatches.extend(plan.blocks.iter().map(|block| {
         let id = by_address.get(&block.address).copied();
-        // The export itself marks objects as external.
+        // The export itself declares objects as external.
         let why = match id.filter(|id| scope.external.contains(id)) {
             Some(missing) => format!("{missing} does not exist"),
             None => block.text.clone(),
         };
-        Wrong { set_by: id.map_or_else(Vec::new, says), why }
+        Mismatch { set_by: id.map_or_else(Vec::new, causes), why }
     }));
-    let unsaid = ids(kept).into_iter().filter(|id| plan.desired.topology.object(id).is_none());
-    wrongs.extend(unsaid.map(|id| Wrong { set_by: says(&id), why: format!("{id} would be missing") }));
+    let undeclared = ids(kept).into_iter().filter(|id| plan.desired.topology.object(id).is_none());
+    mismatches.extend(undeclared.map(|id| Mismatch { set_by: causes(&id), why: format!("{id} would be missing") }));
     let current_and_desired =
         plan.desired.topology.queues.iter().filter_map(|(name, desired)| Some((name, desired, kept.queues.get(name)?)));
-    let in_part =
-        current_and_desired.filter(|(name, desired, live)| !is_said(desired, live) && !recognized.is_tier(name));
-    wrongs.extend(in_part.map(|(name, ..)| {
+    let different =
+        current_and_desired.filter(|(name, desired, live)| !is_equivalent(desired, live) && !recognized.is_tier(name));
+    mismatches.extend(different.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());
-        Wrong { set_by: says(&id), why: format!("{id} would get other arguments") }
+        Mismatch { set_by: causes(&id), why: format!("the arguments of {id} would differ") }
     }));
-    wrongs
+    mismatches
 }
 
-/// The migrations that a plan of it would go on with, or that another apply works on.
+/// Returns the migrations that a plan of the text would resume, or that another apply executes.
 pub(super) fn interrupted(read: &Read, live: &Live<'_>) -> Vec<InterruptedMigration> {
     plan_of(read, live).interrupted
 }
 
-/// Whether nothing differs but a type that is not said, and classic.
-fn is_said(desired: &Queue, live: &Queue) -> bool {
+/// Returns true if the queues are equal, except for a missing type that means classic.
+fn is_equivalent(desired: &Queue, live: &Queue) -> bool {
     let mut live = live.clone();
     live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());
     live == *desired
@@ -111,7 +112,7 @@ fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
     let context = PlanContext {
         current: live.topology,
         desired: &desired,
-        // What is in the queues is no matter where nothing changes.
+        // Message counts are irrelevant, because the plan must not change anything.
         activity: &Activity { applying: live.applying.map(str::to_owned), ..Activity::default() },
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
@@ -130,22 +131,22 @@ fn ids(topology: &Topology) -> Vec<ObjectId> {
     exchanges.chain(queues).chain(policies).chain(bindings).chain(records).collect()
 }
 
-fn changed(change: &PlannedChange, set_by: Vec<ObjectId>) -> Wrong {
+fn from_change(change: &PlannedChange, set_by: Vec<ObjectId>) -> Mismatch {
     let what = match (&change.before, &change.after) {
         (None, _) => "it would be created",
         (Some(_), None) => "it would be deleted",
         (Some(Object::Vhost(_)), Some(_)) => "the vhost would be changed",
         (Some(_), Some(_)) => "it would be changed",
     };
-    Wrong { set_by, why: what.to_owned() }
+    Mismatch { set_by, why: what.to_owned() }
 }
 
-fn diagnosed(text: &Text, diagnostic: &Diagnostic) -> Wrong {
+fn from_diagnostic(text: &Text, diagnostic: &Diagnostic) -> Mismatch {
     let places = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
     let set_by = places.flat_map(|at| text.at(at.start)).cloned().collect();
-    Wrong { set_by, why: diagnostic.message.clone() }
+    Mismatch { set_by, why: diagnostic.message.clone() }
 }
 
-fn unknown(why: &str) -> Wrong {
-    Wrong { set_by: Vec::new(), why: why.to_owned() }
+fn unknown(why: &str) -> Mismatch {
+    Mismatch { set_by: Vec::new(), why: why.to_owned() }
 }

@@ -1,7 +1,8 @@
-//! Selects the objects of a vhost to export: all that last and were created on purpose, within the requested filter.
+//! Selects the objects of a vhost to export: all permanent objects that were created on purpose, within the requested
+//! filter.
 
 use super::Live;
-use super::left_out::{LeftOut, Why};
+use super::left_out::{LeftOut, Reason};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
@@ -10,17 +11,18 @@ use crate::model::{
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// What is left out by what it is; what no spec can say is found later, by trying.
+/// Returns the objects that are left out because of their properties. Objects that a spec cannot represent are found
+/// later, by the check.
 pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        if let Some(why) = why_queue(live, name, queue).or_else(|| too_large(&queue.arguments)) {
+        if let Some(why) = reason_for_queue(live, name, queue).or_else(|| too_large(&queue.arguments)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
     for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(why) = why_exchange(exchange).or_else(|| too_large(&exchange.arguments)) {
+        if let Some(why) = reason_for_exchange(exchange).or_else(|| too_large(&exchange.arguments)) {
             left_out.add(id, why);
         }
     }
@@ -30,25 +32,25 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         }
     }
     for binding in &live.topology.bindings {
-        let is_there = match &binding.destination {
+        let has_destination = match &binding.destination {
             Destination::Queue(name) => live.topology.queues.contains_key(name),
             Destination::Exchange(name) => name.is_predeclared() || live.topology.exchanges.contains_key(name),
         };
         let has_source = binding.source.is_predeclared() || live.topology.exchanges.contains_key(&binding.source);
         let is_chosen = is_chosen(globs, binding.destination.name()) || is_chosen_exchange(globs, &binding.source);
-        if !(is_there && has_source) && is_chosen {
-            let why = if is_there { Why::FromNothing } else { Why::ToNothing };
+        if !(has_destination && has_source) && is_chosen {
+            let why = if has_destination { Reason::MissingSource } else { Reason::MissingDestination };
             left_out.add(ObjectId::Binding(binding.clone()), why);
         } else if let Some(why) = too_large(&binding.arguments).filter(|_| is_chosen) {
             left_out.add(ObjectId::Binding(binding.clone()), why);
         }
     }
     if globs.is_empty() {
-        left_out.beside = live.beside.clone();
+        left_out.other_objects = live.beside.clone();
         let settings = live.topology.settings.iter();
         let tags: Vec<String> = settings.flat_map(|settings| settings.tags.clone()).collect();
         if !tags.is_empty() {
-            left_out.beside.insert("vhost tag".to_owned(), tags);
+            left_out.other_objects.insert("vhost tag".to_owned(), tags);
         }
     }
     for (id, record) in live.topology.records.iter().filter(|(id, _)| is_chosen_record(globs, id)) {
@@ -64,19 +66,19 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     left_out
 }
 
-/// Whether a record is within the filter. Those without a name of their own are left out with every filter.
+/// Returns true if a record is within the filter. A filter never selects records without a name of their own.
 fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
     id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name))
 }
 
-/// Of an object with an argument that topo did not read to its end.
-fn too_large(arguments: &Arguments) -> Option<Why> {
-    has_cut(arguments).then(|| Why::Unsayable(format!("an argument has {}", ArgumentValue::too_large())))
+/// Returns a reason if an argument exceeds the size up to which topo reads arguments.
+fn too_large(arguments: &Arguments) -> Option<Reason> {
+    has_cut(arguments).then(|| Reason::NotRepresentable(format!("an argument has {}", ArgumentValue::too_large())))
 }
 
-/// The policies that hold for what was asked for, and were not asked for themselves. Without them the spec does not say how
-/// its queues behave. They are told of and not brought along: a policy governs by its pattern, queues that are still to come
-/// too, and whoever gave it another name may well be somebody else.
+/// Returns the policies that apply to exported objects and that the filter does not select. Without them, the spec does
+/// not define the behavior of its queues. topo reports them instead of exporting them, because a policy applies by its
+/// pattern, also to future queues. A policy with another name may belong to another team.
 fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
     let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
     if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
@@ -103,27 +105,28 @@ fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<Po
     governing
 }
 
-/// Why a queue is not to be said, by what it is.
-pub(super) fn why_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Why> {
+/// Returns the reason why a queue is not exported because of its properties.
+pub(super) fn reason_for_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     match queue {
-        _ if queue.is_topos_own() => Some(Why::Topos),
-        _ if name.is_server_named() => Some(Why::ServerNamed),
-        _ if queue.exclusive => Some(Why::Exclusive),
-        _ if queue.auto_delete => Some(Why::AutoDelete),
-        _ if !queue.durable => Some(Why::Transient),
-        _ => live.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Why::Plugins),
+        _ if queue.is_topos_own() => Some(Reason::OwnedByTopo),
+        _ if name.is_server_named() => Some(Reason::ServerNamed),
+        _ if queue.exclusive => Some(Reason::Exclusive),
+        _ if queue.auto_delete => Some(Reason::AutoDelete),
+        _ if !queue.durable => Some(Reason::Transient),
+        _ => live.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Reason::OwnedByPlugin),
     }
 }
 
-fn why_exchange(exchange: &Exchange) -> Option<Why> {
+fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
     match exchange {
-        _ if exchange.is_topos_own() => Some(Why::Topos),
-        _ if exchange.auto_delete => Some(Why::AutoDelete),
-        _ => (!exchange.durable).then_some(Why::Transient),
+        _ if exchange.is_topos_own() => Some(Reason::OwnedByTopo),
+        _ if exchange.auto_delete => Some(Reason::AutoDelete),
+        _ => (!exchange.durable).then_some(Reason::Transient),
     }
 }
 
-/// What is left of the vhost. A binding goes with its destination, and is told of where only its source is left out.
+/// Returns the exported objects. A binding is exported with its destination; topo reports a binding if only its source
+/// is left out.
 pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
     let mut kept =
         Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
@@ -148,37 +151,38 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
         .filter(|(id, _)| live.with.contains(&id.kind) && is_in(&ObjectId::Record((*id).clone())))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    let mut from_left_out = Vec::new();
+    let mut without_source = Vec::new();
     for binding in &live.topology.bindings {
         if !is_in(&ObjectId::Binding(binding.clone())) || !has_destination(&kept, globs, binding) {
             continue;
         }
-        // The retries of a queue that was not chosen may end at one that was.
+        // Retries of a queue outside of the filter may end at a selected queue.
         let is_chosen = is_chosen_exchange(globs, &binding.source);
-        if !is_chosen && stems(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
+        if !is_chosen && owner_queues(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
             continue;
         }
         if is_in(&ObjectId::Exchange(binding.source.clone())) {
             kept.bindings.insert(binding.clone());
         } else {
-            from_left_out.push(binding.clone());
+            without_source.push(binding.clone());
         }
     }
-    for binding in from_left_out {
-        left_out.add(ObjectId::Binding(binding), Why::FromLeftOut);
+    for binding in without_source {
+        left_out.add(ObjectId::Binding(binding), Reason::SourceLeftOut);
     }
     kept
 }
 
-/// Whether a binding ends at what is kept; the broker's own exchanges have no owner but the source.
+/// Returns true if the destination of a binding is exported. For a predeclared destination, the source must be
+/// selected.
 fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),
         Destination::Exchange(name) if name.is_predeclared() => is_chosen_exchange(globs, &binding.source),
-        // Where retries end may be somebody else's.
+        // The end of retries may be an exchange that is not exported.
         Destination::Exchange(name) => {
             kept.exchanges.contains_key(name)
-                || kept.exchanges.contains_key(&binding.source) && stems(&binding.source).next().is_some()
+                || kept.exchanges.contains_key(&binding.source) && owner_queues(&binding.source).next().is_some()
         }
     }
 }
@@ -187,19 +191,19 @@ fn is_chosen(globs: &[Glob], name: &str) -> bool {
     globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
 }
 
-/// A tier is chosen with the queue whose messages wait there.
+/// Returns true if the filter selects the queue, or the main queue of a tier.
 fn is_chosen_queue(globs: &[Glob], name: &QueueName) -> bool {
     let stem = || TierName::parse(name).map(|tier| tier.queue);
     is_chosen(globs, name.as_str()) || stem().is_some_and(|queue| is_chosen(globs, queue.as_str()))
 }
 
-/// What has a generated name is chosen with its queue.
+/// Returns true if the filter selects the exchange, or the queue that it is generated for.
 fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
-    is_chosen(globs, name.as_str()) || stems(name).any(|queue| is_chosen(globs, queue.as_str()))
+    is_chosen(globs, name.as_str()) || owner_queues(name).any(|queue| is_chosen(globs, queue.as_str()))
 }
 
-/// The queues of which an exchange may be a part, by its name.
-fn stems(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
+/// Returns the queues that an exchange may be generated for, by its name.
+fn owner_queues(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
     let of = |name: &ExchangeName| {
         [
             naming::queue_of_dead_letter_exchange(name),

@@ -1,7 +1,7 @@
-//! The whole spec of a vhost as a tree: sections in the order in which people read them, bindings under what they lead to.
+//! Writes the spec of a vhost as a tree: sections in their usual order, bindings below their destinations.
 
 use super::Live;
-use super::defaults::factored;
+use super::defaults::extract_defaults;
 use super::recognize::{DeadLetterQueue, Recognized};
 use super::records;
 use super::shared::Shared;
@@ -18,40 +18,41 @@ use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines of comment, by the object above which they stand.
+/// Comment lines, by the object that they precede.
 pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
 
-/// All that the text is made of.
+/// The data that the text is generated from.
 pub(super) struct Document<'a> {
     pub(super) live: &'a Live<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
-    /// None at all, not even of its own, without.
+    /// `None` for a text without any comments.
     pub(super) comments: Option<&'a Comments>,
 }
 
 impl Document<'_> {
-    /// The text.
+    /// Generates the text.
     pub(super) fn text(&self) -> Text {
         let mut bindings = self.bindings();
-        let names = self.kept.queues.keys().filter(|name| !self.is_made(&ObjectId::Queue((*name).clone())));
+        let names = self.kept.queues.keys().filter(|name| !self.is_generated(&ObjectId::Queue((*name).clone())));
         let mut queues: BTreeMap<QueueName, QueueKeys> =
             names.filter_map(|name| Some((name.clone(), self.keys(name)?))).collect();
-        let defaults = factored(&mut queues);
+        let defaults = extract_defaults(&mut queues);
         let shared = Shared::of(&queues);
         let (mut working, mut dead) = (Vec::new(), Vec::new());
-        for (name, said) in queues {
+        for (name, keys) in queues {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
-            let own = shared.instead_of(said.entries());
+            let own = shared.replace(keys.entries());
             let exchange = self.recognized.dead_letter_queues.get(&name);
             let exchange_keys = exchange.and_then(|it| dead_letter_exchange(&name, it));
-            let tree = Tree::table(own.into_iter().chain(bound).chain(said.arguments).chain(exchange_keys));
+            let tree = Tree::table(own.into_iter().chain(bound).chain(keys.arguments).chain(exchange_keys));
             let section = if exchange.is_some() { &mut dead } else { &mut working };
             section.push(self.object(id, name.as_str(), tree));
         }
         let exchanges = self.exchanges(&mut bindings);
-        let policies = self.kept.policies.iter().filter(|(name, _)| !self.is_made(&ObjectId::Policy((*name).clone())));
+        let policies =
+            self.kept.policies.iter().filter(|(name, _)| !self.is_generated(&ObjectId::Policy((*name).clone())));
         let policies =
             policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
         let version = entry("version", Tree::plain(1));
@@ -61,13 +62,13 @@ impl Document<'_> {
         let tables = [("exchanges", exchanges), ("queues", working), ("deadLetterQueues", dead)];
         let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());
         sections.extend(tables.map(|(name, entries)| entry(name, Tree::table(entries))));
-        // What is left has no table to stand in.
-        let elsewhere = self.kept.bindings.iter().filter(|it| {
-            bindings.contains_key(&it.destination.id()) && !self.is_made(&ObjectId::Binding((*it).clone()))
+        // The remaining bindings have destinations without an entry in a section.
+        let remaining = self.kept.bindings.iter().filter(|it| {
+            bindings.contains_key(&it.destination.id()) && !self.is_generated(&ObjectId::Binding((*it).clone()))
         });
-        let elsewhere: Vec<Tree> = elsewhere.map(binding).collect();
-        if !elsewhere.is_empty() {
-            sections.push(entry("bindings", Tree::list(elsewhere)));
+        let remaining: Vec<Tree> = remaining.map(binding).collect();
+        if !remaining.is_empty() {
+            sections.push(entry("bindings", Tree::list(remaining)));
         }
         let policies: Vec<Entry> = policies.collect();
         if !policies.is_empty() {
@@ -95,8 +96,8 @@ impl Document<'_> {
         Some(queue_keys(self.kept.queues.get(name)?, wiring, &parts))
     }
 
-    fn is_made(&self, id: &ObjectId) -> bool {
-        self.recognized.made.contains_key(id)
+    fn is_generated(&self, id: &ObjectId) -> bool {
+        self.recognized.generated.contains_key(id)
     }
 
     pub(super) fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
@@ -108,16 +109,16 @@ impl Document<'_> {
         let name = Tree::text(self.kept.vhost.as_str());
         let Vhost { description, default_queue_type, .. } = self.kept.settings.clone().unwrap_or_default();
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
-        // Classic is what there is without a word, too, and what new vhosts are told by newer brokers.
+        // Classic is the default, and newer brokers set it explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
         let more: Vec<Entry> = description.into_iter().chain(kind).chain(records::vhost_keys(self)).collect();
         if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
     }
 
-    /// `bindings` of each object that is said, by the object.
+    /// Returns the `bindings` of each exported destination.
     fn bindings(&self) -> BTreeMap<ObjectId, Entry> {
         let mut by_destination: BTreeMap<ObjectId, Vec<Tree>> = BTreeMap::new();
-        for binding in self.kept.bindings.iter().filter(|it| !self.is_made(&ObjectId::Binding((*it).clone()))) {
+        for binding in self.kept.bindings.iter().filter(|it| !self.is_generated(&ObjectId::Binding((*it).clone()))) {
             by_destination.entry(binding.destination.id()).or_default().push(incoming(binding));
         }
         by_destination.into_iter().map(|(id, bindings)| (id, entry("bindings", Tree::list(bindings)))).collect()
@@ -127,7 +128,7 @@ impl Document<'_> {
         let mut entries: BTreeMap<&ExchangeName, Entry> = BTreeMap::new();
         for (name, it) in &self.kept.exchanges {
             let id = ObjectId::Exchange(name.clone());
-            if !self.is_made(&id) {
+            if !self.is_generated(&id) {
                 let tree = exchange(it, bindings.remove(&id));
                 entries.insert(name, self.object(id, name.as_str(), tree));
             }
@@ -145,7 +146,8 @@ impl Document<'_> {
         entries.into_values().collect()
     }
 
-    /// The exchanges that others of the spec need and that are not in it, and what would go there.
+    /// Returns the exchanges that exported objects refer to and that are not exported, with the messages that they
+    /// receive.
     fn referred(&self) -> BTreeMap<ExchangeName, String> {
         let mut referred: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
         let mut refer = |name: ExchangeName, why: String| {
@@ -170,25 +172,26 @@ impl Document<'_> {
         }
         for (name, policy) in &self.kept.policies {
             let alternate = policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text);
-            let letters = dead_lettering(&policy.definition, "").map(|it| it.exchange);
-            for exchange in letters.into_iter().chain(alternate.map(ExchangeName::from)) {
+            let dead_letter = dead_lettering(&policy.definition, "").map(|it| it.exchange);
+            for exchange in dead_letter.into_iter().chain(alternate.map(ExchangeName::from)) {
                 refer(exchange, format!("the messages that policy `{name}` sends there"));
             }
         }
         for binding in &self.kept.bindings {
             refer(binding.source.clone(), String::new());
             match &binding.destination {
-                Destination::Exchange(name) if !self.is_made(&ObjectId::Binding(binding.clone())) => {
+                Destination::Exchange(name) if !self.is_generated(&ObjectId::Binding(binding.clone())) => {
                     refer(name.clone(), String::new());
                 }
                 Destination::Exchange(_) | Destination::Queue(_) => {}
             }
         }
-        // What only stands in for the first tier is nobody's: to the broker an alternate that is not there is none.
+        // The exchange of the first tier is only a placeholder: the broker ignores an alternate exchange that does not
+        // exist.
         referred.retain(|name, _| !self.is_first_of_republish(name));
         let listed = |why: BTreeSet<String>| {
             let (first, more) = (why.iter().find(|it| !it.is_empty()).cloned(), why.len());
-            let first = first.unwrap_or_else(|| "all of it".to_owned());
+            let first = first.unwrap_or_else(|| "the messages that are published to it".to_owned());
             if more > 2 { format!("{first} and {} others", more - 1) } else { first }
         };
         referred.into_iter().map(|(name, why)| (name, listed(why))).collect()
@@ -209,7 +212,7 @@ fn exchange(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
     Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
 }
 
-/// What differs from the exchange that a dead-letter queue has without a word.
+/// Returns the keys in which the exchange of a dead-letter queue differs from the default one.
 fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
     let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
     let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
@@ -220,13 +223,13 @@ fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry>
     (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
 }
 
-/// A binding in the list of what it leads to.
+/// Writes a binding in the list of its destination.
 fn incoming(binding: &Binding) -> Tree {
     let source = entry("exchange", Tree::text(binding.source.as_str()));
     Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
 }
 
-/// A binding in a list of its own.
+/// Writes a binding in the top-level list.
 fn binding(binding: &Binding) -> Tree {
     spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
 }
@@ -239,13 +242,13 @@ fn policy(policy: &Policy) -> Tree {
     Tree::table(keys.chain([entry("definition", definition(&policy.definition))]))
 }
 
-/// A priority: an integer if it is one, as people write it.
+/// Writes a priority, as an integer if possible.
 pub(super) fn number(Priority(number): Priority) -> Tree {
     let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
     Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
 }
 
-/// The definition of a policy, with the keys and units of a spec.
+/// Writes the definition of a policy with the keys and units of a spec.
 pub(super) fn definition(definition: &Arguments) -> Tree {
     Tree::table(definition.iter().map(|(name, value)| {
         let key = PolicyKey::spelling(name).unwrap_or(name);
@@ -253,9 +256,9 @@ pub(super) fn definition(definition: &Arguments) -> Tree {
     }))
 }
 
-/// What names an exchange.
-pub(super) fn naming(kept: &Topology, exchange: &ExchangeName) -> Vec<ObjectId> {
-    let sends = |letters: Option<DeadLettering>| letters.is_some_and(|it| it.exchange == *exchange);
+/// Returns the objects that refer to an exchange.
+pub(super) fn references_to(kept: &Topology, exchange: &ExchangeName) -> Vec<ObjectId> {
+    let sends = |target: Option<DeadLettering>| target.is_some_and(|it| it.exchange == *exchange);
     let is_alternate = |alternate: Option<&str>| alternate == Some(exchange.as_str());
     let queues = kept.queues.iter().filter(|(_, it)| sends(dead_lettering(&it.arguments, "x-")));
     let exchanges = kept.exchanges.iter().filter(|(_, it)| is_alternate(it.alternate_exchange()));
@@ -264,8 +267,8 @@ pub(super) fn naming(kept: &Topology, exchange: &ExchangeName) -> Vec<ObjectId> 
         sends(dead_lettering(&it.definition, "")) || is_alternate(alternate)
     });
     let bindings = kept.bindings.iter().filter(|it| it.source == *exchange);
-    let named = queues.map(|(name, _)| ObjectId::Queue(name.clone()));
-    let named = named.chain(exchanges.map(|(name, _)| ObjectId::Exchange(name.clone())));
-    let named = named.chain(policies.map(|(name, _)| ObjectId::Policy(name.clone())));
-    named.chain(bindings.map(|it| ObjectId::Binding(it.clone()))).collect()
+    let references = queues.map(|(name, _)| ObjectId::Queue(name.clone()));
+    let references = references.chain(exchanges.map(|(name, _)| ObjectId::Exchange(name.clone())));
+    let references = references.chain(policies.map(|(name, _)| ObjectId::Policy(name.clone())));
+    references.chain(bindings.map(|it| ObjectId::Binding(it.clone()))).collect()
 }

@@ -1,53 +1,53 @@
-//! Objects that exist and are not exported, with the reasons.
+//! Collects the objects that exist and are not exported, with the reasons.
 
 use crate::model::count::{count, number};
 use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
 use std::collections::BTreeMap;
 
-/// So many names are told of each kind.
+/// The maximum number of listed names for each kind.
 const MOST_NAMES: usize = 8;
-/// So many reasons are told.
+/// The maximum number of lines.
 const MOST_LINES: usize = 40;
 
-/// Why an object is left out.
+/// The reason why an object is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// It belongs to one connection.
+pub enum Reason {
+    /// The queue is exclusive to one connection.
     Exclusive,
-    /// The broker gave it its name.
+    /// The broker generated the name of the queue.
     ServerNamed,
-    /// It goes with its last consumer, or its last binding.
+    /// The broker deletes the object with its last consumer or its last binding.
     AutoDelete,
-    /// It does not survive a restart.
+    /// The object does not survive a restart of the broker.
     Transient,
-    /// Topo made it for itself.
-    Topos,
-    /// A plugin made it for itself.
-    Plugins,
-    /// A binding from something that is left out.
-    FromLeftOut,
-    /// A binding to what is not there, as only a file can have it.
-    ToNothing,
-    /// A binding from an exchange that does not exist, as only a file can have it.
-    FromNothing,
-    /// No spec can say it; the sentence says why.
-    Unsayable(String),
+    /// topo created the object for its own use.
+    OwnedByTopo,
+    /// A plugin created the object for its own use.
+    OwnedByPlugin,
+    /// The source of the binding is left out.
+    SourceLeftOut,
+    /// The destination of the binding does not exist, which is possible only in a definitions file.
+    MissingDestination,
+    /// The source of the binding does not exist, which is possible only in a definitions file.
+    MissingSource,
+    /// A spec cannot represent the object; the sentence contains the reason.
+    NotRepresentable(String),
 }
 
-/// All of it.
+/// The objects that are left out, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    objects: BTreeMap<ObjectId, Why>,
-    /// Records of kinds that were not asked for.
+    objects: BTreeMap<ObjectId, Reason>,
+    /// Records of kinds that were not requested.
     pub(super) records: BTreeMap<RecordKind, Vec<String>>,
-    /// Policies that nobody asked for, by the names of what they govern of that which is in the spec.
+    /// Policies outside of the filter that apply to exported objects, with the names of these objects.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
-    /// What no spec knows at all, by what it is.
-    pub(super) beside: BTreeMap<String, Vec<String>>,
+    /// Objects of kinds that specs do not support, by kind.
+    pub(super) other_objects: BTreeMap<String, Vec<String>>,
 }
 
 impl LeftOut {
-    pub(super) fn add(&mut self, id: ObjectId, why: Why) {
+    pub(super) fn add(&mut self, id: ObjectId, why: Reason) {
         self.objects.entry(id).or_insert(why);
     }
 
@@ -65,15 +65,15 @@ impl LeftOut {
         self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
     }
 
-    /// Whether there is nothing.
+    /// Returns true if nothing is left out.
     pub fn is_empty(&self) -> bool {
         let is_bare = self.objects.is_empty() && self.records.is_empty();
-        is_bare && self.governing.is_empty() && self.beside.is_empty()
+        is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
-    /// One line for each reason: `2 exclusive queues: a, b`.
+    /// Returns one line for each reason, such as `2 exclusive queues: a, b`.
     pub fn lines(&self) -> Vec<String> {
-        let mut groups: BTreeMap<(&Why, ObjectKind), Vec<String>> = BTreeMap::new();
+        let mut groups: BTreeMap<(&Reason, ObjectKind), Vec<String>> = BTreeMap::new();
         for (id, why) in &self.objects {
             let name = match id {
                 ObjectId::Binding(binding) => binding.to_string(),
@@ -87,9 +87,9 @@ impl LeftOut {
         }
         let records =
             self.records.iter().map(|(kind, names)| format!("{}: {}", kind.row().counted(names.len()), listed(names)));
-        let beside = self.beside.iter().map(|(thing, names)| counted(thing, names));
+        let other_objects = self.other_objects.iter().map(|(thing, names)| counted(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
-        let mut lines: Vec<String> = groups.chain(records).chain(beside).collect();
+        let mut lines: Vec<String> = groups.chain(records).chain(other_objects).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
             format!("policy {policy}, which governs {}; use --match '{policy}' to include it", listed(names))
         };
@@ -103,41 +103,41 @@ impl LeftOut {
     }
 }
 
-/// `2 shovels: a, b`.
+/// Formats a list of objects as `2 shovels: a, b`.
 pub fn counted(thing: &str, names: &[String]) -> String {
     format!("{}: {}", count(names.len() as u64, thing), listed(names))
 }
 
-fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
+fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
     let things = match (kind, names.len()) {
         (ObjectKind::Policy, 2..) => "policies".to_owned(),
         (_, 1) => kind.to_string(),
         (_, _) => format!("{kind}s"),
     };
-    let (before, behind) = match why {
-        Why::Exclusive => ("exclusive ", ""),
-        Why::ServerNamed => ("server-named ", ""),
-        Why::AutoDelete => ("auto-delete ", ""),
-        Why::Transient => ("transient ", ""),
-        Why::Topos => ("", " of topo itself"),
-        Why::Plugins => ("", " of a plugin"),
-        Why::FromLeftOut => ("", " from objects that are not exported"),
-        Why::ToNothing => ("", " to objects that do not exist"),
-        Why::FromNothing => ("", " from an exchange that does not exist"),
-        Why::Unsayable(_) => ("", " that cannot be represented in a spec"),
+    let (before, after) = match why {
+        Reason::Exclusive => ("exclusive ", ""),
+        Reason::ServerNamed => ("server-named ", ""),
+        Reason::AutoDelete => ("auto-delete ", ""),
+        Reason::Transient => ("transient ", ""),
+        Reason::OwnedByTopo => ("", " of topo itself"),
+        Reason::OwnedByPlugin => ("", " of a plugin"),
+        Reason::SourceLeftOut => ("", " from objects that are not exported"),
+        Reason::MissingDestination => ("", " to objects that do not exist"),
+        Reason::MissingSource => ("", " from an exchange that does not exist"),
+        Reason::NotRepresentable(_) => ("", " that cannot be represented in a spec"),
     };
-    let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
+    let line = format!("{} {before}{things}{after}: {}", number(names.len() as u64), listed(names));
     match why {
-        Why::Unsayable(why) => format!("{line} ({why})"),
-        Why::Exclusive
-        | Why::ServerNamed
-        | Why::AutoDelete
-        | Why::Transient
-        | Why::Topos
-        | Why::Plugins
-        | Why::FromLeftOut
-        | Why::FromNothing
-        | Why::ToNothing => line,
+        Reason::NotRepresentable(why) => format!("{line} ({why})"),
+        Reason::Exclusive
+        | Reason::ServerNamed
+        | Reason::AutoDelete
+        | Reason::Transient
+        | Reason::OwnedByTopo
+        | Reason::OwnedByPlugin
+        | Reason::SourceLeftOut
+        | Reason::MissingSource
+        | Reason::MissingDestination => line,
     }
 }
 

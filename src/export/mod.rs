@@ -1,9 +1,10 @@
-//! A live vhost into a spec that a person would have written, and that plans to "no changes". Pure: what is live was read
-//! by `broker`, and where the text goes is the caller's affair.
+//! Exports a vhost as a spec that reads as if written by hand, and whose plan contains no changes. The export is pure:
+//! `broker` reads the vhost, and the caller writes the text.
 //!
-//! What objects are together is guessed (`recognize`), written (`document`), and then tried: the text is read, expanded and
-//! planned as any spec is (`check`). What does not come out as it is live is said more plainly, and what cannot be said
-//! at all is left out and told of; again, until nothing is wrong.
+//! The export recognizes patterns of objects (`recognize`), writes them (`document`), and checks the text (`check`): it
+//! reads, expands and plans the text like any spec. If a pattern does not reproduce the current objects, the export
+//! writes these objects one by one. Objects that a spec cannot represent are left out and reported. This repeats until
+//! the plan has no changes.
 
 mod check;
 mod choice;
@@ -17,67 +18,67 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use left_out::{LeftOut, Why, counted};
+pub use left_out::{LeftOut, Reason, counted};
 
 use crate::model::yaml::{self, Text, scalar};
 use crate::model::{Binding, Glob, ObjectId, RecordKind, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};
 use crate::rabbitmq::BrokerProfile;
-use check::Wrong;
+use check::Mismatch;
 use document::{Comments, Document};
 use recognize::{GivenUp, Recognized, recognize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A vhost as it was read.
+/// The contents of a vhost, and the request.
 #[derive(Clone, Copy)]
 pub struct Live<'a> {
-    /// All that is in it.
+    /// The objects of the vhost.
     pub topology: &'a Topology,
-    /// What topo never touches.
+    /// The objects that topo never changes.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// The broker's keys of the bindings.
+    /// The `properties_key` values of the bindings.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// What else the vhost has, by what it is (`shovel`), with the names.
+    /// Objects of kinds that specs do not support, such as `shovel`, with their names.
     pub beside: &'a BTreeMap<String, Vec<String>>,
     /// The kinds of records to export.
     pub with: &'a BTreeSet<RecordKind>,
-    /// The holder of its lock: another apply that runs now.
+    /// The holder of the lock of the vhost, if another apply runs.
     pub applying: Option<&'a str>,
-    /// Whether queues that come and go are in it: no definitions file has them.
+    /// True if the topology contains temporary queues. A definitions file contains none.
     pub has_passing: bool,
-    /// How the broker behaves.
+    /// The behavior of the broker version.
     pub profile: &'a BrokerProfile,
 }
 
-/// A vhost as a spec.
+/// An exported vhost.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The spec: one YAML document.
+    /// The spec, a YAML document.
     pub text: String,
-    /// What is not in it.
+    /// The objects that are not in the spec.
     pub left_out: LeftOut,
-    /// Migrations that were begun and not finished.
+    /// The interrupted migrations of the vhost.
     pub interrupted: Vec<InterruptedMigration>,
-    /// What is in it.
+    /// The exported objects.
     pub topology: Topology,
 }
 
-/// Why a vhost cannot be exported: a text could not be made of it that says it. This is a mistake of topo's.
+/// The error that no text could be generated whose plan has no changes. This is a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unwritable(String);
+pub struct ExportError(String);
 
-/// The spec of all that has a name which one of the globs matches; without globs, of everything.
+/// Exports all objects whose names match one of the globs; without globs, all objects.
 ///
 /// # Errors
-/// No text could be found that plans to "no changes", which is not known to be possible.
-pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, Unwritable> {
-    let Some(before) = before_migrations(live.topology) else { return settled(live, globs, None) };
-    settled(&Live { topology: &before, ..*live }, globs, Some(live))
+/// Returns an [`ExportError`] if no text has a plan without changes. No such vhost is known.
+pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
+    let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
+    export_original(&Live { topology: &before, ..*live }, globs, Some(live))
 }
 
-/// What is there but for migrations that were cut short, which only what is really live has.
-fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result<Export, Unwritable> {
+/// Exports the objects without those of interrupted migrations; `current` is the vhost with them.
+fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) -> Result<Export, ExportError> {
     let mut left_out = choice::left_out(live, globs);
     let mut given_up = GivenUp::default();
     loop {
@@ -86,31 +87,35 @@ fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result
         let document =
             |comments: Option<&Comments>| Document { live, kept: &kept, recognized: &recognized, comments }.text();
         let text = document(None);
-        let wrongs = match check::read(&text, live) {
+        let mismatches = match check::read(&text, live) {
             Ok(read) => {
-                let wrongs = check::wrongs(&read, live, &kept, &recognized);
-                if wrongs.is_empty() {
+                let mismatches = check::mismatches(&read, live, &kept, &recognized);
+                if mismatches.is_empty() {
                     let comments = comments::of(&recognized, &read, &text, live, &kept);
-                    let text = headed(text, document(Some(&comments)), &left_out, live);
-                    let interrupted = really.map_or_else(Vec::new, |really| check::interrupted(&read, really));
+                    let text = with_header(text, document(Some(&comments)), &left_out, live);
+                    let interrupted = current.map_or_else(Vec::new, |current| check::interrupted(&read, current));
                     return Ok(Export { text, left_out, interrupted, topology: kept });
                 }
-                wrongs
+                mismatches
             }
-            Err(wrongs) => wrongs,
+            Err(mismatches) => mismatches,
         };
         let before = (given_up.len(), left_out.len());
-        wrongs.iter().for_each(|wrong| give_way(wrong, live, &kept, &recognized, &mut given_up, &mut left_out));
+        mismatches
+            .iter()
+            .for_each(|mismatch| simplify(mismatch, live, &kept, &recognized, &mut given_up, &mut left_out));
         if before == (given_up.len(), left_out.len()) {
-            let first = wrongs.first().map_or_else(String::new, |wrong| format!("{}: {:?}", wrong.why, wrong.set_by));
-            return Err(Unwritable(first));
+            let first = mismatches
+                .first()
+                .map_or_else(String::new, |mismatch| format!("{}: {:?}", mismatch.why, mismatch.set_by));
+            return Err(ExportError(first));
         }
     }
 }
 
-/// With its comments and a head that says what is left out; a comment that spoils the text (a name may look like anything)
-/// is not worth it.
-fn headed(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
+/// Adds the comments, and a header with the objects that are left out. If a comment changes the meaning of the text,
+/// because it contains an unusual name, the text stays plain.
+fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
     let mut head = String::new();
     if !left_out.is_empty() {
         head.push_str("# Not exported:\n");
@@ -125,27 +130,27 @@ fn headed(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>)
     if expanded(&full) == expanded(&plain) { full.text } else { plain.text }
 }
 
-/// Says something less ambitiously: the first of what says it that was recognized is not any more; or else the first is left
-/// out.
-fn give_way(
-    wrong: &Wrong,
+/// Simplifies the export of an object that causes a mismatch: gives up the first recognized pattern, or leaves out the
+/// first object.
+fn simplify(
+    mismatch: &Mismatch,
     live: &Live<'_>,
     kept: &Topology,
     recognized: &Recognized,
     given_up: &mut GivenUp,
     left_out: &mut LeftOut,
 ) {
-    let Some(id) = wrong.set_by.first() else { return };
-    // Of a binding that stands in the list of a queue, the queue is not to blame.
-    let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.made.contains_key(id);
-    if !is_binding && wrong.set_by.iter().any(|id| given_up.give_up(id, recognized)) {
+    let Some(id) = mismatch.set_by.first() else { return };
+    // The queue does not cause the mismatch of a binding in its list.
+    let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.generated.contains_key(id);
+    if !is_binding && mismatch.set_by.iter().any(|id| given_up.give_up(id, recognized)) {
         return;
     }
-    let why = || Why::Unsayable(wrong.why.clone());
+    let why = || Reason::NotRepresentable(mismatch.why.clone());
     match id {
         ObjectId::Exchange(name) if !kept.exchanges.contains_key(name) => {
-            // Somebody else's, which cannot be named: then what names it cannot be said.
-            for id in document::naming(kept, name) {
+            // If an external exchange cannot be declared, the objects that refer to it cannot be represented.
+            for id in document::references_to(kept, name) {
                 left_out.add(id, why());
             }
         }

@@ -1,4 +1,4 @@
-//! Writes the sections of records, by the rows of their kinds.
+//! Writes the sections of records, as the table of record kinds defines them.
 
 use super::document::{Document, definition, number};
 use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
@@ -25,7 +25,7 @@ fn filled(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry
     filled.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
 }
 
-/// The settings of an owner, each of which is a record.
+/// Returns the settings of an owner, each of which is a record.
 fn settings_of(document: &Document<'_>, row: &RecordRow, owner: Option<&str>) -> Vec<Entry> {
     let setting = |field: &RecordField| {
         let key = owner.into_iter().chain([field.name]).map(str::to_owned).collect();
@@ -45,7 +45,7 @@ fn records(document: &Document<'_>, row: &RecordRow) -> Vec<Entry> {
     named.collect()
 }
 
-/// The settings of a record that differ from their defaults.
+/// Returns the settings of a record that differ from their defaults.
 fn settings(record: &Record, row: &RecordRow) -> Tree {
     let Layout::Fields(fields) = row.layout else { return Tree::table([]) };
     let fields = fields.iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));

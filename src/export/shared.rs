@@ -1,36 +1,37 @@
-//! Moves settings that only some queues have in common into a shared mapping that they refer to.
+//! Moves settings that several queues have in common into a shared mapping that the queues refer to.
 
 use crate::model::yaml::{Entry, Tree, entry, merged};
 use crate::model::{ObjectId, QueueName};
 use crate::plan::spec_keys::QueueKeys;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many queues must say so many keys alike.
+/// The minimum number of queues and of keys for a shared mapping.
 const FEWEST_QUEUES: usize = 3;
 const FEWEST_KEYS: usize = 3;
 
-/// The tables that queues refer to, by what they say.
-pub(super) struct Shared(BTreeMap<Vec<Entry>, Table>);
+/// The shared mappings, by their entries.
+pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 
-struct Table {
+struct Mapping {
     name: String,
-    /// The first queue that refers to it: what is wrong with the table is wrong with that one.
+    /// The first queue that refers to the mapping; mismatches of the mapping are attributed to this queue.
     first: QueueName,
 }
 
 impl Shared {
-    /// What is worth it: all that queues say, or all but where their dead letters go, which each may say by itself.
+    /// Finds the shared mappings: all keys of the queues, or all keys except `deadLetter`, which each queue can set
+    /// itself.
     pub(super) fn of(queues: &BTreeMap<QueueName, QueueKeys>) -> Self {
-        let own = queues.iter().filter(|(_, said)| !said.is_dead_letter_queue);
-        let said: Vec<(&QueueName, Vec<Entry>)> = own.map(|(name, said)| (name, said.entries())).collect();
-        let (mut groups, others) = alike(said);
-        let but_letters = |(name, entries): (&'_ QueueName, Vec<Entry>)| {
-            let (entries, letters) = split(&entries);
-            letters.map(|_| (name.clone(), entries.to_vec()))
+        let own = queues.iter().filter(|(_, keys)| !keys.is_dead_letter_queue);
+        let entries: Vec<(&QueueName, Vec<Entry>)> = own.map(|(name, keys)| (name, keys.entries())).collect();
+        let (mut groups, others) = group_equal(entries);
+        let without_dead_letter = |(name, entries): (&'_ QueueName, Vec<Entry>)| {
+            let (entries, dead_letter) = split(&entries);
+            dead_letter.map(|_| (name.clone(), entries.to_vec()))
         };
-        let others: Vec<(QueueName, Vec<Entry>)> = others.into_iter().filter_map(but_letters).collect();
+        let others: Vec<(QueueName, Vec<Entry>)> = others.into_iter().filter_map(without_dead_letter).collect();
         let others = others.iter().map(|(name, entries)| (name, entries.clone())).collect();
-        for (entries, names) in alike(others).0 {
+        for (entries, names) in group_equal(others).0 {
             groups.entry(entries).or_default().extend(names);
         }
         let mut taken = BTreeSet::new();
@@ -40,24 +41,24 @@ impl Shared {
             let others = (2..).map(|number| format!("{stem}-{number}"));
             let name =
                 [stem.clone()].into_iter().chain(others).find(|name| taken.insert(name.clone())).unwrap_or_default();
-            shared.insert(entries, Table { name, first: names[0].clone() });
+            shared.insert(entries, Mapping { name, first: names[0].clone() });
         }
         Self(shared)
     }
 
-    /// A reference where there is a table for them.
-    pub(super) fn instead_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
-        let (but_letters, letters) = split(&entries);
-        match (self.0.get(&entries), self.0.get(but_letters)) {
-            (Some(table), _) => vec![merged(&table.name)],
-            (None, Some(table)) => [merged(&table.name)].into_iter().chain(letters.cloned()).collect(),
+    /// Replaces entries by a reference to their shared mapping, if there is one.
+    pub(super) fn replace(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let (common, dead_letter) = split(&entries);
+        match (self.0.get(&entries), self.0.get(common)) {
+            (Some(mapping), _) => vec![merged(&mapping.name)],
+            (None, Some(mapping)) => [merged(&mapping.name)].into_iter().chain(dead_letter.cloned()).collect(),
             (None, None) => entries,
         }
     }
 
-    /// The tables themselves.
+    /// Returns the sections of the shared mappings.
     pub(super) fn sections(self) -> impl Iterator<Item = Entry> {
-        self.0.into_iter().map(|(entries, Table { name, first })| {
+        self.0.into_iter().map(|(entries, Mapping { name, first })| {
             let tree = Tree::table(entries).anchored(&name).about(ObjectId::Queue(first));
             entry(&format!("x-{name}"), tree)
         })
@@ -66,19 +67,19 @@ impl Shared {
 
 type Groups<'q> = BTreeMap<Vec<Entry>, Vec<&'q QueueName>>;
 
-/// Enough queues that say enough alike, and the others.
-fn alike(said: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueName, Vec<Entry>)>) {
+/// Groups queues with equal entries. Returns the groups that are large enough, and the other queues.
+fn group_equal(all: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueName, Vec<Entry>)>) {
     let mut groups = Groups::new();
-    for (name, entries) in said {
+    for (name, entries) in all {
         groups.entry(entries).or_default().push(name);
     }
-    let (alike, others): (Groups<'_>, Groups<'_>) =
+    let (large, others): (Groups<'_>, Groups<'_>) =
         groups.into_iter().partition(|(entries, names)| entries.len() >= FEWEST_KEYS && names.len() >= FEWEST_QUEUES);
     let others = others.into_iter().flat_map(|(entries, names)| names.into_iter().map(move |it| (it, entries.clone())));
-    (alike, others.collect())
+    (large, others.collect())
 }
 
-/// Where dead letters go is said last.
+/// Splits off `deadLetter`, which is the last entry.
 fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     match entries.split_last() {
         Some((last, before)) if last.key() == "deadLetter" => (before, Some(last)),
@@ -86,7 +87,7 @@ fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     }
 }
 
-/// What the names begin with alike, in letters, digits and dashes.
+/// Returns the common beginning of the names, with dashes in place of characters other than ASCII alphanumerics.
 fn stem(names: &[&QueueName]) -> String {
     let first = names[0].as_str();
     let is_common = |length: &usize| names.iter().all(|name| name.as_str().starts_with(&first[..*length]));
@@ -103,7 +104,7 @@ mod tests {
     use crate::export::tests::{applied, profile, text};
 
     #[test]
-    fn what_queues_say_alike_but_for_their_dead_letters_is_said_once() {
+    fn common_settings_except_dead_letter_are_shared() {
         let spec = "
 x-shard: &shard {maxLength: 7, singleActiveConsumer: true, maxRetries: 4}
 

@@ -1,4 +1,4 @@
-//! Texts of whole vhosts, and any vhost at all.
+//! Tests exports of whole vhosts, and of random ones.
 
 use super::{Export, Live, export};
 use crate::expand::expand;
@@ -19,7 +19,7 @@ fn read(text: &str) -> Spec {
     parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}\n{text}")).remove(0)
 }
 
-/// What a broker would hold after an apply.
+/// Returns the objects of a broker after an apply of the spec.
 pub(super) fn applied(text: &str, profile: &BrokerProfile) -> Topology {
     expand(&read(&format!("version: 1\nvhost: shop\n{text}")), profile)
         .unwrap_or_else(|found| panic!("{found}"))
@@ -30,8 +30,8 @@ pub(super) fn exported(topology: &Topology, profile: &BrokerProfile, globs: &[&s
     export_of(topology, profile, globs, true)
 }
 
-/// As of a definitions file.
-pub(super) fn without_passing(topology: &Topology, profile: &BrokerProfile) -> Export {
+/// Exports as from a definitions file.
+pub(super) fn from_definitions(topology: &Topology, profile: &BrokerProfile) -> Export {
     export_of(topology, profile, &[], false)
 }
 
@@ -56,7 +56,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_p
     export(&live, &globs).unwrap_or_else(|error| panic!("{error}\n{topology:#?}"))
 }
 
-/// The text without `version` and `vhost`.
+/// Returns the text without `version` and `vhost`.
 pub(super) fn text(topology: &Topology, version: &str, globs: &[&str]) -> String {
     exported(topology, &profile(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
 }
@@ -83,7 +83,7 @@ policies:
 ";
 
 #[test]
-fn a_spec_as_one_would_write_it_comes_back_word_for_word() {
+fn idiomatic_spec_is_exported_unchanged() {
     for version in ["3.13.7", "4.0.5", "4.3.6"] {
         let found = text(&applied(ORDERS, &profile(version)), version, &[]);
         let without_comments: String =
@@ -93,7 +93,7 @@ fn a_spec_as_one_would_write_it_comes_back_word_for_word() {
 }
 
 #[test]
-fn a_match_brings_what_belongs_to_it() {
+fn filter_includes_generated_objects() {
     let topology = applied(ORDERS, &profile("4.0.5"));
     let found = text(&topology, "4.0.5", &["orders.work"]);
     let expected = "
@@ -125,7 +125,7 @@ policies:
 }
 
 #[test]
-fn what_queues_say_alike_is_said_once() {
+fn common_settings_are_shared() {
     let spec = "
 defaults:
   queue: {type: quorum, singleActiveConsumer: true}
@@ -160,7 +160,7 @@ deadLetterQueues:
 }
 
 #[test]
-fn waits_are_said_in_few_words() {
+fn delays_are_exported_in_their_shortest_form() {
     for retry in [
         "retry: {delays: [1s, 2s, 4s]}",
         "maxRetries: 4, retry: {delays: [30s]}",
@@ -181,7 +181,7 @@ fn waits_are_said_in_few_words() {
 }
 
 #[test]
-fn what_no_spec_can_say_is_left_out_with_its_reason() {
+fn objects_that_cannot_be_represented_are_left_out_with_a_reason() {
     let mut topology = applied("queues: {q: {type: quorum}, ok: {type: quorum}}", &profile("4.0.5"));
     topology.queues.get_mut(&"q".into()).unwrap().arguments.insert("x-max-priority".to_owned(), 5.into());
     let export = exported(&topology, &profile("4.0.5"), &[]);
@@ -197,7 +197,7 @@ fn what_no_spec_can_say_is_left_out_with_its_reason() {
 }
 
 #[test]
-fn a_queue_that_comes_and_goes_makes_no_dead_letter_queue() {
+fn temporary_queue_does_not_affect_recognition() {
     let profile = profile("3.10.8");
     let without = "
 exchanges: {dead: {type: fanout}}
@@ -212,17 +212,17 @@ queues: {work.dead: {type: classic, bindings: [{exchange: dead}]}}
     let mut topology = applied(without, &profile);
     let before = exported(&topology, &profile, &[]);
     topology.queues.insert("passing".into(), passing.clone());
-    let passed = exported(&topology, &profile, &[]);
-    assert_eq!(passed.text, format!("# Not exported:\n#   1 transient queue: passing\n{}", before.text));
-    // One that stays does.
+    let after = exported(&topology, &profile, &[]);
+    assert_eq!(after.text, format!("# Not exported:\n#   1 transient queue: passing\n{}", before.text));
+    // A durable queue does.
     topology.queues.insert("passing".into(), Queue { durable: true, ..passing });
     assert!(exported(&topology, &profile, &[]).text.contains("deadLetterQueues:\n  work.dead"));
 }
 
-/// A generator of vhosts that nobody would make, and somebody has.
-struct Any(u64);
+/// A generator of random vhosts with unusual objects.
+struct RandomVhosts(u64);
 
-impl Any {
+impl RandomVhosts {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
@@ -364,21 +364,21 @@ impl Any {
     }
 }
 
-/// That the text changes nothing is what `export` itself makes sure of; that there is always such a text is seen here. And
-/// all that is live is either in it or told of.
+/// `export` itself verifies that the plan of a text has no changes. This test verifies that every vhost has such a
+/// text, and that each object is either exported or reported.
 #[test]
-fn there_is_a_text_for_any_vhost() {
-    let (mut said, mut left_out) = (0, 0);
+fn every_vhost_can_be_exported() {
+    let (mut written, mut left_out) = (0, 0);
     for seed in 0..500 {
         let profile = profile(["3.8.9", "3.10.8", "4.0.5", "4.3.6"][seed % 4]);
-        let topology = Any(seed as u64).topology(&profile);
+        let topology = RandomVhosts(seed as u64).topology(&profile);
         let export = exported(&topology, &profile, &[]);
         let read = expand(&read(&export.text), &profile).unwrap().topology;
         let count = |it: &Topology| it.queues.len() + it.exchanges.len() + it.policies.len();
         assert_eq!(count(&read), count(&export.topology), "seed {seed}\n{}\n{topology:#?}", export.text);
         assert_eq!(count(&export.topology) + export.left_out.count(), count(&topology), "seed {seed}\n{}", export.text);
-        said += count(&export.topology);
+        written += count(&export.topology);
         left_out += export.left_out.count();
     }
-    assert!(said > 1200 && left_out > 400, "{said} objects, {left_out} left out");
+    assert!(written > 1200 && left_out > 400, "{written} objects, {left_out} left out");
 }

@@ -8,27 +8,27 @@ use crate::model::{ObjectId, QueueName, Strategy};
 use crate::plan::{Desired, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which object is part of which.
+/// Maps each folded object to the object that it is drawn in.
 pub(super) type Folds = BTreeMap<ObjectId, ObjectId>;
 
-/// The queue for whose retries each object is made.
+/// Maps each generated object of retries to its queue.
 pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
     desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
 }
 
-/// What is folded, and into what.
-pub(super) fn folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
-    let made = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
+/// Returns the objects to fold.
+pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
+    let generated = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
     let retired = changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
-    let mut folds: Folds = made.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
-    // Where the queue itself is gone, what is left of its retries is drawn as what it is.
+    let mut folds: Folds = generated.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
+    // If the plan deletes the queue itself, the rest of its retries is not folded.
     folds.retain(|id, queue| raw.nodes.contains_key(queue) && !matches!(id, ObjectId::Binding(_)));
     folds.extend(dead_letter_exchanges(raw, desired));
     folds
 }
 
-/// The exchanges that lead to one dead-letter queue and nowhere else. Not where something happens to one and not to the
-/// other: that must be seen. But what a policy changes about the queue is seen at the queue.
+/// Returns the exchanges whose only destination is a dead-letter queue. An exchange whose mark differs from the mark of
+/// the queue is not folded, so that both marks are visible. A change of the queue by a policy does not count.
 fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -46,8 +46,8 @@ fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterato
     })
 }
 
-/// The picture in which nothing that is folded stands alone.
-pub(super) fn folded(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
+/// Returns the graph without the folded objects.
+pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
     let of = |id: &ObjectId| folds.get(id).unwrap_or(id).clone();
     let mut nodes = raw.nodes.clone();
     nodes.retain(|id, _| !folds.contains_key(id));
@@ -56,25 +56,25 @@ pub(super) fn folded(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[Pla
             node.retries = Some(retries);
         }
     }
-    let made = members(desired);
-    let said: BTreeSet<&ObjectId> = desired.sources.iter().map(|(id, _)| id).collect();
-    // Of a dead-letter queue whose own dead letters go to the exchange in front of it: they come back.
-    let comes_back = |link: &Link| {
+    let generated = members(desired);
+    let declared: BTreeSet<&ObjectId> = desired.sources.iter().map(|(id, _)| id).collect();
+    // True for a dead-letter queue that dead-letters to its own exchange: its dead-lettered messages return.
+    let returns = |link: &Link| {
         let is_from_queue = link.kind == ArrowKind::DeadLetter && !folds.contains_key(&link.from);
-        is_from_queue && said.contains(&link.to) && !made.contains_key(&link.to)
+        is_from_queue && declared.contains(&link.to) && !generated.contains_key(&link.to)
     };
-    let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to) || comes_back(link);
+    let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to) || returns(link);
     let link = |link: &Link| {
         let is_from_retries = link.from != of(&link.from);
-        // The last key leads there, whatever it is.
+        // The routing key of the last tier does not matter to a reader.
         let label = link.label.clone().filter(|_| !is_from_retries);
         Link { from: of(&link.from), to: of(&link.to), label, ..link.clone() }
     };
     let links: BTreeSet<Link> = raw.links.iter().filter(is_shown).map(link).collect();
-    Raw { nodes, links, holds: raw.holds.clone() }
+    Raw { nodes, links, effective: raw.effective.clone() }
 }
 
-/// The tiers of each queue that has any, or had.
+/// Returns the tiers of each queue that has or had tiers.
 fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> BTreeMap<ObjectId, Retries> {
     let mut tiers: BTreeMap<ObjectId, BTreeMap<(u32, u32, i64), Tier>> = BTreeMap::new();
     let mut marks: BTreeMap<ObjectId, Vec<Option<Mark>>> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
         marks.entry(queue.clone()).or_default().push(node.mark);
     }
     for change in changes {
-        // A binding of the family that goes or comes is a change of it.
+        // A binding of the family that is added or deleted is a change of the retries.
         let id = change.id();
         let family =
             desired.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
@@ -108,7 +108,7 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
     }
     let strategies: BTreeMap<&QueueName, Strategy> =
         desired.scope.families.iter().map(|family| (&family.queue, family.strategy)).collect();
-    let said = |queue: &ObjectId| match queue {
+    let entry = |queue: &ObjectId| match queue {
         ObjectId::Queue(name) => match strategies.get(name) {
             Some(Strategy::Republish) => "republished",
             Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => "rejected",
@@ -120,7 +120,7 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
     };
     let retries = |(queue, tiers): (ObjectId, BTreeMap<_, Tier>)| {
         let mark = Mark::joined(marks.remove(&queue).unwrap_or_default());
-        let out = said(&queue).to_owned();
+        let out = entry(&queue).to_owned();
         (queue, Retries { out, mark, tiers: tiers.into_values().collect() })
     };
     tiers.into_iter().map(retries).collect()

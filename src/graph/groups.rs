@@ -1,5 +1,6 @@
-//! Groups the boxes of a large graph: each queue with the exchange that is closest to it by name and by keys, and the
-//! objects that they lead to; at most as many of one exchange as fit below each other.
+//! Groups the boxes of a large graph. A queue is in the group of the exchange that is closest to it by name and by
+//! bindings. The objects that both lead to are in the same group. A group has at most as many boxes as fit below each
+//! other.
 
 use super::raw::Raw;
 use super::{ArrowKind, Node};
@@ -7,41 +8,43 @@ use crate::model::ObjectId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What is linked and needs no more rows of boxes than that is drawn as it is; no group needs more.
+/// The maximum number of rows of boxes in a group. A connected part that fits into these rows is not divided.
 const MOST_ROWS: usize = 28;
 
-/// What is drawn together.
+/// The groups of a graph.
 pub(super) struct Groups<'a> {
-    /// By box, the number of its group; 0 where what it is linked to is not divided.
+    /// By box, the number of its group, or 0 if its connected part is not divided.
     pub(super) of: BTreeMap<&'a ObjectId, usize>,
-    /// By box, to which other it belongs: a queue to its exchange, a queue for dead letters to one in front of it.
+    /// By box, the box that it belongs to: for a queue its exchange, for a dead-letter queue a queue that dead-letters
+    /// to it.
     pub(super) home: BTreeMap<&'a ObjectId, &'a ObjectId>,
 }
 
 impl<'a> Groups<'a> {
     pub(super) fn of(raw: &'a Raw) -> Self {
         let mut forest = Forest::of(raw);
-        forest.settle();
-        forest.adopt();
-        let group = forest.cut();
+        forest.set_parents();
+        forest.attach_sources();
+        let group = forest.divide();
         let ids = forest.ids;
         let home = forest.parent.iter().zip(&ids).filter_map(|(parent, id)| Some((*id, ids[(*parent)?])));
         Self { home: home.collect(), of: ids.iter().copied().zip(group).collect() }
     }
 }
 
-/// How one box leads to another.
+/// The links from one box to another, counted.
 #[derive(Clone, Copy, Default)]
 struct Way {
     bindings: usize,
     others: usize,
 }
 
-/// Each box below that to which it belongs. Boxes are numbered in the order of their ids, so by name.
+/// Boxes, each below the box that it belongs to. The numbers of boxes follow the order of their IDs, and so of their
+/// names.
 struct Forest<'a> {
     ids: Vec<&'a ObjectId>,
     nodes: Vec<&'a Node>,
-    /// The ways that lead to each, by where they begin, and those that lead from it.
+    /// By box, the links that lead to it, by source; then the links that lead from it, by destination.
     into: Vec<BTreeMap<usize, Way>>,
     out: Vec<BTreeMap<usize, Way>>,
     parent: Vec<Option<usize>>,
@@ -63,8 +66,9 @@ impl<'a> Forest<'a> {
         Self { ids, nodes, into, out, parent: vec![None; count] }
     }
 
-    /// Bindings say more than dead letters do, which many send to one place.
-    fn settle(&mut self) {
+    /// Sets parents by bindings first, then by other links. Many queues share a dead-letter exchange, so it is a weaker
+    /// hint.
+    fn set_parents(&mut self) {
         for is_binding in [true, false] {
             for place in 0..self.ids.len() {
                 if self.parent[place].is_none() {
@@ -75,9 +79,9 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// An exchange to which nothing leads is drawn with the closest of those that it leads to, if that is as close by
-    /// name as what is its own: `team.events` with `team.commands`.
-    fn adopt(&mut self) {
+    /// Sets the parent of each exchange without a source to the closest of its destinations. The destination must be at
+    /// least as close by name as the exchange's own objects: `team.events` joins `team.commands`.
+    fn attach_sources(&mut self) {
         let mut own: Vec<Option<usize>> = vec![None; self.ids.len()];
         for (place, parent) in self.parent.iter().enumerate() {
             if let Some(parent) = parent {
@@ -93,7 +97,7 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// The most like by name, then by the number of ways, then the one with the fewest others.
+    /// Returns the closest box: by name, then by the number of links, then by the fewest links to other boxes.
     fn closest<'b>(
         &self,
         place: usize,
@@ -109,7 +113,7 @@ impl<'a> Forest<'a> {
         found.into_iter().map(|(_, _, other)| other).find(|other| !self.is_below(*other, place))
     }
 
-    /// How many words two names begin with together, and how many are in both.
+    /// Returns the number of leading words that two names share, and the number of words that are in both.
     fn likeness(&self, one: usize, other: usize) -> (usize, usize) {
         let (one, other) = (words(&self.nodes[one].name), words(&self.nodes[other].name));
         let leading = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
@@ -120,8 +124,8 @@ impl<'a> Forest<'a> {
         std::iter::successors(Some(place), |place| self.parent[*place]).any(|it| it == above)
     }
 
-    /// The number of each one's group.
-    fn cut(&self) -> Vec<usize> {
+    /// Returns the group of each box.
+    fn divide(&self) -> Vec<usize> {
         let count = self.ids.len();
         let mut children = vec![Vec::new(); count];
         for (place, parent) in self.parent.iter().enumerate() {
@@ -135,8 +139,8 @@ impl<'a> Forest<'a> {
             order.push(place);
             walk.extend(children[place].iter().rev());
         }
-        let is_large = self.large(&children, &order);
-        // From below: what a box has below it, without what is a group by then.
+        let is_large = self.find_large(&children, &order);
+        // From the bottom up: the rows of the boxes below a box, without the boxes that have a group already.
         let mut rows = vec![0; count];
         let mut group = vec![0; count];
         let mut next = 1;
@@ -171,8 +175,8 @@ impl<'a> Forest<'a> {
         group
     }
 
-    /// What has more than a page of others that it is linked to, however far away.
-    fn large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
+    /// Returns true for each box whose connected part needs more rows than a page has.
+    fn find_large(&self, children: &[Vec<usize>], order: &[usize]) -> Vec<bool> {
         let mut rows = vec![0; self.ids.len()];
         for place in order.iter().rev() {
             let below: usize = children[*place].iter().map(|child| rows[*child]).sum();
@@ -196,14 +200,14 @@ impl<'a> Forest<'a> {
         is_large
     }
 
-    /// A box has a row, and copies of where else messages come from are lower.
+    /// Returns the rows of a box itself: one, and half a row for each copy of another source.
     fn own_rows(&self, place: usize) -> usize {
         let bound = self.into[place].iter().filter(|(_, way)| way.bindings > 0).count();
         1 + bound.saturating_sub(1) / 2
     }
 }
 
-/// A name's words: `orders.work` is close to `orders`, and `order-items` is not.
+/// Returns the words of a name: `orders.work` shares a word with `orders`, and `order-items` does not.
 fn words(name: &str) -> Vec<&str> {
     name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }

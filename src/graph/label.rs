@@ -4,26 +4,26 @@ use crate::model::binding::KeyAndArguments;
 use crate::model::units::unmistakable;
 use crate::model::{ArgumentValue, Binding};
 
-/// What is said of a binding that takes every message, beside others that do not.
+/// The label of a binding that matches every message, next to bindings that do not.
 pub(super) const EVERY_MESSAGE: &str = "every message";
 
-/// Of a binding from an exchange of that type; `None` where it takes every message.
+/// Returns the label of a binding from an exchange of this type, or `None` if the binding matches every message.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {
         (Some("fanout"), true) if binding.routing_key.is_empty() => None,
-        // The key is not looked at there; without a header that must be, all match.
+        // A headers exchange ignores the routing key, and without arguments all messages match.
         (Some("headers"), true) => None,
         (Some("headers"), false) => Some(headers(binding)),
         (Some(_) | None, _) => Some(KeyAndArguments(binding).to_string()),
     }
 }
 
-/// Of dead letters that get a key; an empty one reads as that of a binding does.
+/// Returns the label of dead-lettering with a routing key. An empty key is quoted, as for a binding.
 pub(super) fn of_key(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }
 
-/// `region: eu, heavy: true`; with `any of` before it where one is enough.
+/// Formats the arguments as `region: eu, heavy: true`, with `any of` before them if one match is enough.
 fn headers(binding: &Binding) -> String {
     let how = binding.arguments.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
     let compared = binding.arguments.iter().filter(|(name, _)| *name != "x-match");
@@ -41,7 +41,7 @@ mod tests {
     use crate::model::{Destination, QueueName};
 
     #[test]
-    fn headers_read_as_people_say_them() {
+    fn bindings_of_each_exchange_type_have_labels() {
         let of = |arguments: &[(&str, &str)], key: &str, kind: &str| {
             let binding = Binding {
                 source: "x".into(),

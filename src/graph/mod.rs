@@ -1,6 +1,9 @@
-//! A topology, or what a plan makes of one, as a picture without coordinates: boxes for exchanges and queues, arrows for
-//! the ways that messages take. A queue's retries are part of its box, and a dead-letter queue's exchange is part of the
-//! queue, unless all is asked for. What is too much for one page is drawn in groups. [`layout`] says where things are; colours and letters are [`render`](crate::render)'s.
+//! Builds the graph of a topology or of a plan, without coordinates: boxes for exchanges and queues, arrows for the
+//! paths of messages.
+//!
+//! Retries are part of the box of their queue, and the exchange of a dead-letter queue is part of that queue, unless
+//! [`Options::all`] is set. A graph that is too large for one page is drawn in groups. [`layout`] computes positions;
+//! [`render`](crate::render) adds colors and texts.
 
 mod alike;
 mod by_hand;
@@ -25,37 +28,37 @@ use crate::rabbitmq::BrokerProfile;
 use raw::Raw;
 use std::collections::BTreeSet;
 
-/// What is drawn.
+/// The part of a topology to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Every object, also those that are made for retries and dead letters, and each of many that are alike.
+    /// Draws every object, including the generated ones, and does not stack similar queues.
     pub all: bool,
-    /// Only what is near a queue or an exchange.
+    /// Draws only the neighborhood of a queue or an exchange.
     pub focus: Option<Focus>,
 }
 
-/// The picture of what a spec stands for; `None` where there is a focus, and what it names is not here.
+/// Builds the graph of a spec. Returns `None` if the object of the focus does not exist.
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
-    by_hand::tell_apart(&mut raw, &by_hand::queues(desired, profile), &BTreeSet::new());
-    drawn(raw, desired, &[], options)
+    by_hand::mark_retries(&mut raw, &by_hand::queues(desired, profile), &BTreeSet::new());
+    draw(raw, desired, &[], options)
 }
 
-/// The picture of what a plan does: what it makes and deletes is in it, each marked.
+/// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let before = Desired { topology: original_topology::topology(plan), ..(*plan.desired).clone() };
     let mut raw =
-        Raw::changed(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
-    by_hand::tell_apart(&mut raw, &by_hand::queues(&plan.desired, profile), &by_hand::queues(&before, profile));
-    let mut picture = drawn(raw, &plan.desired, &plan.changes, options)?;
+        Raw::merge(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
+    by_hand::mark_retries(&mut raw, &by_hand::queues(&plan.desired, profile), &by_hand::queues(&before, profile));
+    let mut graph = draw(raw, &plan.desired, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
-    picture.mark = of_vhost.map(|change| Mark::of(change.kind));
-    Some(picture)
+    graph.mark = of_vhost.map(|change| Mark::of(change.kind));
+    Some(graph)
 }
 
-fn drawn(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
-    let folds = fold::folds(&raw, desired, changes);
-    let folded = fold::folded(&raw, &folds, desired, changes);
+fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
+    let folds = fold::find_folds(&raw, desired, changes);
+    let folded = fold::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
         Some(focus) => Some(focus::near(&folded, &folds, focus)?),
         None => None,
@@ -63,12 +66,12 @@ fn drawn(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], op
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
-    let shown = copies::apart(if options.all { shown } else { alike::stacked(shown) });
-    Some(shown.picture(desired.topology.vhost.clone()))
+    let shown = copies::separate_groups(if options.all { shown } else { alike::stack_similar(shown) });
+    Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 
 impl Mark {
-    /// For what shall happen to an object.
+    /// Returns the mark for a change of this kind.
     fn of(kind: ChangeKind) -> Self {
         match kind {
             ChangeKind::Create => Self::Created,

@@ -1,10 +1,10 @@
-//! Reconstructs the topology before a plan, as far as the plan contains it: all objects that it deletes, and the old
-//! values of those that it changes.
+//! Reconstructs the topology before a plan from the plan: all objects that the plan deletes, and the old values of
+//! changed objects.
 
 use crate::model::{Object, ObjectId, Topology};
 use crate::plan::VhostPlan;
 
-/// The desired topology with every change of the plan taken back.
+/// Returns the desired topology with every change of the plan reverted.
 pub(super) fn topology(plan: &VhostPlan) -> Topology {
     let mut topology = plan.desired.topology.clone();
     for change in &plan.changes {

@@ -5,65 +5,65 @@ use crate::rabbitmq::routing::Fate;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Everything that is drawn.
+/// The graphs of all vhosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Graph {
-    /// One a vhost, by name.
+    /// The vhosts, by name.
     pub vhosts: Vec<VhostGraph>,
-    /// Whether it is of a plan: what has no mark stays as it is then.
+    /// True for the graph of a plan: objects without a mark are unchanged.
     pub is_plan: bool,
 }
 
-/// One vhost.
+/// The graph of one vhost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VhostGraph {
-    /// Its name.
+    /// The name of the vhost.
     pub vhost: VhostName,
-    /// What a plan does with it.
+    /// The change of the vhost itself.
     pub mark: Option<Mark>,
     /// The boxes, exchanges first, by name.
     pub nodes: Vec<Node>,
-    /// The arrows between them, by the places of nodes.
+    /// The arrows between the nodes, which they refer to by index.
     pub arrows: Vec<Arrow>,
 }
 
-/// A box.
+/// A box of the graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
-    /// As the broker knows it, in full; of several that are alike, the first.
+    /// The full name on the broker. For a stack, the name of its first queue.
     pub name: String,
-    /// What it is.
+    /// The kind of the object.
     pub kind: Kind,
-    /// The same in words: `topic exchange`, `quorum dead-letter queue`.
+    /// The kind in words: `topic exchange`, `quorum dead-letter queue`.
     pub words: String,
-    /// More in few words: `2 immediate retries`, `ttl 30s`.
+    /// Short facts about the object: `2 immediate retries`, `ttl 30s`.
     pub notes: Vec<String>,
-    /// Where it stands in the spec: `topology.yaml:12`.
+    /// The file and line in the spec: `topology.yaml:12`.
     pub at: Option<String>,
-    /// What a plan does with it.
+    /// The change of the object in a plan.
     pub mark: Option<Mark>,
-    /// The tiers in which its failed messages wait, where they are not drawn as what they are.
+    /// The tiers in which failed messages wait, unless tiers are drawn as boxes of their own.
     pub retries: Option<Retries>,
-    /// Where the dead-lettered messages of a queue arrive; `None` where it has no dead-letter exchange.
+    /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
     pub dead_letters: Option<DeadLetters>,
-    /// The names of all for which it stands, itself among them; empty where it is one.
+    /// The names of all queues of a stack, including this one; empty for a single object.
     pub alike: Vec<String>,
-    /// Whether it is drawn elsewhere, too.
+    /// True if the object is also drawn elsewhere.
     pub is_copy: bool,
 }
 
-/// Where dead-lettered messages arrive, as the routing simulation says.
+/// The destination of dead-lettered messages, from the routing simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetters {
-    /// Whether they arrive in any queue.
+    /// Tells if the messages arrive in a queue.
     pub reach: Reach,
-    /// The queues that get all of them.
+    /// The queues that receive all of the messages.
     pub queues: BTreeSet<QueueName>,
-    /// Other queues, which get some of them, or of which the spec does not say enough.
+    /// The queues that receive some of the messages, or that may receive them according to the spec.
     pub possible_queues: BTreeSet<QueueName>,
 }
 
@@ -73,28 +73,28 @@ impl From<Fate> for DeadLetters {
     }
 }
 
-/// What a box stands for.
+/// The kind of object that a box represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// An exchange of the spec.
     Exchange,
-    /// An exchange of somebody else: marked so, made by the broker, or only referred to.
+    /// An exchange that the spec does not declare: an external one, a predeclared one, or one that is only referenced.
     ForeignExchange,
-    /// A queue that is worked off.
+    /// A queue with a worker.
     Queue,
     /// A stream.
     Stream,
-    /// A queue that keeps dead letters.
+    /// A dead-letter queue.
     DeadLetterQueue,
-    /// A queue in which messages wait before they are tried again.
+    /// A delayed retry queue.
     Tier,
-    /// A queue of somebody else.
+    /// A queue that the spec does not declare.
     ForeignQueue,
 }
 
 impl Kind {
-    /// Whether it is an exchange.
+    /// Returns true for exchanges.
     pub fn is_exchange(self) -> bool {
         match self {
             Self::Exchange | Self::ForeignExchange => true,
@@ -102,7 +102,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is somebody else's.
+    /// Returns true for objects that the spec does not declare.
     pub fn is_foreign(self) -> bool {
         match self {
             Self::ForeignExchange | Self::ForeignQueue => true,
@@ -111,27 +111,27 @@ impl Kind {
     }
 }
 
-/// What a plan does with something.
+/// The change of an object in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mark {
-    /// It is made.
+    /// The object is created.
     Created,
-    /// It is changed in place, or some of what it stands for is.
+    /// The object is changed in place, or some of the objects in the box are changed.
     Changed,
-    /// It is deleted and made again.
+    /// The object is deleted and created again.
     Recreated,
-    /// It is deleted.
+    /// The object is deleted.
     Deleted,
-    /// It cannot be changed as things are.
+    /// The object has a conflict without a resolution.
     Conflict,
 }
 
 impl Mark {
-    /// All of them, in the order in which they are listed to people.
+    /// All marks, in the order of legends.
     pub const ALL: [Self; 5] = [Self::Created, Self::Changed, Self::Recreated, Self::Deleted, Self::Conflict];
 
-    /// The word for it.
+    /// Returns the name of the mark.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -142,7 +142,7 @@ impl Mark {
         }
     }
 
-    /// The sign that stands before a name; the same as in a plan's text.
+    /// Returns the sign before a name, as in the text of a plan.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Created => "+",
@@ -153,7 +153,8 @@ impl Mark {
         }
     }
 
-    /// One mark for several things: their own where all have the same.
+    /// Joins the marks of several objects: the common mark, or [`Self::Changed`] if they differ. A conflict takes
+    /// precedence.
     pub(super) fn joined(marks: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut marks = marks.into_iter();
         let first = marks.next()?;
@@ -169,11 +170,11 @@ impl Mark {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Retries {
-    /// What leads into them: `rejected`, `republished`.
+    /// The verb for entering the tiers: `rejected`, `republished`.
     pub out: String,
-    /// What a plan does with what is made for them.
+    /// The change of the generated objects in a plan.
     pub mark: Option<Mark>,
-    /// In the order in which a message that fails comes by.
+    /// The tiers, in the order in which a failing message passes them.
     pub tiers: Vec<Tier>,
 }
 
@@ -181,51 +182,51 @@ pub struct Retries {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tier {
-    /// For which failure it is: 1 for the first.
+    /// The number of the failure that the tier is for, from 1.
     pub number: u32,
-    /// The queue's name.
+    /// The name of the queue.
     pub name: String,
-    /// How long a message waits there: `30s`.
+    /// The delay: `30s`.
     pub delay: String,
-    /// What a plan does with it.
+    /// The change of the tier in a plan.
     pub mark: Option<Mark>,
 }
 
-/// An arrow. Of one kind there is one between two boxes.
+/// An arrow. Two boxes have at most one arrow of each kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Arrow {
-    /// The place of the node where it begins.
+    /// The index of the node where the arrow begins.
     pub from: usize,
-    /// The place of the node where it ends; never the same.
+    /// The index of the node where the arrow ends; never the same node.
     pub to: usize,
-    /// Which way that is.
+    /// The kind of the arrow.
     pub kind: ArrowKind,
-    /// What a plan does with it.
+    /// The change of the arrow in a plan.
     pub mark: Option<Mark>,
-    /// What is said beside it.
+    /// The labels of the arrow.
     pub labels: Vec<Label>,
 }
 
-/// The ways that messages take.
+/// The kinds of paths of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ArrowKind {
     /// A binding.
     Binding,
-    /// What an exchange cannot route.
+    /// An alternate exchange.
     Alternate,
-    /// Out to a tier, and back.
+    /// The way into a tier, or back from it.
     Retry,
-    /// Dead letters.
+    /// Dead-lettering.
     DeadLetter,
 }
 
 impl ArrowKind {
-    /// All of them, in the order in which they are listed to people.
+    /// All kinds, in the order of legends.
     pub const ALL: [Self; 4] = [Self::Binding, Self::Alternate, Self::Retry, Self::DeadLetter];
 
-    /// The words for it.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Binding => "binding",
@@ -236,12 +237,12 @@ impl ArrowKind {
     }
 }
 
-/// What is said beside an arrow.
+/// A label of an arrow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Label {
-    /// A routing key, or what headers must be.
+    /// A routing key, or the headers that a message must have.
     pub text: String,
-    /// What a plan does with the binding that it is of.
+    /// The change of the labeled binding in a plan.
     pub mark: Option<Mark>,
 }

@@ -1,4 +1,4 @@
-//! One object of a plan on a screen, with the bindings into it.
+//! Renders one object of a plan as text, with the changed bindings into it.
 
 use super::family::Shown;
 use super::resolutions_text;
@@ -15,28 +15,28 @@ use std::fmt::Write;
 /// An object with the changed bindings into it.
 pub(super) struct Entry<'a> {
     pub(super) id: ObjectId,
-    /// `None`: only bindings into it change.
+    /// `None` if only bindings into the object change.
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
-    /// How the queue retries, and what is made for that.
+    /// The retries of the queue, and the objects that are created for them.
     pub(super) family: Option<&'a Shown<'a>>,
 }
 
-/// Where details begin: behind the symbol, the kind and the name.
+/// The column of the details, after the symbol, the kind and the name.
 const DETAILS: usize = 31;
 
-/// How entries are shown.
+/// The layout of entries.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
-    /// Columns of the screen.
+    /// The width of the screen in columns.
     pub(super) width: usize,
-    /// Whether the YAML of ways out is shown.
+    /// True to include the YAML of resolutions.
     pub(super) is_full: bool,
-    /// Whether each member of a family is listed.
+    /// True to list each generated object of retries.
     pub(super) lists_all: bool,
 }
 
-/// Where what the broker says begins.
+/// The indentation of an error message of the broker.
 const ERROR: usize = 17;
 
 pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
@@ -44,8 +44,8 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     let (symbol, style) = entry.change.map_or(("   ", DIM), |change| symbol(change.kind));
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
-    // Behind the type, before the arguments.
-    details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::way));
+    // Between the type and the arguments.
+    details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::path));
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
         ObjectId::Exchange(_)
@@ -69,7 +69,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     }
 }
 
-/// The sign in front of an object.
+/// Returns the symbol before an object, and its style.
 pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
     match kind {
         ChangeKind::Create => ("  +", GREEN),
@@ -80,7 +80,7 @@ pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
     }
 }
 
-/// The symbol, the object, its details in columns, and where it stands in the spec, at the right.
+/// Writes the symbol, the object, its details in columns, and the line of the spec at the right.
 fn head(
     text: &mut String,
     (symbol, style): (&str, Style),
@@ -89,20 +89,20 @@ fn head(
     change: Option<&PlannedChange>,
     width: usize,
 ) {
-    let source = change.and_then(place);
+    let source = change.and_then(spec_line);
     let left = columns(symbol) + 1 + columns(object);
     let indent = DETAILS.max(left + 2);
-    // A long part is broken at its blanks.
+    // Breaks a long detail at its spaces.
     let lines = heading(details, width.saturating_sub(DETAILS).max(28));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
-    // A long name leaves no room beside it: then the details stand below.
-    let beside = lines.first().filter(|first| indent + columns(first) <= width);
-    if let Some(first) = beside {
+    // A long name leaves no room to its right: then the details start on the next line.
+    let right = lines.first().filter(|first| indent + columns(first) <= width);
+    if let Some(first) = right {
         let _ = write!(text, "{}{first}", " ".repeat(indent - left));
         end = indent + columns(first);
     }
-    // Where there is no room beside it, the place stands below.
+    // The line of the spec moves below as well, if there is no room.
     let mut below = None;
     if let Some(source) = source {
         match width.checked_sub(end + columns(&source)).filter(|room| *room >= 2) {
@@ -113,7 +113,7 @@ fn head(
         }
     }
     text.push('\n');
-    for (index, line) in lines.iter().enumerate().skip(usize::from(beside.is_some())) {
+    for (index, line) in lines.iter().enumerate().skip(usize::from(right.is_some())) {
         let _ = write!(text, "{}{line}", " ".repeat(DETAILS));
         let is_last = index + 1 == lines.len();
         let end = DETAILS + columns(line);
@@ -128,14 +128,14 @@ fn head(
     }
 }
 
-/// Where an object stands in the spec: `topology.yaml:12`.
-pub(super) fn place(change: &PlannedChange) -> Option<String> {
+/// Returns the line of the spec that declares an object: `topology.yaml:12`.
+pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
     let source = change.source.as_ref()?;
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
     Some(format!("{}:{}", clean(file), source.line))
 }
 
-/// What is said of a change behind its object's name, or below.
+/// Returns the details of a change, for the line of its object or below.
 pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
     let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
@@ -205,23 +205,23 @@ fn queue_details(queue: &Queue) -> Vec<String> {
     details
 }
 
-fn arguments(arguments: &Arguments, but: &str) -> Vec<String> {
+fn arguments(arguments: &Arguments, except: &str) -> Vec<String> {
     let shown = |(key, value): (&String, _)| format!("{} {}", clean(key), clean(&with_unit(key, value)));
-    arguments.iter().filter(|(key, _)| *key != but).map(shown).collect()
+    arguments.iter().filter(|(key, _)| *key != except).map(shown).collect()
 }
 
 fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it on a redeclare)",
-        Verdict::Unknown => "   (unknown to RabbitMQ: it stays)",
-        Verdict::Invalid => "   (the broker refuses it on a new one)",
+        Verdict::Unknown => "   (unknown to RabbitMQ; not changed)",
+        Verdict::Invalid => "   (the broker refuses this value in a declare)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
 }
 
-/// The name of a setting, and its two values.
+/// Returns the name of a setting, and its two values.
 pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     let value = |value: &Option<_>| match value {
         Some(value) => clean(&with_unit(&field.field, value)),
@@ -230,9 +230,9 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     (clean(&field.field), value(&field.before), value(&field.after))
 }
 
-/// What the broker says, what is live, and what is done about it or can be done.
+/// Writes the error of the broker, the live numbers, and the steps or resolutions.
 fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
-    // An error is looked up by its words: they are parted at blanks only.
+    // Users search for an error by its text, so lines break only at spaces.
     let mut line = |label: &str, value: String| {
         let words: Vec<String> = value.split(' ').map(str::to_owned).collect();
         let lines = wrap(&words, " ", width.saturating_sub(ERROR + 2));
@@ -255,7 +255,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
                 ": {} declared, {} not ({}), all kept",
                 kept.declared,
                 others.len(),
-                others.iter().take(3).map(into).collect::<Vec<_>>().join(", ")
+                others.iter().take(3).map(incoming).collect::<Vec<_>>().join(", ")
             ),
         };
         line("bindings", format!("{all}{others}"));
@@ -286,16 +286,16 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
     format!("{delete} → declare → bind {bindings}")
 }
 
-/// `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
+/// Formats the activity of a queue: `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
 pub(super) fn activity(live: &QueueActivity) -> String {
     let messages = live.messages.map_or_else(|| "messages not known".to_owned(), |messages| count(messages, "message"));
-    let held = live
+    let unacknowledged = live
         .unacknowledged
-        .filter(|held| *held > 0)
-        .map_or_else(String::new, |held| format!(" ({} unacknowledged)", number(held)));
+        .filter(|count| *count > 0)
+        .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
     let consumers = match &live.consumers {
         None => "consumers not known".to_owned(),
-        // The two are of different times: somebody holds them.
+        // The two counts were read at different times: the list does not contain a new consumer yet.
         Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
             format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
         }
@@ -317,11 +317,11 @@ pub(super) fn activity(live: &QueueActivity) -> String {
             format!("{}{who}", count(hosts.len() as u64, "consumer"))
         }
     };
-    format!("{messages}{held} · {consumers}")
+    format!("{messages}{unacknowledged} · {consumers}")
 }
 
-/// A binding as seen from its destination: `orders ─ order.# →`.
-fn into(binding: &Binding) -> String {
+/// Formats a binding below its destination: `orders ─ order.# →`.
+fn incoming(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
 }
 
@@ -332,11 +332,11 @@ fn binding_line(text: &mut String, change: &PlannedChange) {
         ChangeKind::Delete => ("-", RED, "unbind"),
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => ("+", GREEN, "bind"),
     };
-    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), into(binding));
+    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), incoming(binding));
 }
 
-/// A binding in full, for lists that are not under its destination.
-pub(super) fn whole(binding: &Binding) -> String {
+/// Formats a binding with its destination, for lists that are not below the destination.
+pub(super) fn full_binding(binding: &Binding) -> String {
     let kind = match binding.destination {
         Destination::Queue(_) => "",
         Destination::Exchange(_) => " (exchange)",

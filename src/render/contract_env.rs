@@ -1,9 +1,9 @@
-//! Contracts as lines that a shell reads, and everything else that reads such files.
+//! Renders contracts as lines that a shell, or any reader of environment files, can read.
 
 use super::shell::quoted;
 use std::fmt::Write;
 
-/// `NAME=value`, a group a queue with an empty line between.
+/// Renders `NAME=value` lines. An empty line separates the groups of queues.
 pub fn lines(groups: &[Vec<(String, String)>]) -> String {
     let mut text = String::new();
     for (index, group) in groups.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Contracts on a screen: a line a queue where there are several, then for each what its workers must know.
+//! Renders contracts as text: a table of the queues if there are several, then the duties of the workers of each queue.
 
 use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, heading, retries, wrap};
 use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
@@ -7,13 +7,13 @@ use crate::model::{ExchangeName, QueueName, Reach, Strategy};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Where what stands behind the labels begins.
+/// The column after the labels.
 const INDENT: usize = 14;
 
-/// After so many keys or waits a line is cut.
+/// The maximum number of listed keys or delays.
 const MOST_LISTED: usize = 12;
 
-/// All of them; `version` is for which RabbitMQ, in words.
+/// Renders all contracts; `version` describes the RabbitMQ version in words.
 pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize) -> String {
     let mut text = String::new();
     for (vhost, of_vhost) in &contracts.vhosts {
@@ -38,7 +38,7 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
     text
 }
 
-/// A table: as wide as what is in it; the dead letters stand below a line that would be too long.
+/// Writes a table as wide as its contents. If it is too wide, the last column moves to a line below each row.
 fn overview(text: &mut String, of_vhost: &VhostContracts, width: usize) {
     let rows: Vec<[String; 5]> = of_vhost.queues.iter().map(|(name, contract)| row(name, contract)).collect();
     let heads = ["queue", "deliveries", "strategy", "on failure", "dead-lettered to"].map(str::to_owned);
@@ -75,14 +75,14 @@ fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
             None => method(&contract.on_failure),
         },
         match &contract.dead_letters {
-            Some(dead_letters) => letters_end(dead_letters),
+            Some(dead_letters) => dead_letter_summary(dead_letters),
             None if contract.is_drop_intended => "none: dropped, as intended".to_owned(),
             None => "none: dropped".to_owned(),
         },
     ]
 }
 
-fn letters_end(dead_letters: &DeadLetters) -> String {
+fn dead_letter_summary(dead_letters: &DeadLetters) -> String {
     match (&dead_letters.queue, dead_letters.reach) {
         (Some(queue), _) => clean(queue.as_str()),
         (None, Reach::Never) => format!("none: {} routes to no queue", exchange(&dead_letters.exchange)),
@@ -90,7 +90,7 @@ fn letters_end(dead_letters: &DeadLetters) -> String {
     }
 }
 
-/// Lines with labels.
+/// Writes labeled lines.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
@@ -107,7 +107,7 @@ impl Lines<'_> {
     }
 }
 
-/// What the workers of one queue must know.
+/// Writes the contract of one queue.
 fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usize) {
     let how = contract.strategy.map_or("no retry", Strategy::as_str);
     let tries = match contract.strategy {
@@ -118,38 +118,38 @@ fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usi
     terms(text, contract, width);
 }
 
-/// The terms of a contract, a label each; also part of the life of a message.
+/// Writes the terms of a contract, each with a label. Also part of a lifecycle.
 pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     let mut lines = Lines { text, width };
     lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
     lines.line("give up", &answer(&contract.on_give_up, true));
     if !contract.delays.is_empty() {
-        lines.line("waits", &waits(&contract.delays));
+        lines.line("waits", &delays(&contract.delays));
     }
     if let Some(jitter) = &contract.jitter {
-        lines.line("jitter", &format!("up to {} less, by the `expiration` of the copy", with_number(jitter)));
+        lines.line("jitter", &format!("the `expiration` of the copy may be up to {} shorter", with_number(jitter)));
     }
     if let Some(counter) = &contract.counter {
         lines.line("attempt", &clean(&counter.text));
     }
     if let Some(arrival) = &contract.retry_arrives {
         let (exchange, keys) = (exchange(&arrival.exchange), keys(&arrival.routing_keys, true));
-        lines.line("a retry", &format!("comes from {exchange} with {keys}"));
+        lines.line("a retry", &format!("arrives from {exchange} with {keys}"));
     } else if contract.max_retries > 0 {
-        lines.line("a retry", "arrives as the message did first, with the flag `redelivered`");
+        lines.line("a retry", "keeps its exchange and routing key, and has the flag `redelivered`");
     }
     if let Some(original) = &contract.original {
-        let glued = |field: &str| clean(field).replace(' ', "\u{a0}");
+        let unbroken = |field: &str| clean(field).replace(' ', "\u{a0}");
         let by = match original.counted_by {
             crate::contract::AttemptCounter::Broker => "",
             crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
         };
-        lines.line("original", &format!("{by}{} {}", glued(&original.exchange), glued(&original.routing_key)));
+        lines.line("original", &format!("{by}{} {}", unbroken(&original.exchange), unbroken(&original.routing_key)));
     }
     match &contract.dead_letters {
-        Some(dead_letters) => lines.line("dead-letter", &letters(dead_letters)),
+        Some(dead_letters) => lines.line("dead-letter", &dead_lettering(dead_letters)),
         None if contract.is_drop_intended => {
-            lines.line("dead-letter", "none, by `deadLetter: none`: failed messages are dropped")
+            lines.line("dead-letter", "none (`deadLetter: none`): failed messages are dropped")
         }
         None => lines.line("dead-letter", "none: messages that are given up are dropped"),
     }
@@ -169,7 +169,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         }
     }
     for (index, sentence) in contract.warnings.iter().enumerate() {
-        let label = if index == 0 { "beware" } else { "" };
+        let label = if index == 0 { "warnings" } else { "" };
         for (index, line) in folded(sentence, lines.width).iter().enumerate() {
             let label = Painted(YELLOW, format!("{:<11}", if index == 0 { label } else { "" }));
             let _ = writeln!(lines.text, "  {label} {line}");
@@ -182,13 +182,13 @@ fn folded(sentence: &str, width: usize) -> Vec<String> {
     wrap(&words, " ", width.saturating_sub(INDENT))
 }
 
-/// `basic.nack requeue=false`.
+/// Formats the AMQP method of a reaction: `basic.nack requeue=false`.
 pub(super) fn method(answer: &Answer) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     format!("{}{flag}", answer.method.as_str())
 }
 
-/// The same with what is published before.
+/// Formats the AMQP method with the publish before it.
 fn answer(answer: &Answer, is_one_key: bool) -> String {
     let method = method(answer).replace(' ', "\u{a0}");
     match &answer.publish {
@@ -197,7 +197,7 @@ fn answer(answer: &Answer, is_one_key: bool) -> String {
     }
 }
 
-/// `the default exchange with key orders.work`.
+/// Formats the target of a publish: `the default exchange with key orders.work`.
 pub(super) fn with_keys(publish: &Publish) -> String {
     target(publish, true)
 }
@@ -213,22 +213,22 @@ pub(super) fn exchange(name: &ExchangeName) -> String {
     }
 }
 
-fn keys(keys: &[String], one_each: bool) -> String {
+fn keys(keys: &[String], is_one_each: bool) -> String {
     let shown: Vec<String> = keys.iter().map(|key| clean(key)).collect();
     match &shown[..] {
         [] => "no key".to_owned(),
         [only] => format!("key\u{a0}{only}"),
-        [.., last] if !one_each => format!("key\u{a0}{last}"),
+        [.., last] if !is_one_each => format!("key\u{a0}{last}"),
         [first, second] => format!("key {first}, then {second}"),
-        [first, .., last] => format!("key {first} to {last}, one a retry"),
+        [first, .., last] => format!("keys {first} to {last}, one for each retry"),
     }
 }
 
-fn waits(delays: &[Wait]) -> String {
+fn delays(delays: &[Wait]) -> String {
     let listed = |of: fn(&Wait) -> String| {
         let mut shown: Vec<String> = delays.iter().take(MOST_LISTED).map(of).collect();
         if delays.len() > MOST_LISTED {
-            shown.push(format!("… {} in all", count(delays.len() as u64, "wait")));
+            shown.push(format!("… {} in total", count(delays.len() as u64, "delay")));
         }
         shown.join(", ")
     };
@@ -239,7 +239,7 @@ fn with_number(wait: &Wait) -> String {
     format!("{} ({} ms)", wait.text, wait.milliseconds)
 }
 
-fn letters(dead_letters: &DeadLetters) -> String {
+fn dead_lettering(dead_letters: &DeadLetters) -> String {
     let by = exchange(&dead_letters.exchange);
     let key =
         dead_letters.routing_key.as_ref().map_or_else(String::new, |key| format!(" with key\u{a0}{}", clean(key)));
@@ -248,16 +248,16 @@ fn letters(dead_letters: &DeadLetters) -> String {
         shown.extend((queues.len() > MOST_LISTED).then(|| "…".to_owned()));
         shown.join(", ")
     };
-    let perhaps = match dead_letters.possible_queues.is_empty() {
+    let possible = match dead_letters.possible_queues.is_empty() {
         true => String::new(),
-        false => format!("; perhaps {}", listed(&dead_letters.possible_queues)),
+        false => format!("; possibly {}", listed(&dead_letters.possible_queues)),
     };
     match (&dead_letters.queue, dead_letters.reach) {
         (Some(queue), _) => format!("{}, through {by}{key}", clean(queue.as_str())),
         (None, Reach::Never) => format!("none: {by} routes them to no queue{}", key.replace(" with", ", with")),
-        (None, Reach::Always | Reach::Maybe) if dead_letters.queues.is_empty() => format!("to {by}{key}{perhaps}"),
+        (None, Reach::Always | Reach::Maybe) if dead_letters.queues.is_empty() => format!("to {by}{key}{possible}"),
         (None, Reach::Always | Reach::Maybe) => {
-            format!("{}, through {by}{key}{perhaps}", listed(&dead_letters.queues))
+            format!("{}, through {by}{key}{possible}", listed(&dead_letters.queues))
         }
     }
 }

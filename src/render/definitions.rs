@@ -1,11 +1,12 @@
-//! Topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface take.
+//! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface
+//! read.
 
 use crate::model::printable::clean_json;
 use crate::model::{Arguments, RecordKind, TopicPermission, Topology, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The whole file. Each object names its vhost, so one file is for all.
+/// Renders a complete file. Each object names its vhost, so one file can contain several vhosts.
 pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
     let mut document = json!({
@@ -26,10 +27,10 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
     clean_json(format!("{document:#}\n"))
 }
 
-/// A file of topic permissions alone.
+/// Renders a file that contains only topic permissions.
 ///
-/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, that makes every later declare of such an
-/// exchange fail (rabbitmq-server#14407), and the import leaves the exchange out without an error.
+/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, every later declare of
+/// such an exchange fails (rabbitmq-server#14407). The import then omits the exchange without an error.
 pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(restrictions) });
     clean_json(format!("{document:#}\n"))

@@ -1,4 +1,4 @@
-//! Renders diagnostics for machines (JSON, and workflow annotations), and in a short form next to a plan.
+//! Renders diagnostics as JSON and as workflow annotations, and in a short form next to a plan.
 
 use super::diagnostics::repeats::Grouped;
 use super::plan_github::annotate;
@@ -11,7 +11,7 @@ use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// One document with all of them, and the version of RabbitMQ that they are about, if they are about one.
+/// Renders all diagnostics as one JSON document, with the RabbitMQ version if they depend on one.
 pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<BrokerVersion>) -> String {
     let json_place = |at: Location| {
         let (source, end) = (source(at, files), end(at, files));
@@ -46,7 +46,7 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<Bro
     clean_json(format!("{document:#}\n"))
 }
 
-/// A few lines each, for those that stand beside something else: the sentence with its place, and the hint.
+/// Renders diagnostics in a few lines each, next to other output: the message with its location, and the hint.
 pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics.iter() {
@@ -68,14 +68,14 @@ pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> S
     text
 }
 
-/// Lines of whole words, the second and the following ones behind an indent.
+/// Wraps a text at words. The following lines have this indentation.
 fn folded(text: &str, indent: &str, width: usize) -> String {
     let start: String = text.chars().take_while(|c| *c == ' ').collect();
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     format!("{start}{}", wrap(&words, " ", width.saturating_sub(indent.len())).join(&format!("\n{indent}")))
 }
 
-/// The same as a list in a pull-request comment.
+/// Renders diagnostics as a list for a pull-request comment.
 pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> {
     let line = |diagnostic: &Diagnostic| {
         let (at, message) = (inline(&place(diagnostic.primary, files)), inline(&diagnostic.message));
@@ -85,19 +85,20 @@ pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> 
     diagnostics.iter().map(line).collect()
 }
 
-/// `topology.yaml:12`.
+/// Formats a location as `topology.yaml:12`.
 fn place(at: Location, files: &[SourceFile]) -> String {
     let source = source(at, files);
     format!("{}:{}", source.file, source.line)
 }
 
-/// One annotation each, at its line. Of those that repeat, the first have one each, and one counts the rest.
+/// Renders an annotation for each diagnostic, at its line. Of repeated diagnostics, the first ones have an annotation
+/// each, and one more contains the number of the rest.
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
     let grouped = Grouped::new(diagnostics);
     for diagnostic in &grouped.full {
         let mut lines = vec![diagnostic.message.clone()];
-        // An annotation has one place: the others are told.
+        // An annotation has only one location, so the message contains the others.
         lines.extend(diagnostic.secondary.iter().map(|(at, label)| format!("{}: {label}", place(*at, files))));
         lines.extend(diagnostic.hint.clone());
         let at = (source(diagnostic.primary, files), end(diagnostic.primary, files));
@@ -110,7 +111,7 @@ pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     text
 }
 
-/// A workflow's word for it.
+/// Returns the annotation level of a workflow.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -119,12 +120,12 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The line and column behind a place, both from 1.
+/// Returns the line and column after a location, both from 1.
 fn end(at: Location, files: &[SourceFile]) -> (usize, usize) {
-    let said = files.get(at.file).and_then(|file| file.text.get(at.start..at.end)).unwrap_or_default();
-    match said.rsplit_once('\n') {
+    let text = files.get(at.file).and_then(|file| file.text.get(at.start..at.end)).unwrap_or_default();
+    match text.rsplit_once('\n') {
         Some((before, last)) => (at.line + before.matches('\n').count() + 1, last.chars().count() + 1),
-        None => (at.line, at.column + said.chars().count()),
+        None => (at.line, at.column + text.chars().count()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The glossary: the terms of plans, reports and documentation that are not a lint rule, a hazard, a key of specs or an
-//! error. One table for `topo explain WORD` and for `docs/glossary.md`.
+//! The glossary: the terms of plans, reports and documentation, except lint rules, hazards, keys of specs and errors.
+//! The table is the source of `topo explain WORD` and of `docs/glossary.md`.
 
 mod terms_a_to_l;
 mod terms_m_to_z;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// A term of the output or of the documentation.
 #[derive(Debug)]
 pub struct Term {
-    /// The word as topo prints it, with hyphens for blanks.
+    /// The word as topo prints it, with hyphens instead of spaces.
     pub word: &'static str,
     /// Synonyms, and words that the same entry explains.
     also: &'static [&'static str],
@@ -35,30 +35,30 @@ pub fn terms() -> impl Iterator<Item = &'static Term> {
     terms_a_to_l::TERMS.iter().chain(terms_m_to_z::TERMS)
 }
 
-/// Returns the entry of a word. Case does not matter, and blanks match hyphens.
+/// Returns the entry of a word. Case does not matter, and spaces match hyphens.
 pub fn term_of(word: &str) -> Option<&'static Term> {
     let word = word.to_lowercase().replace(' ', "-");
     terms().find(|term| term.words().any(|known| known.to_lowercase() == word))
 }
 
 impl Term {
-    /// All words that find this entry.
+    /// Returns all words that find this entry.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.word).chain(self.also.iter().copied())
     }
 
-    /// The page, in Markdown.
+    /// Returns the page, in Markdown.
     pub fn page(&self) -> String {
         format!("# {}\n\n{}", self.word, self.body())
     }
 
-    /// The page without its heading.
+    /// Returns the page without its heading.
     pub fn body(&self) -> String {
         let see: Vec<String> = self.see.iter().map(|word| format!("`topo explain {word}`")).collect();
         format!("{}\n\nSee also: {}.\n", self.paragraphs(), see.join(", "))
     }
 
-    /// The meaning, then the other words of the entry.
+    /// Returns the meaning and the other words of the entry.
     fn paragraphs(&self) -> String {
         let text = self.text.replace('\n', " ");
         let also: Vec<String> = self.also.iter().map(|word| format!("`{word}`")).collect();
@@ -82,7 +82,7 @@ also explains each lint rule, hazard, key of a spec and error. This page is gene
     page
 }
 
-/// A reference of the Markdown page to another entry, or to the page of a rule, a hazard or a key.
+/// Returns a Markdown link to another entry, or to the page of a rule, a hazard or a key.
 fn link(word: &str) -> String {
     if terms().any(|term| term.word == word) {
         return format!("[{word}](#{})", word.to_lowercase());

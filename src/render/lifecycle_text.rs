@@ -1,34 +1,34 @@
-//! Renders the lifecycle of a message: drawn from top to bottom, with times; then every exit, the worker's calls, the
-//! headers of a dead-lettered message, and the origin of each setting.
+//! Renders the lifecycle of a message: a drawing from top to bottom with times, then all ways to leave the queue. The
+//! duties of the worker, the headers of a dead-lettered message, and the origin of each setting follow.
 
 use super::contract_table::{terms, with_keys};
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
 use crate::contract::Wait;
 use crate::contract::lifecycle::{
-    Carried, Exit, Explanation, Lifecycle, Place, Replay, Source, State, Step, TierDescription,
+    DeadLetteredProperties, Exit, Explanation, Lifecycle, Replay, SettingOrigin, SpecLine, State, Step, TierDescription,
 };
 use crate::model::QueueName;
 use anstyle::Style;
 use std::fmt::Write;
 
-/// Where times begin in the drawing.
+/// The column of times in the drawing.
 const TIMES: usize = 17;
 
-/// What the text needs to know beyond the story.
+/// The parameters of the text.
 pub struct View<'a> {
-    /// Columns of the screen.
+    /// The width of the screen in columns.
     pub width: usize,
-    /// What was typed behind the queue's name: specs and flags.
+    /// The arguments of the command after the name of the queue: specs and flags.
     pub typed: &'a str,
-    /// For which RabbitMQ it is, in words.
+    /// The RabbitMQ version, in words.
     pub version: &'a str,
 }
 
-/// The story of a name.
+/// Renders the explanation of a name.
 pub fn story(story: &Explanation, view: &View<'_>) -> String {
     let mut text = String::new();
     match story {
-        Explanation::Queue(life) => of_queue(&mut text, life, view),
+        Explanation::Queue(lifecycle) => of_queue(&mut text, lifecycle, view),
         Explanation::Tier(tier) => of_tier(&mut text, tier, view),
     }
     text
@@ -46,7 +46,7 @@ fn title(text: &mut String, title: &str, width: usize) {
     let _ = writeln!(text, "\n{}", Painted(BOLD, lines.join("\n")));
 }
 
-/// A sentence in lines that fit, behind an indent.
+/// Wraps a sentence to lines, with an indentation.
 fn sentence(text: &mut String, first: &str, sentence: &str, width: usize) {
     let indent = " ".repeat(columns(first));
     let words: Vec<String> = clean(sentence).split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
@@ -59,46 +59,60 @@ fn listed(queues: &[QueueName]) -> String {
     queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn shown(place: &Place) -> String {
-    format!("{}:{}", place.file, place.line)
+fn position(line: &SpecLine) -> String {
+    format!("{}:{}", line.file, line.line)
 }
 
-fn of_queue(text: &mut String, life: &Lifecycle, view: &View<'_>) {
+fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     let width = view.width;
-    let kind = match (life.queue_type, life.is_dead_letter_queue) {
+    let kind = match (lifecycle.queue_type, lifecycle.is_dead_letter_queue) {
         (crate::model::QueueType::Stream, _) => "stream".to_owned(),
         (queue_type, true) => format!("{queue_type} dead-letter queue"),
         (queue_type, false) => format!("{queue_type} queue"),
     };
-    let parts =
-        [life.queue.to_string(), kind, format!("vhost {}", life.vhost), view.version.to_owned(), shown(&life.at)];
+    let parts = [
+        lifecycle.queue.to_string(),
+        kind,
+        format!("vhost {}", lifecycle.vhost),
+        view.version.to_owned(),
+        position(&lifecycle.at),
+    ];
     heading(text, &parts, width);
-    if !life.letters_of.is_empty() {
-        sentence(text, "", &format!("The dead-lettered messages of {} end here.", listed(&life.letters_of)), width);
-    } else if life.is_dead_letter_queue {
+    if !lifecycle.dead_letter_sources.is_empty() {
+        sentence(
+            text,
+            "",
+            &format!("The dead-lettered messages of {} end here.", listed(&lifecycle.dead_letter_sources)),
+            width,
+        );
+    } else if lifecycle.is_dead_letter_queue {
         sentence(text, "", "No queue of the spec dead-letters messages to this queue.", width);
     }
-    let always = life.contract.as_ref().is_some_and(|_| !life.is_dead_letter_queue);
+    let always_fails = lifecycle.contract.as_ref().is_some_and(|_| !lifecycle.is_dead_letter_queue);
     title(
         text,
-        if always { "A message that always fails (without the time of the attempts themselves)" } else { "A message" },
+        if always_fails {
+            "A message that always fails (without the time of the attempts themselves)"
+        } else {
+            "A message"
+        },
         width,
     );
-    drawing(text, &life.steps, width);
+    draw(text, &lifecycle.steps, width);
     title(text, "How messages leave the queue", width);
-    exits(text, &life.exits, width);
-    if let Some(contract) = life.contract.as_ref().filter(|_| !life.is_dead_letter_queue) {
+    exits(text, &lifecycle.exits, width);
+    if let Some(contract) = lifecycle.contract.as_ref().filter(|_| !lifecycle.is_dead_letter_queue) {
         title(text, "The worker", width);
         terms(text, contract, width);
     }
-    if let Some(dead_lettered_message) = &life.dead_lettered_message {
+    if let Some(dead_lettered_message) = &lifecycle.dead_lettered_message {
         title(text, "A dead-lettered message after its last retry", width);
-        carried(text, dead_lettered_message, width);
+        dead_lettered_properties(text, dead_lettered_message, width);
     }
-    if let Some(replay) = &life.replay {
+    if let Some(replay) = &lifecycle.replay {
         title(text, "Replay", width);
-        replayed(text, replay, width);
-    } else if let [first, ..] = &life.letters_of[..] {
+        replay_steps(text, replay, width);
+    } else if let [first, ..] = &lifecycle.dead_letter_sources[..] {
         title(text, "Replay", width);
         let hint = "x-death names the queue that a message comes from; `topo explain` of that queue shows how to \
                     replay it:";
@@ -106,18 +120,18 @@ fn of_queue(text: &mut String, life: &Lifecycle, view: &View<'_>) {
         explain(text, first, view);
     }
     title(text, "Settings", width);
-    settings(text, &life.settings, width);
+    settings(text, &lifecycle.settings, width);
 }
 
-fn drawing(text: &mut String, steps: &[Step], width: usize) {
+fn draw(text: &mut String, steps: &[Step], width: usize) {
     for (index, step) in steps.iter().enumerate() {
-        let time = step.after.as_ref().map_or_else(|| "behind the messages in the queue".to_owned(), at);
+        let time = step.after.as_ref().map_or_else(|| "after the messages in the queue".to_owned(), at);
         match &step.state {
             State::Published { ways_in } => {
-                for (index, way_in) in ways_in.iter().enumerate() {
+                for (index, source) in ways_in.iter().enumerate() {
                     let (sign, word) = if index == 0 { ("○", "published") } else { ("│", "") };
                     let first = format!("  {sign} {word:<w$}", w = TIMES - 4);
-                    sentence(text, &first, &format!("to {way_in}"), width);
+                    sentence(text, &first, &format!("to {source}"), width);
                 }
             }
             State::Attempt { number } => state(text, (BOLD, "●"), &format!("attempt {number}"), &time, width),
@@ -126,18 +140,18 @@ fn drawing(text: &mut String, steps: &[Step], width: usize) {
                     text,
                     (DIM, "⋮"),
                     &format!("attempts {from} to {to}"),
-                    &format!("from {time}, like the ones before"),
+                    &format!("from {time}, like the previous ones"),
                     width,
                 );
             }
             State::Waiting { queue, wait } => {
-                let place = queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}"));
-                state(text, (DIM, "◌"), &format!("waits {}", wait.text), &place, width);
+                let location = queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}"));
+                state(text, (DIM, "◌"), &format!("waits {}", wait.text), &location, width);
             }
             State::Kept { until } => state(text, (BOLD, "■"), "stays", until, width),
             State::DeadLetter { place } => {
                 let time = step.after.as_ref().map_or_else(String::new, |after| format!(", {}", at(after)));
-                state(text, (RED, "■"), "dead letter", &format!("{place}{time}"), width);
+                state(text, (RED, "■"), "dead-letter", &format!("{place}{time}"), width);
             }
             State::Dropped => state(text, (RED, "✗"), "dropped", &time, width),
         }
@@ -158,7 +172,7 @@ fn state(text: &mut String, (style, sign): (Style, &str), word: &str, rest: &str
     text.push_str(&line.replacen(sign, &Painted(style, sign).to_string(), 1));
 }
 
-/// What leads on; the rail goes on beside it.
+/// Writes a transition, next to the line of the drawing.
 fn edge(text: &mut String, rail: &str, then: &str, width: usize) {
     let words: Vec<String> = clean(then).split(' ').map(str::to_owned).collect();
     for line in wrap(&words, " ", width.saturating_sub(columns(rail))) {
@@ -170,17 +184,17 @@ fn at(wait: &Wait) -> String {
     if wait.milliseconds == 0 { "at 0".to_owned() } else { format!("at +{}", wait.text) }
 }
 
-fn exits(text: &mut String, ways: &[Exit], width: usize) {
-    for way in ways {
-        let first = format!("  {:<w$}", way.way, w = TIMES - 2);
+fn exits(text: &mut String, exits: &[Exit], width: usize) {
+    for exit in exits {
+        let first = format!("  {:<w$}", exit.way, w = TIMES - 2);
         let mut lines = String::new();
-        sentence(&mut lines, &first, &format!("{} ─▶ {}", way.by, way.to), width);
-        let style = if way.way == "acked" { GREEN } else { BOLD };
-        text.push_str(&lines.replacen(way.way, &Painted(style, way.way).to_string(), 1));
+        sentence(&mut lines, &first, &format!("{} ─▶ {}", exit.by, exit.to), width);
+        let style = if exit.way == "acked" { GREEN } else { BOLD };
+        text.push_str(&lines.replacen(exit.way, &Painted(style, exit.way).to_string(), 1));
     }
 }
 
-fn carried(text: &mut String, dead_lettered_message: &Carried, width: usize) {
+fn dead_lettered_properties(text: &mut String, dead_lettered_message: &DeadLetteredProperties, width: usize) {
     let key = dead_lettered_message
         .routing_key
         .as_ref()
@@ -193,30 +207,30 @@ fn carried(text: &mut String, dead_lettered_message: &Carried, width: usize) {
         sentence(text, &format!("  {label:<w$}", w = TIMES - 2), &entry, width);
     }
     if dead_lettered_message.may_have_more {
-        sentence(text, "                 ", "and the entries that the copies carry, up to RabbitMQ 3.13", width);
+        sentence(text, "                 ", "and the entries of the published copies, up to RabbitMQ 3.13", width);
     }
 }
 
-fn replayed(text: &mut String, replay: &Replay, width: usize) {
+fn replay_steps(text: &mut String, replay: &Replay, width: usize) {
     let without = replay.without_headers.join(", ");
     let how = format!(
-        "publish its body and properties to {}, without {without}; then basic.ack the original",
+        "publish a copy of the body and properties to {}, without {without}; then basic.ack the original message",
         with_keys(&replay.publish)
     );
     sentence(text, "  ", &how, width);
-    for warnings in &replay.warnings {
+    for warning in &replay.warnings {
         let mut lines = String::new();
-        sentence(&mut lines, "  beware         ", warnings, width);
-        text.push_str(&lines.replacen("beware", &Painted(YELLOW, "beware").to_string(), 1));
+        sentence(&mut lines, "  warnings       ", warning, width);
+        text.push_str(&lines.replacen("warnings", &Painted(YELLOW, "warnings").to_string(), 1));
     }
 }
 
-/// A table as wide as what is in it; where that is too wide, who says it stands below.
-fn settings(text: &mut String, settings: &[Source], width: usize) {
+/// Writes a table as wide as its contents. If it is too wide, the origins move to a line below each setting.
+fn settings(text: &mut String, settings: &[SettingOrigin], width: usize) {
     let rows: Vec<[String; 4]> = settings
         .iter()
         .map(|it| {
-            let at = it.at.as_ref().map_or_else(String::new, shown);
+            let at = it.at.as_ref().map_or_else(String::new, position);
             let no_effect = it.no_effect.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
             [it.key.clone(), it.value.clone() + &no_effect, it.set_by.clone(), at].map(|cell| clean(&cell))
         })
@@ -248,7 +262,7 @@ fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     let (queue, wait) = (&tier.queue, &tier.wait.text);
     let waits = format!(
         "A message of {queue} that failed {} waits here for {wait} before retry {}. Then it expires and returns \
-         through {} with key {}. A tier has no consumers, and must not have any.",
+         through {} with key {}. A tier must not have any consumers.",
         times(tier.retry),
         tier.retry,
         tier.exchange,
@@ -257,17 +271,17 @@ fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     sentence(text, "  ", &waits, width);
     if !tier.is_made {
         let retired = format!(
-            "The current spec does not generate this tier: {queue} now retries in another way, or not at all. An \
-             existing tier of this name is left over, receives nothing new, and drains by itself."
+            "The current spec does not generate this tier: {queue} has other retries, or none. An \
+             existing tier of this name is retired: it receives no new messages, and drains by itself."
         );
         sentence(text, "  ", &retired, width);
     }
-    let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", shown(at)));
-    sentence(text, "  ", &format!("How {queue} retries{at}:"), width);
+    let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", position(at)));
+    sentence(text, "  ", &format!("The retries of {queue}{at}:"), width);
     explain(text, queue, view);
 }
 
-/// The line to paste for another queue of the same specs.
+/// Writes the command that explains another queue of the same specs.
 fn explain(text: &mut String, queue: &QueueName, view: &View<'_>) {
     let _ = writeln!(text, "  topo explain {}{}", super::shell::quoted(queue.as_str()), view.typed);
 }

@@ -1,4 +1,5 @@
-//! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
+//! Renders finished values as text, for a terminal, a pull request, a workflow or a program. The renderers read nothing
+//! and decide nothing.
 
 mod change_text;
 pub mod contract_env;

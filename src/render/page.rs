@@ -1,20 +1,21 @@
-//! Renders Markdown pages on a terminal: paragraphs and lists are filled to its width, everything else is unchanged.
+//! Renders Markdown pages for a terminal: wraps paragraphs and lists to the width, and leaves everything else
+//! unchanged.
 
 use super::style::{words_and_code, wrap};
 
-/// The page in lines of at most so many columns, where words allow it.
+/// Wraps a page to lines of this width, as far as the words allow it.
 pub fn folded(page: &str, width: usize) -> String {
     let mut folded = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
     let mut is_code = false;
     for line in page.lines() {
         let is_fence = line.starts_with("```");
-        let stands = is_code || is_fence || line.is_empty() || line.starts_with(['#', '|', '>', ' ']);
-        if stands || is_item(line) {
+        let is_fixed = is_code || is_fence || line.is_empty() || line.starts_with(['#', '|', '>', ' ']);
+        if is_fixed || is_item(line) {
             fill(&mut folded, &mut paragraph, width);
         }
         is_code ^= is_fence;
-        if stands {
+        if is_fixed {
             folded.push_str(line);
             folded.push('\n');
         } else {
@@ -29,7 +30,7 @@ fn is_item(line: &str) -> bool {
     line.starts_with("- ") || line.starts_with("* ")
 }
 
-/// Writes the lines that were collected as one paragraph.
+/// Writes the collected lines as one paragraph.
 fn fill(folded: &mut String, paragraph: &mut Vec<&str>, width: usize) {
     let text = std::mem::take(paragraph).join(" ");
     if text.is_empty() {
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_are_filled_and_code_stands() {
+    fn paragraphs_are_wrapped_and_code_is_unchanged() {
         let page = "# a-rule\n\nOne two three\nfour `five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
         let expected = "# a-rule\n\nOne two three four\n`five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
         assert_eq!(folded(page, 20), expected);

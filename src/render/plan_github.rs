@@ -1,12 +1,12 @@
-//! A plan as workflow annotations, each at its line of the spec.
+//! Renders a plan as workflow annotations, each at its line of the spec.
 
 use super::style::clean;
 use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
-/// One line an annotation: obstacles as errors, other hazards as warnings, changes as notices.
-pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
+/// Renders one annotation on each line: blockers as errors, other hazards as warnings, changes as notices.
+pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in &plan.vhosts {
         let source = |address: &Address| {
@@ -34,7 +34,7 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
             );
         }
         for hazard in &part.hazards {
-            let open = obstacles.hazards.contains(hazard);
+            let open = blockers.hazards.contains(hazard);
             let message = if open { format!("{} ({})", hazard.text, hazard.flag()) } else { hazard.text.clone() };
             let level = if open { "error" } else { "warning" };
             annotate(
@@ -50,12 +50,15 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
             let conflict = change.and_then(|change| change.conflict.as_ref());
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
             lines.extend(conflict.and_then(|conflict| conflict.broker_error.clone()));
-            // What helps, one line each; what to write is in the other formats.
-            let ways = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
+            // The applicable resolutions, one on each line. The YAML to write is only in the other formats.
+            let resolutions = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
             lines.extend(
-                ways.iter().filter(|way| way.applicability != Applicability::No).map(|way| format!("- {}", way.text)),
+                resolutions
+                    .iter()
+                    .filter(|it| it.applicability != Applicability::No)
+                    .map(|it| format!("- {}", it.text)),
             );
-            if ways.is_empty() {
+            if resolutions.is_empty() {
                 lines.extend(block.remedy.as_ref().map(|remedy| format!("To resolve it: {remedy}")));
             }
             annotate(
@@ -67,21 +70,21 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
             );
         }
     }
-    let level = if obstacles.is_empty() { "notice" } else { "error" };
+    let level = if blockers.is_empty() { "notice" } else { "error" };
     annotate(&mut text, level, None, "topo plan", summary);
     text
 }
 
-/// The line and column behind a place.
+/// The line and column after a location.
 pub type End = (usize, usize);
 
-/// One workflow command. Data and properties are escaped as the runner unescapes them.
+/// Writes a workflow command. The runner unescapes data and properties.
 pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>)>, title: &str, message: &str) {
     let data = |value: &str| value.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |value: &str| data(value).replace(':', "%3A").replace(',', "%2C");
-    let place = at.map_or_else(String::new, |(source, end)| {
+    let location = at.map_or_else(String::new, |(source, end)| {
         let end = match end {
-            // Columns are of use within one line only.
+            // Columns are useful only within one line.
             Some((line, column)) if line == source.line => format!("endLine={line},endColumn={column},"),
             Some((line, _)) => format!("endLine={line},"),
             None => String::new(),
@@ -89,7 +92,7 @@ pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>
         format!("file={},line={},col={},{end}", property(&clean(&source.file)), source.line, source.column)
     });
     let message: Vec<String> = message.lines().map(clean).collect();
-    let _ = writeln!(text, "::{level} {place}title={}::{}", property(title), data(&message.join("\n")));
+    let _ = writeln!(text, "::{level} {location}title={}::{}", property(title), data(&message.join("\n")));
 }
 
 #[cfg(test)]
@@ -98,7 +101,7 @@ mod tests {
     use crate::model::Places;
 
     #[test]
-    fn what_the_runner_reads_is_escaped() {
+    fn data_and_properties_are_escaped() {
         let mut text = String::new();
         let source = Source { file: "a,b.yaml".into(), line: 3, column: 7, part_of: None, places: Places::new() };
         annotate(&mut text, "error", Some((&source, Some((3, 9)))), "a: b", "100%\nlost");

@@ -1,6 +1,6 @@
-//! A plan as a pull-request comment: a table that a reviewer reads, and the whole text folded behind it.
+//! Renders a plan as a pull-request comment: a table for reviewers, and the complete text in a collapsed section.
 
-use super::change_text::whole;
+use super::change_text::full_binding;
 use super::next_line::next_line;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
 use super::resolutions_markdown::{self, fence};
@@ -10,12 +10,12 @@ use crate::model::count::count;
 use crate::plan::{ChangeKind, Plan, PlannedChange};
 use std::fmt::Write;
 
-/// GitHub refuses a comment of more than 65,536 characters. The plan has this much of them, and what stands behind it the
-/// rest.
+/// The maximum length of the plan. GitHub refuses a comment of more than 65,536 characters, and [`LIMIT_OF_ALL`] leaves
+/// room for the warnings after the plan.
 const LIMIT: usize = 60_000;
 const LIMIT_OF_ALL: usize = 65_000;
 
-/// The comment. `text` is the plan as text, without colours.
+/// Renders the comment. `text` is the plan as text, without colors.
 pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let mut out = String::new();
     let vhosts: Vec<String> = plan.vhosts.iter().map(|part| format!("**{}**", inline(part.vhost.as_str()))).collect();
@@ -33,7 +33,8 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let blocked =
         if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
-    // First: nothing else is as it seems until that is known. The sentences have commands in backticks.
+    // Interrupted migrations come first, because they affect everything else. Their sentences contain commands in
+    // backticks.
     for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
         let text = inline(&note.text).replace("\\`", "`");
         let _ = writeln!(out, "- **{}** `{}`: {text}\n", note.label(), note.address);
@@ -70,7 +71,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         match line.starts_with("topo ") {
             true if line.len() < LIMIT / 8 => out.push_str(&format!("\n```sh\n{line}\n```\n")),
             true => {}
-            // Only an edit helps.
+            // The sentence asks for an edit of the spec.
             false => out.push_str(&format!("\n{line}\n")),
         }
     }
@@ -81,7 +82,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     cut(out)
 }
 
-/// The comment with the lines of a list behind it, as many as there is room for.
+/// Appends a list of warnings to the comment, as far as the limit permits.
 pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
     comment.push('\n');
     for (index, line) in lines.iter().enumerate() {
@@ -94,13 +95,14 @@ pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
     comment
 }
 
-/// The text in a fence that is longer than any run of backticks in it, cut where the comment would become too long.
+/// Writes the text into a fence that is longer than any run of backticks in the text, and truncates the text at the
+/// limit.
 fn fold(out: &mut String, text: &str) {
     let fence = fence(text);
     let room = LIMIT.saturating_sub(out.len() + 400);
     let mut body = String::new();
     for line in text.lines() {
-        // In a diff fence a line that begins with `+`, `-` or `!` gets its colour.
+        // In a diff fence, a line that begins with `+`, `-` or `!` is colored.
         let trimmed = line.trim_start();
         let line = match trimmed.chars().next() {
             Some('+' | '-' | '!') => {
@@ -127,7 +129,7 @@ fn row(change: &PlannedChange) -> String {
         ChangeKind::Conflict => ("!", format!("**conflict**: {}", fields(change))),
     };
     let object = match change.after.as_ref().or(change.before.as_ref()) {
-        Some(Object::Binding(binding)) => format!("binding {}", whole(binding)),
+        Some(Object::Binding(binding)) => format!("binding {}", full_binding(binding)),
         Some(object) => object.id().to_string(),
         None => change.address.to_string(),
     };
@@ -149,7 +151,7 @@ fn fields(change: &PlannedChange) -> String {
     shown.join(", ")
 }
 
-/// Text inside a Markdown line or table cell: nothing in a name may become markup, a mention or a new cell.
+/// Escapes text for a Markdown line or table cell: a name cannot become markup, a mention or a new cell.
 pub(super) fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_longer_than_what_is_in_it() {
+    fn fence_is_longer_than_runs_of_backticks() {
         let mut out = String::new();
         fold(&mut out, "a ```` b");
         assert!(out.contains("\n`````diff\n"), "{out}");

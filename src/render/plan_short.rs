@@ -1,4 +1,4 @@
-//! A plan in one line an object: its symbol, its name, and the settings that differ.
+//! Renders a plan with one line for each object: its symbol, its name, and the settings that differ.
 
 use super::change_text::{activity, field_values, symbol};
 use super::family::Folded;
@@ -8,7 +8,7 @@ use crate::model::{Address, Object, ObjectId};
 use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
 use std::fmt::Write;
 
-/// The lines, the hazards and blocks without their sentences, and the summary, with colors.
+/// Renders the lines, the hazards and blocks without their sentences, and the summary, with colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
     for part in &plan.vhosts {
@@ -24,7 +24,7 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
         let remark = remark(hazard, view.obstacles);
         let _ = writeln!(text, "{} {}  {}{remark}", Painted(style, "  !"), hazard.kind, hazard.address);
     }
-    // A conflict has its line above.
+    // A conflict already has a line.
     let is_listed = |address: &Address| {
         let mut changes = plan.vhosts.iter().flat_map(|part| &part.changes);
         changes.any(|change| change.kind == ChangeKind::Conflict && change.address == *address)
@@ -56,14 +56,14 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
             line(text, change, &object, view.width);
         }
         for change in &entry.bindings {
-            bound(text, change);
+            binding_line(text, change);
         }
         for members in entry.family.into_iter().flat_map(|family| family.parts()) {
             let (style, sign) = (members.style, members.sign);
             if view.all {
                 for (id, change) in members.members {
                     match id {
-                        ObjectId::Binding(_) => bound(text, change),
+                        ObjectId::Binding(_) => binding_line(text, change),
                         ObjectId::Vhost
                         | ObjectId::Exchange(_)
                         | ObjectId::Policy(_)
@@ -89,7 +89,7 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
 fn line(text: &mut String, change: &PlannedChange, object: &str, width: usize) {
     let (symbol, style) = symbol(change.kind);
     let left = columns(symbol) + 1 + columns(object);
-    let said = match change.kind {
+    let details = match change.kind {
         ChangeKind::Create => String::new(),
         ChangeKind::Delete => change.live.as_ref().map(activity).unwrap_or_default(),
         ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => {
@@ -100,11 +100,11 @@ fn line(text: &mut String, change: &PlannedChange, object: &str, width: usize) {
             settings(change, width.saturating_sub(left + 2 + columns(&how))) + &how
         }
     };
-    let gap = if said.is_empty() { "" } else { "  " };
-    let _ = writeln!(text, "{} {object}{gap}{said}", Painted(style, symbol));
+    let gap = if details.is_empty() { "" } else { "  " };
+    let _ = writeln!(text, "{} {object}{gap}{details}", Painted(style, symbol));
 }
 
-/// `type: classic → quorum, max-length: 10 → 20`, as many as there is room for, and one at least.
+/// Formats the settings as `type: classic → quorum, max-length: 10 → 20`: as many as fit, and at least one.
 fn settings(change: &PlannedChange, room: usize) -> String {
     let fields: Vec<String> = change
         .fields
@@ -132,7 +132,7 @@ fn settings(change: &PlannedChange, room: usize) -> String {
         .unwrap_or_default()
 }
 
-fn bound(text: &mut String, change: &PlannedChange) {
+fn binding_line(text: &mut String, change: &PlannedChange) {
     let object = change.after.as_ref().or(change.before.as_ref());
     let Some(Object::Binding(binding)) = object else { return };
     let (symbol, style) = symbol(change.kind);

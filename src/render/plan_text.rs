@@ -1,5 +1,5 @@
-//! A plan on a screen: grouped by queue, in the order in which it is carried out; hazards, then the summary, then the
-//! line to paste, last, because logs are read from the bottom.
+//! Renders a plan for a terminal: the changes grouped by queue, in the order of execution; then the hazards, the
+//! summary and the next command. The command is last, because users read logs from the bottom.
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
@@ -13,23 +13,23 @@ use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What a plan's text needs to know beyond the plan.
+/// The parameters of the text.
 pub struct View<'a> {
-    /// Columns of the screen.
+    /// The width of the screen in columns.
     pub width: usize,
-    /// What stands against the plan, with the allowances that were given.
+    /// The blockers of the plan, after the given allowances.
     pub obstacles: &'a Blockers,
-    /// The specs, as they were named.
+    /// The specs, as passed to topo.
     pub specs: &'a str,
-    /// The command line that applies it, without the flags that lift obstacles; `None` where nothing can be applied.
+    /// The apply command without the flags that resolve blockers; `None` if the plan cannot be applied.
     pub apply: Option<&'a str>,
-    /// Whether the requests are listed, and what to write for every way out.
+    /// True to list the requests, and the YAML of every resolution.
     pub details: bool,
-    /// Whether every object is listed, also those that are made for a queue's retries.
+    /// True to list every object, including the generated objects of retries.
     pub all: bool,
 }
 
-/// The whole text, with colours.
+/// Renders the complete text, with colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
     let is_full = resolutions_text::in_full(plan.summary.conflict, view.details);
@@ -49,7 +49,7 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
     let target = &plan.target;
     let at = match target.version.as_str() {
         "" => target.url.clone(),
-        // Without a cluster, nothing was asked.
+        // Without a cluster, topo compared files and asked no broker.
         version if target.cluster.is_empty() => {
             format!("no broker: against {} as {} {version}", target.url, target.product)
         }
@@ -98,7 +98,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
     if !part.infos.is_empty() {
         for fact in &part.infos {
-            // Two blanks behind the address.
+            // Two spaces after the address.
             info(text, &format!("{}  {}", fact.address, clean(&fact.text)), view);
         }
         text.push('\n');
@@ -115,13 +115,13 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
 }
 
-/// A fact that blocks nothing.
+/// Writes a fact that blocks nothing.
 fn info(text: &mut String, sentence: &str, view: &View<'_>) {
     let lines = wrap(&words_and_code(sentence), " ", view.width.saturating_sub(5));
     let _ = writeln!(text, "{} {}", Painted(DIM, "info"), lines.join("\n     "));
 }
 
-/// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
+/// Groups and sorts the changes for readers: each queue and exchange with the bindings into it.
 pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
     let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
     let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
@@ -167,7 +167,7 @@ pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<En
     entries
 }
 
-/// A hazard or a block: what, where, and below it the sentence.
+/// Writes a hazard or a block: its name and address, and the sentence below.
 fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines: &[String]) {
     let _ = writeln!(text, "{} {}  {address}", Painted(style, "!"), Painted(style, format!("{word:<19}")));
     for line in lines {
@@ -175,7 +175,7 @@ fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines
     }
 }
 
-/// A sentence in lines that fit. What stands between backticks is to be copied, and stays on one line.
+/// Wraps a sentence. Code in backticks stays on one line, so that it can be copied.
 fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
     let words = words_and_code(&clean(sentence));
     let lines = wrap(&words, " ", view.width.saturating_sub(4 + columns(first)));
@@ -184,9 +184,9 @@ fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
     lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", begin(index))).collect()
 }
 
-/// What stands behind a hazard that is no obstacle.
-pub(super) fn remark(hazard: &Hazard, obstacles: &Blockers) -> &'static str {
-    match (hazard.must_be_allowed, obstacles.hazards.contains(hazard)) {
+/// Returns the remark after a hazard that does not block the plan.
+pub(super) fn remark(hazard: &Hazard, blockers: &Blockers) -> &'static str {
+    match (hazard.must_be_allowed, blockers.hazards.contains(hazard)) {
         (true, false) => " (allowed)",
         (false, _) => " (only shown)",
         (true, true) => "",
@@ -201,13 +201,13 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
     for block in &view.obstacles.blocks {
         let mut lines = sentence(&block.text, "", view);
-        // A conflict has its ways out above.
-        let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
-            let says = |text: &String| block.remedy.as_ref().is_none_or(|remedy| remedy.contains(text));
-            let ways = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);
-            change.address == block.address && ways.map(|way| &way.text).any(says)
+        // A conflict lists its resolutions above.
+        let is_listed = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
+            let contains = |text: &String| block.remedy.as_ref().is_none_or(|remedy| remedy.contains(text));
+            let resolutions = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);
+            change.address == block.address && resolutions.map(|it| &it.text).any(contains)
         });
-        if !elsewhere {
+        if !is_listed {
             lines.extend(block.remedy.iter().flat_map(|remedy| sentence(remedy, "→ ", view)));
         }
         warning(text, RED, "blocked", &block.address, &lines);
@@ -221,7 +221,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
 }
 
-/// The numbers, and whether the plan is blocked.
+/// Writes the numbers, and whether the plan is blocked.
 pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     if plan.is_empty() {
         let (objects, bindings) = compared(plan);
@@ -250,24 +250,24 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
 }
 
-/// `BLOCKED by 1 conflict and 2 hazards`.
-pub fn blocked_by(obstacles: &Blockers) -> String {
-    format!("BLOCKED by {obstacles}")
+/// Formats the blockers as `BLOCKED by 1 conflict and 2 hazards`.
+pub fn blocked_by(blockers: &Blockers) -> String {
+    format!("BLOCKED by {blockers}")
 }
 
-/// How many objects and bindings were compared.
+/// Counts the compared objects and bindings.
 pub fn compared(plan: &Plan) -> (usize, usize) {
     plan.vhosts
         .iter()
         .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))
 }
 
-/// `Plan: 5 objects and 2 bindings to create, 1 object to recreate`: only what happens.
+/// Formats the summary as `Plan: 5 objects and 2 bindings to create, 1 object to recreate`, without zero counts.
 pub fn summary_line(plan: &Plan) -> String {
     summary_parts(plan).join(" ")
 }
 
-/// The same in lines of at most that width, each but the first below the first number.
+/// Wraps the summary to this width. The following lines align with the first number.
 fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     const INDENT: &str = "      ";
     let line = summary_line(plan);
@@ -281,7 +281,7 @@ fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     lines
 }
 
-/// The counts, a comma behind all but the last.
+/// Returns the counts, with a comma after all but the last.
 fn summary_parts(plan: &Plan) -> Vec<String> {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
     let counted = |objects: usize, bindings: usize| {
@@ -314,7 +314,7 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         Some(last) => {
             last.pop();
         }
-        // What an earlier apply left: a binding or a topic permission to restore, a keep to delete.
+        // Remainders of an earlier apply: a binding or a topic permission to restore, a temporary policy to delete.
         None if plan.step_count() > 0 => parts.push(format!("{} to finish", count(plan.step_count() as u64, "step"))),
         None => parts.push("nothing to change".to_owned()),
     }
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_the_summary_is_wider_than_the_screen() {
+    fn summary_lines_fit_the_screen() {
         let few = Summary { create: 3, conflict: 1, bind: 2, ..Summary::default() };
         let line = "Plan: 3 objects and 2 bindings to create, 1 object in conflict";
         assert_eq!(summary_lines(&plan(few), 80), [line]);
@@ -373,7 +373,7 @@ mod tests {
 
     /// A count of zero is left out.
     #[test]
-    fn the_summary_counts_objects_and_bindings() {
+    fn summary_counts_objects_and_bindings() {
         for (summary, expected) in [
             (Summary { create: 5, bind: 2, ..Summary::default() }, "Plan: 5 objects and 2 bindings to create"),
             (Summary { unbind: 1, ..Summary::default() }, "Plan: 1 binding to delete"),

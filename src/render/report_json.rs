@@ -1,4 +1,4 @@
-//! The report of an apply for machines.
+//! Renders the report of an apply as JSON.
 
 use super::report_text::action;
 use crate::apply::{Migrated, Report};
@@ -26,8 +26,8 @@ fn migrated(one: &Migrated) -> Value {
     })
 }
 
-/// One document: a result in one word, and every step with what became of it. `left` is null when the broker could not
-/// be read back.
+/// Renders one document: the result in one word, and every step with its result. `left` is null if the broker could not
+/// be read after the apply.
 pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, result: &str) -> Value {
     let step = |step: &Step| {
         json!({

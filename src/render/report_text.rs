@@ -1,4 +1,5 @@
-//! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
+//! Renders the report of an apply for a terminal: the steps that were done, that failed and that were not attempted,
+//! and the command to resume.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// `declare queue orders.work`, `bind orders ─ # → orders.work`.
+/// Describes an action: `declare queue orders.work`, `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
     let object = action.object();
     clean(&match action {
@@ -32,8 +33,8 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`, and the
-/// reason if it stalls. The numbers are first, because a narrow screen may cut the names.
+/// Describes the progress of a transfer: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders
+/// → …`, and the reason if it stalls. The numbers are first, because a narrow screen may cut off the names.
 pub fn moving(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),
@@ -44,12 +45,12 @@ pub fn moving(
     let left_over = left.map(|left| format!("{} left", number(left)));
     let mut text = so_far.into_iter().chain(left_over).collect::<Vec<_>>().join(", ");
     if text.is_empty() {
-        text.push_str("under way");
+        text.push_str("in progress");
     }
     if let Some(rate) = rate.filter(|rate| *rate >= 1.0) {
-        let _ = write!(text, ", {} a second", number(rate as u64));
+        let _ = write!(text, ", {} per second", number(rate as u64));
         if let Some(left) = left.filter(|left| *left > 0) {
-            let _ = write!(text, ", about {} to go", while_of((left as f64 / rate).ceil() as u64));
+            let _ = write!(text, ", about {} to go", duration((left as f64 / rate).ceil() as u64));
         }
     }
     if let Some(why) = why {
@@ -59,12 +60,13 @@ pub fn moving(
     text
 }
 
-/// The reason why a step is tried again: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
+/// Describes the reason why a step is retried: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
 pub fn stalled(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// The proof that a deletion waits for: `waiting: queue q: proving that it is empty takes two ticks (12 s): delete queue q`.
+/// Describes the proof that a deletion waits for: `waiting: queue q: proving that it is empty takes two ticks (12 s):
+/// delete queue q`.
 pub fn proving(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
         && *allowed > 0
@@ -77,15 +79,15 @@ pub fn proving(step: &Action, time: Duration) -> String {
     format!("waiting: {object}: proving that it {state} takes two ticks ({time}): {}", action(step))
 }
 
-/// Why a migration is undone, when that begins: it may take as long as it took so far.
+/// Describes the start of a rollback, with the reason. A rollback may take as long as the migration did so far.
 pub fn going_back(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
     let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
     let line = clean(&format!("rolling back the migration of queue {queue}: {why}"));
     wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
 }
 
-/// So many seconds, in the unit in which somebody waits.
-fn while_of(seconds: u64) -> String {
+/// Formats seconds in a suitable unit.
+fn duration(seconds: u64) -> String {
     match seconds {
         0..=90 => format!("{seconds} s"),
         91..=5_400 => format!("{} min", seconds.div_ceil(60)),
@@ -93,8 +95,8 @@ fn while_of(seconds: u64) -> String {
     }
 }
 
-/// How many steps of the plan were done, and how many there are. A step that a migration did twice, and one that no plan has,
-/// does not count.
+/// Counts the completed steps of the plan, and all steps. Repeated steps of a migration, and steps outside of the plan,
+/// do not count.
 fn steps(reports: &[Report]) -> (u64, u64) {
     let mut all = (0, 0);
     for report in reports {
@@ -106,14 +108,14 @@ fn steps(reports: &[Report]) -> (u64, u64) {
     all
 }
 
-/// `7 of 7 steps done`.
+/// Formats the progress as `7 of 7 steps done`.
 pub fn steps_done(reports: &[Report]) -> String {
     let (done, all) = steps(reports);
     format!("{} of {} done", number(done), count(all, "step"))
 }
 
-/// What was done to all vhosts, on a screen of so many columns. `left` are the addresses that still differ after a complete
-/// run, if it could be read back; `again` is the command that goes on.
+/// Renders the results of all vhosts for a screen of this width. `left` contains the addresses that still differ after
+/// a complete run, if topo could read the broker; `again` is the command to resume.
 pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -124,7 +126,7 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
     migrations(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
         if interrupted {
-            let line = "The interruption came too late: nothing was left to stop.";
+            let line = "The interruption came too late: all steps were already done.";
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
         let Some(left) = left else {
@@ -144,7 +146,7 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
             let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
-            retirement(&mut text, reports, &waiting, again);
+            retired_objects(&mut text, reports, &waiting, again);
         } else if left.is_empty() {
             let line = format!("Applied: {}. Verified: the broker matches the spec.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -192,7 +194,7 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
     let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
     if rollbacks > 0 && done == 0 {
         let why = if failed == 0 { "as requested" } else { "and the errors above must be fixed first" };
-        let line = format!("Rolled back: {}, {why}. Nothing of it is left.", count(rollbacks, "migration"));
+        let line = format!("Rolled back: {}, {why}. No changes remain.", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
         let _ = writeln!(text, "To try again:\n  {again}");
@@ -205,14 +207,15 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
     text
 }
 
-/// Whether something belongs to a migration that was undone.
+/// Returns true if a step belongs to a migration that was rolled back.
 fn is_rolled_back(report: &Report, recreates: Option<&ObjectId>) -> bool {
     recreates.is_some_and(|object| {
         report.migrated.iter().any(|it| it.is_rolled_back && *object == ObjectId::Queue(it.queue.clone()))
     })
 }
 
-/// What was done and undone. A migration that was undone did more than any plan says: it is one line.
+/// Writes the steps that were rolled back. A migration executes more steps than the plan contains, so it has only one
+/// line.
 fn rolled_back(text: &mut String, report: &Report) {
     let mut of_migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
     for done in &report.rolled_back {
@@ -229,7 +232,7 @@ fn rolled_back(text: &mut String, report: &Report) {
     }
 }
 
-/// One sentence a migration: what it did, and what whoever reads the queue should know.
+/// Writes a sentence for each migration: the result, and the effects on consumers.
 fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_rolled_back, is_interrupted, rollback_error, returned, possible_duplicates, .. } =
@@ -243,13 +246,13 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         let mut parts = vec![match returned {
             Some(0) | None if *is_interrupted => "the next run resumes it, and returns its messages".to_owned(),
             Some(some) if *is_interrupted => {
-                format!("{} came back, and the next run resumes it", count(*some, "message"))
+                format!("{} returned, and the next run resumes it", count(*some, "message"))
             }
-            Some(returned) => format!("{} came back", count(*returned, "message")),
-            None => "its messages came back".to_owned(),
+            Some(returned) => format!("{} returned", count(*returned, "message")),
+            None => "its messages returned".to_owned(),
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
-            let rest = "messages over this limit were dropped, or dead-lettered";
+            let rest = "messages over this limit were dropped or dead-lettered";
             parts.push(format!("the queue holds {} at most (max-length), and {rest}", number(keeps)));
         }
         if let Some(why) = rollback_error {
@@ -269,14 +272,14 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         }
         if let Some(reordered) = reordered {
             parts.push(format!(
-                "{} behind newer ones, which arrived as fast as topo could move them",
+                "{} behind newer ones, which arrived as fast as topo moved them",
                 count(*reordered, "message")
             ));
         }
         if let Some(behind) = migrated.behind {
             parts.push(format!("{} behind newer ones", count(behind, "message")));
         }
-        if let Some(lost) = lost(migrated) {
+        if let Some(lost) = missing_messages(migrated) {
             parts.push(lost);
         }
         if *possible_duplicates > 0 {
@@ -288,10 +291,10 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
     }
 }
 
-/// What did not come back, and why, where it is known that something did not, or may not have.
-fn lost(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
+/// Describes the messages that did not return, or may not have returned, with the reason.
+fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
     let missing = missing.map(|Missing { messages, of }| {
-        format!("{} of {} that were moved out of it did not", number(messages), count(of, "message"))
+        format!("{} of {} that were moved out did not return", number(messages), count(of, "message"))
     });
     match (missing, conflicting_policy) {
         (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}: {conflicting_policy}, which held them")),
@@ -301,8 +304,8 @@ fn lost(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<Strin
     }
 }
 
-/// What is left of retries that are no longer desired: nobody's fault, and finished by the next run.
-fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
+/// Writes the retired objects that still hold messages. This is not a failure, and the next run deletes them.
+fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -313,9 +316,9 @@ fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], a
                 writeln!(text, "  {} {}: {}", Painted(DIM, "left"), step.step.action.object(), clean(&why.to_string()));
         }
     }
-    let behind = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
-    if behind > 0 {
-        let _ = writeln!(text, "  {} {} that must stay until then", Painted(DIM, "left"), count(behind, "object"));
+    let others = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
+    if others > 0 {
+        let _ = writeln!(text, "  {} {} that must stay until then", Painted(DIM, "left"), count(others, "object"));
     }
     let _ = writeln!(text, "To finish later:\n  {again}");
 }
@@ -325,30 +328,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_messages_are() {
+    fn progress_of_a_transfer() {
         let step =
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
-        let said = |moved: Option<u64>, left, rate| {
+        let progress = |moved: Option<u64>, left, rate| {
             let text = moving(&step, (moved, left), rate, None);
             text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
-        assert_eq!(said(Some(0), None, None), "0 so far");
-        assert_eq!(said(None, Some(7), None), "7 left");
-        assert_eq!(said(None, None, None), "under way");
-        assert_eq!(said(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
+        assert_eq!(progress(Some(0), None, None), "0 so far");
+        assert_eq!(progress(None, Some(7), None), "7 left");
+        assert_eq!(progress(None, None, None), "in progress");
+        assert_eq!(progress(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
         assert_eq!(
-            said(Some(1_204), Some(3_000), Some(600.4)),
-            "1,204 so far, 3,000 left, 600 a second, about 5 s to go"
+            progress(Some(1_204), Some(3_000), Some(600.4)),
+            "1,204 so far, 3,000 left, 600 per second, about 5 s to go"
         );
-        assert_eq!(said(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 a second");
-        assert_eq!(said(Some(9), None, Some(2_000.0)), "9 so far, 2,000 a second");
-        assert_eq!(said(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "so slow that it says nothing");
-        assert!(said(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
+        assert_eq!(progress(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 per second");
+        assert_eq!(progress(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
+        assert_eq!(progress(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
+        assert!(progress(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
         let stalled = moving(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
         assert!(
             stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
             "{stalled}"
         );
-        assert!(said(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
+        assert!(progress(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
     }
 }

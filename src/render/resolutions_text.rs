@@ -1,39 +1,39 @@
-//! Renders the resolutions of a conflict as text: in full, with their YAML, if few objects are in conflict; otherwise
-//! on one line each.
+//! Renders the resolutions of a conflict as text: completely, with their YAML, if there are few conflicts; otherwise on
+//! one line each.
 
 use super::style::{BOLD, Painted, clean, wrap};
 use crate::plan::{Applicability, Conflict, Resolution, ResolutionKind};
 use std::fmt::Write;
 
-/// With more conflicts than this, what to write is left to `-v` and the other formats.
+/// The maximum number of conflicts whose YAML is shown without `-v`.
 const MOST_IN_FULL: usize = 3;
 
-/// Whether the YAML of every way out is shown.
+/// Returns true if the YAML of every resolution is shown.
 pub(super) fn in_full(conflicts: usize, is_verbose: bool) -> bool {
     is_verbose || conflicts <= MOST_IN_FULL
 }
 
-/// Where what stands behind the labels begins.
+/// The column after the labels.
 const INDENT: usize = 17;
 
-/// Lines with a label before the first of each kind.
+/// Writes lines with a label before the first line of each kind.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
 }
 
 impl Lines<'_> {
-    /// One line, however long.
+    /// Writes one line of any length.
     fn line(&mut self, label: &str, line: &str) {
         let _ = writeln!(self.text, "        {} {line}", Painted(BOLD, format!("{label:<8}")));
     }
 
-    /// A sentence in lines that fit; what follows the first is indented.
+    /// Wraps a sentence; the following lines are indented.
     fn sentence(&mut self, label: &str, indent: usize, sentence: &str) {
-        // A flag stays with what belongs to it, so that it can be copied.
+        // A flag stays on one line with its value, so that it can be copied.
         let flag = |text: String| text.replace('\u{a0}', " ");
-        let glued = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
-        let words: Vec<String> = glued.split(' ').map(|word| flag(word.to_owned())).collect();
+        let unbroken = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
+        let words: Vec<String> = unbroken.split(' ').map(|word| flag(word.to_owned())).collect();
         let lines = wrap(&words, " ", self.width.saturating_sub(INDENT + indent + 2));
         for (index, line) in lines.iter().enumerate() {
             let indent = " ".repeat(if index == 0 { indent } else { indent + 2 });
@@ -42,16 +42,16 @@ impl Lines<'_> {
     }
 }
 
-/// All ways out, and what applications see.
+/// Writes all resolutions, and the errors that applications get.
 pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, is_full: bool) {
     let mut lines = Lines { text, width };
     let mut last = None;
-    for way in &conflict.resolutions {
-        let label = if last == Some(way.kind) { "" } else { way.kind.as_str() };
-        last = Some(way.kind);
-        match &way.yaml {
-            Some(yaml) if is_full => in_detail(&mut lines, label, way, yaml),
-            Some(_) | None => lines.sentence(label, 0, behind_label(way)),
+    for resolution in &conflict.resolutions {
+        let label = if last == Some(resolution.kind) { "" } else { resolution.kind.as_str() };
+        last = Some(resolution.kind);
+        match &resolution.yaml {
+            Some(yaml) if is_full => in_detail(&mut lines, label, resolution, yaml),
+            Some(_) | None => lines.sentence(label, 0, without_label(resolution)),
         }
     }
     if is_full {
@@ -59,7 +59,7 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
     }
 }
 
-/// What an application sees that goes on declaring what was live.
+/// Writes the error that an application gets if it still declares the old settings.
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
@@ -71,12 +71,12 @@ pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize)
     }
 }
 
-fn in_detail(lines: &mut Lines<'_>, label: &str, way: &Resolution, yaml: &str) {
-    match way.kind {
-        ResolutionKind::Policy => by_policy(lines, label, way),
+fn in_detail(lines: &mut Lines<'_>, label: &str, resolution: &Resolution, yaml: &str) {
+    match resolution.kind {
+        ResolutionKind::Policy => by_policy(lines, label, resolution),
         ResolutionKind::Keep | ResolutionKind::Rename | ResolutionKind::Recreate => {
             lines.line(label, "the current settings:");
-            for field in &way.fields {
+            for field in &resolution.fields {
                 lines.sentence("", 0, &format!("not {}: {}", field.field, field.why));
             }
         }
@@ -84,18 +84,18 @@ fn in_detail(lines: &mut Lines<'_>, label: &str, way: &Resolution, yaml: &str) {
     for line in yaml.lines() {
         lines.line("", &format!("  {}", clean(line)));
     }
-    for warning in &way.warnings {
+    for warning in &resolution.warnings {
         lines.sentence("", 0, &format!("info: {warning}"));
     }
-    if let Some(applications) = &way.applications {
+    if let Some(applications) = &resolution.applications {
         lines.sentence("", 0, applications);
     }
 }
 
-/// Why, and why not; fields with the same reason together.
-fn by_policy(lines: &mut Lines<'_>, label: &str, way: &Resolution) {
+/// Writes the resolution by a policy, with the reasons for each field. Fields with the same reason share a line.
+fn by_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
     let mut groups: Vec<(bool, &str, Vec<&str>)> = Vec::new();
-    for field in &way.fields {
+    for field in &resolution.fields {
         match groups.iter_mut().find(|(_, why, _)| *why == field.why) {
             Some((_, _, names)) => names.push(&field.field),
             None => groups.push((field.applicability, &field.why, vec![&field.field])),
@@ -106,10 +106,13 @@ fn by_policy(lines: &mut Lines<'_>, label: &str, way: &Resolution) {
         lines.sentence(label, 0, &format!("in place: {why}"));
         return;
     }
-    let helped = way.fields.iter().filter(|field| field.applicability).count();
-    let all = way.fields.len();
-    let how_many =
-        if way.applicability == Applicability::Yes { String::new() } else { format!(" for {helped} of {all}") };
+    let resolved = resolution.fields.iter().filter(|field| field.applicability).count();
+    let all = resolution.fields.len();
+    let how_many = if resolution.applicability == Applicability::Yes {
+        String::new()
+    } else {
+        format!(" for {resolved} of {all}")
+    };
     lines.line(label, &format!("in place{how_many}:"));
     for (applicability, why, names) in groups {
         let not = if applicability { "" } else { "not " };
@@ -117,13 +120,13 @@ fn by_policy(lines: &mut Lines<'_>, label: &str, way: &Resolution) {
     }
 }
 
-/// A way's line without the words that its label says.
-fn behind_label(way: &Resolution) -> &str {
-    let words: &[&str] = match way.kind {
+/// Returns the text of a resolution without the words that its label contains.
+fn without_label(resolution: &Resolution) -> &str {
+    let words: &[&str] = match resolution.kind {
         ResolutionKind::Keep => &["keep "],
         ResolutionKind::Policy => &["by a policy, ", "a policy "],
         ResolutionKind::Rename => &[],
         ResolutionKind::Recreate => &["recreate it, ", "recreate it "],
     };
-    words.iter().find_map(|words| way.text.strip_prefix(words)).unwrap_or(&way.text)
+    words.iter().find_map(|words| resolution.text.strip_prefix(words)).unwrap_or(&resolution.text)
 }

@@ -1,13 +1,13 @@
-//! Words as a shell takes them.
+//! Quotes words and wraps commands for a shell.
 
 use super::style::{columns, wrap};
 use crate::model::printable::is_hidden;
 
-/// Before what goes on.
+/// The indentation of continuation lines.
 const INDENT: &str = "    ";
 
-/// A word with quotes where it needs some. Hidden characters are written as octal escapes, which POSIX knows between `$'`
-/// and `'`.
+/// Quotes a word if necessary. Hidden characters are written as octal escapes between `$'` and `'`, as POSIX defines
+/// them.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if word.chars().any(is_hidden) || word.contains("##[") {
@@ -26,8 +26,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A line to paste: whole where it fits; else in lines that a shell takes for one, parted between words, a flag with its
-/// value.
+/// Wraps a command at words with `\`, so that it can be pasted. A flag stays on one line with its value.
 pub fn in_lines(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();
@@ -43,11 +42,11 @@ pub fn in_lines(line: &str, width: usize) -> String {
             Some(_) | None => parts.push(word.to_owned()),
         }
     }
-    // Room for the indent, and for ` \`.
+    // Leaves room for the indentation and for ` \`.
     wrap(&parts, " ", width.saturating_sub(INDENT.len() + 2)).join(&format!(" \\\n{INDENT}"))
 }
 
-/// The words of a line, with their quotes.
+/// Splits a command into words, with their quotes.
 fn words(line: &str) -> Vec<&str> {
     let (mut words, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, c) in line.char_indices() {
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_hidden_characters_back() {
+    fn shell_decodes_hidden_characters() {
         for word in ["a\n::b", "\u{1b}[31m", "it's \\ \u{202e}x", "::error::x", "$'x'"] {
             let script = format!("printf %s {}", quoted(word));
             assert!(!script.chars().any(is_hidden), "{script}");
@@ -81,20 +80,20 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_parted_where_a_shell_takes_it_for_one() {
+    fn wrapped_command_is_one_command_for_a_shell() {
         let name = quoted("it's one  word");
         let line = format!("topo apply topology.yaml --url http://localhost:15672 --allow {name} --prune --yes");
         assert_eq!(in_lines(&line, 200), line);
-        let parted = in_lines(&line, 40);
+        let wrapped = in_lines(&line, 40);
         assert_eq!(
-            parted,
+            wrapped,
             "topo apply topology.yaml \\\n    --url http://localhost:15672 \\\n    --allow 'it'\\''s one  word' \\\n    --prune --yes"
         );
-        assert!(parted.lines().all(|line| columns(line) <= 40));
-        // What a shell makes of it.
-        let script = format!("topo() {{ printf '<%s>' \"$@\"; }}; {parted}");
-        let said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(wrapped.lines().all(|line| columns(line) <= 40));
+        // The shell prints the arguments that it parses.
+        let script = format!("topo() {{ printf '<%s>' \"$@\"; }}; {wrapped}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
         let expected = "<apply><topology.yaml><--url><http://localhost:15672><--allow><it's one  word><--prune><--yes>";
-        assert_eq!(String::from_utf8_lossy(&said.stdout), expected);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     }
 }

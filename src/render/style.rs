@@ -1,6 +1,6 @@
-//! How finished values look on a screen: colours, numbers, and lines.
+//! Formats text for a terminal: colors, numbers and line breaks.
 //!
-//! Colour is always written; the stream that it goes to strips it where it does not belong.
+//! Texts always contain colors; the output stream strips them if the target does not support them.
 
 use crate::model::BrokerVersion;
 use crate::model::count::number;
@@ -8,15 +8,15 @@ pub use crate::model::printable::{clean, one_line};
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
-/// For what is made.
+/// Creations and success.
 pub const GREEN: Style = AnsiColor::Green.on_default();
-/// For what is changed.
+/// Changes and warnings.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// For what is deleted, and for what stands in the way.
+/// Deletions, blockers and failures.
 pub const RED: Style = AnsiColor::Red.on_default();
-/// For what is less important.
+/// Less important text.
 pub const DIM: Style = Style::new().dimmed();
-/// For headings.
+/// Headings.
 pub const BOLD: Style = Style::new().bold();
 
 /// Text in a style.
@@ -28,9 +28,9 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// For which RabbitMQ something holds, and who says so: nobody asked a broker.
-pub fn for_version(said: Option<BrokerVersion>) -> String {
-    match said {
+/// Describes the RabbitMQ version that a text is about, and how it was selected. No broker is involved.
+pub fn for_version(given: Option<BrokerVersion>) -> String {
+    match given {
         Some(version) => format!("RabbitMQ {} (set by --broker-version)", version.series()),
         None => {
             let newest = BrokerVersion::NEWEST_KNOWN.series();
@@ -39,22 +39,22 @@ pub fn for_version(said: Option<BrokerVersion>) -> String {
     }
 }
 
-/// `1 delivery`, `4 deliveries`.
+/// Formats a count as `1 delivery` or `4 deliveries`.
 pub fn deliveries(value: u64) -> String {
     if value == 1 { "1 delivery".to_owned() } else { format!("{} deliveries", number(value)) }
 }
 
-/// `1 retry`, `3 retries`.
+/// Formats a count as `1 retry` or `3 retries`.
 pub fn retries(value: u64) -> String {
     if value == 1 { "1 retry".to_owned() } else { format!("{} retries", number(value)) }
 }
 
-/// How many columns a text takes; wide and combining characters are rare enough in names to be counted as one.
+/// Counts the columns of a text. Wide and combining characters count as one column, because they are rare in names.
 pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The words of a sentence; what stands between backticks is one of them.
+/// Splits a sentence into words. Code in backticks is one word.
 pub fn words_and_code(sentence: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut backticks = sentence.matches('`').count();
@@ -71,7 +71,7 @@ pub fn words_and_code(sentence: &str) -> Vec<String> {
     words
 }
 
-/// Words in lines of at most `width` columns; a word that is longer stands alone.
+/// Joins words to lines of at most `width` columns. A longer word has a line of its own.
 pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -86,8 +86,8 @@ pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The parts of a heading in lines of at most `width` columns: broken between two parts, and where one part is longer, at
-/// its blanks.
+/// Joins the parts of a heading to lines of at most `width` columns. Breaks between parts first, and at the spaces of a
+/// part that is too long.
 pub fn heading(parts: &[String], width: usize) -> Vec<String> {
     wrap(parts, " · ", width).iter().flat_map(|line| wrap(&words_and_code(line), " ", width)).collect()
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_is_broken_between_its_parts_first() {
+    fn heading_breaks_between_parts_first() {
         let parts = ["queue q".to_owned(), "RabbitMQ 4.3 (the newest known)".to_owned(), "q.yaml:3".to_owned()];
         assert_eq!(heading(&parts, 80), [parts.join(" · ")]);
         assert_eq!(heading(&parts, 45), ["queue q · RabbitMQ 4.3 (the newest known)", "q.yaml:3"]);
@@ -105,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_copied_stays_together() {
+    fn code_is_one_word() {
         assert_eq!(
-            words_and_code("or: `topo apply --abort q`, at once"),
-            ["or:", "`topo apply --abort q`,", "at", "once"]
+            words_and_code("or: `topo apply --abort q`, right now"),
+            ["or:", "`topo apply --abort q`,", "right", "now"]
         );
-        assert_eq!(words_and_code("it says `that' and more"), ["it", "says", "`that'", "and", "more"]);
+        assert_eq!(words_and_code("it is `that' and more"), ["it", "is", "`that'", "and", "more"]);
     }
 }

@@ -105,7 +105,7 @@ fn queue_option_selects_queues() {
 fn dead_letter_none_is_listed() {
     let spec = "queues:\n  clicks: {type: classic, messageTtl: 1m, deadLetter: none}\n  plain: {type: classic}\n";
     let output = Topo::offline().spec(spec).run(["contract"]).expect_code(0);
-    let output = output.expect_text("dead-letter none, by `deadLetter: none`");
+    let output = output.expect_text("dead-letter none (`deadLetter: none`)");
     output.expect_text("a message that is given up and one that expires are dropped").expect_no_text("plain");
 }
 

@@ -2,19 +2,19 @@
 //! versions: `tests/live/contract.rs`.
 
 use super::Describer;
-use super::document::{Carried, Death, Replay};
+use super::document::{DeadLetteredProperties, Death, Replay};
 use crate::contract::Publish;
 use crate::expand::Retry;
 use crate::model::{ExchangeName, naming};
 
 impl Describer<'_, '_> {
-    pub(super) fn dead_lettered_message(&self) -> Option<Carried> {
-        let dead_letters = self.in_force.arriving()?;
-        let queue = self.in_force.name;
+    pub(super) fn dead_lettered_message(&self) -> Option<DeadLetteredProperties> {
+        let dead_letters = self.queue.arriving()?;
+        let queue = self.queue.name;
         let death = |queue: &crate::model::QueueName, reason, count| Death { queue: queue.clone(), reason, count };
         let (mut exchange, mut routing_key) = (dead_letters.exchange.clone(), dead_letters.routing_key.clone());
         let mut may_have_more = false;
-        let x_death = match self.in_force.retry {
+        let x_death = match self.queue.retry {
             None => vec![death(queue, "rejected", 1)],
             Some(Retry::Redeliver(_) | Retry::Delayed(_)) => vec![death(queue, "delivery_limit", 1)],
             Some(Retry::Ladder(ladder)) => {
@@ -26,8 +26,8 @@ impl Describer<'_, '_> {
                 deaths
             }
             Some(Retry::Republish(republish)) => {
-                // Up to 3.13, what a copy brings in `x-death` counts.
-                may_have_more = !self.in_force.profile.version.is_at_least(4, 0) && republish.tiers.is_some();
+                // Up to 3.13, RabbitMQ keeps the `x-death` entries of a published copy.
+                may_have_more = !self.queue.profile.version.is_at_least(4, 0) && republish.tiers.is_some();
                 let last = republish.tiers.as_ref().and_then(|tiers| tiers.names().last());
                 routing_key = routing_key.or_else(|| match &last {
                     Some((number, _)) => Some(naming::retry_key(queue, *number)),
@@ -38,25 +38,25 @@ impl Describer<'_, '_> {
                 deaths
             }
         };
-        Some(Carried { exchange, routing_key, x_death, may_have_more })
+        Some(DeadLetteredProperties { exchange, routing_key, x_death, may_have_more })
     }
 
     pub(super) fn replay(&self) -> Option<Replay> {
-        self.in_force.arriving()?;
+        self.queue.arriving()?;
         let contract = self.contract.as_ref()?;
-        let queue = self.in_force.name;
+        let queue = self.queue.name;
         let mut without: Vec<String> = vec!["x-death".to_owned()];
         without.extend(contract.counter.as_ref().and_then(|counter| counter.header.clone()));
         let mut warnings = Vec::new();
-        if let Some(Retry::Ladder(ladder)) = self.in_force.retry {
+        if let Some(Retry::Ladder(ladder)) = self.queue.retry {
             let last = naming::retry_key(queue, ladder.tiers.last());
-            warnings.push(format!("with its current key, {last}, its first failure dead-letters it again"));
+            warnings.push(format!("if the copy keeps the routing key {last}, its first failure dead-letters it again"));
         }
-        if let Some(Retry::Republish(_)) = self.in_force.retry {
-            warnings.push("with its x-retry-count, its first failure dead-letters it again".to_owned());
+        if let Some(Retry::Republish(_)) = self.queue.retry {
+            warnings.push("if the copy keeps x-retry-count, its first failure dead-letters it again".to_owned());
         }
         warnings.push(
-            "its original exchange and key route it to every queue that is bound there, not only to this one"
+            "publishing to the original exchange routes the copy to every queue that is bound there, not only to this one"
                 .to_owned(),
         );
         let publish = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };

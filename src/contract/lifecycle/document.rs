@@ -1,155 +1,157 @@
-//! The life of a message as a finished value, for a screen and for machines.
+//! The lifecycle of a message as data, for text and JSON output.
 
 use crate::contract::{Contract, Publish, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 
-/// What there is to say of a queue's name.
+/// The explanation of the name of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Explanation {
-    /// It is a queue of the spec.
+    /// A queue of the spec.
     Queue(Box<Lifecycle>),
-    /// It is the name of a tier of one.
+    /// A tier of a queue of the spec.
     Tier(TierDescription),
 }
 
-/// What becomes of a message in a queue.
+/// The lifecycle of the messages of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
-    /// The vhost.
+    /// The name of the vhost.
     pub vhost: VhostName,
-    /// The queue.
+    /// The name of the queue.
     pub queue: QueueName,
-    /// Its type.
+    /// The type of the queue.
     pub queue_type: QueueType,
-    /// The RabbitMQ that it holds for.
+    /// The RabbitMQ version that the lifecycle applies to.
     pub broker_version: BrokerVersion,
-    /// Where it is declared.
-    pub at: Place,
+    /// The declaration of the queue.
+    pub at: SpecLine,
     /// The queues whose dead-lettered messages arrive here, all or some of them.
-    pub letters_of: Vec<QueueName>,
-    /// Whether it is declared as a dead-letter queue, which nobody consumes.
+    #[serde(rename = "lettersOf")]
+    pub dead_letter_sources: Vec<QueueName>,
+    /// True for a declared dead-letter queue, which has no worker.
     pub is_dead_letter_queue: bool,
-    /// The way of a message that always fails, in order.
+    /// The states of a message that always fails, in order.
     pub steps: Vec<Step>,
-    /// Every way out of the queue.
+    /// All ways in which a message leaves the queue.
     pub exits: Vec<Exit>,
-    /// Each setting, with who says it.
-    pub settings: Vec<Source>,
-    /// What workers must know; null for streams.
+    /// The settings of the queue with their origins.
+    pub settings: Vec<SettingOrigin>,
+    /// The duties of the workers; null for streams.
     pub contract: Option<Contract>,
-    /// What a dead letter carries whose retries are used up; null where there are none.
-    pub dead_lettered_message: Option<Carried>,
-    /// How a dead letter is given to the queue again.
+    /// The routing and headers of a message that is dead-lettered after its last retry; null if no message reaches a
+    /// queue.
+    pub dead_lettered_message: Option<DeadLetteredProperties>,
+    /// Instructions for replaying a dead-lettered message.
     pub replay: Option<Replay>,
 }
 
-/// A place in a spec.
+/// A line of a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
-    /// The file, as it was given.
+pub struct SpecLine {
+    /// The path of the file, as passed to topo.
     pub file: String,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
-/// A state of a message, and what leads to the next.
+/// A state of a message, and the transition to the next state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The state.
     pub state: State,
-    /// How long after it came to the queue, where no attempt takes any time itself; null where that cannot be said.
+    /// The time since the publish, if processing takes no time; null if it is unknown.
     pub after: Option<Wait>,
-    /// What leads to the next state; empty at the end.
+    /// The transition to the next state; empty for the last state.
     pub then: String,
 }
 
-/// Where a message is.
+/// The state of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "name", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum State {
-    /// On its way into the queue.
+    /// The message is published to the queue.
     Published {
-        /// From where, in words; each is a way in.
+        /// The exchanges and routing keys, in words.
         ways_in: Vec<String>,
     },
-    /// At a worker.
+    /// A worker processes the message.
     Attempt {
-        /// Which, from 1.
+        /// The number of the attempt, from 1.
         number: u32,
     },
-    /// Attempts that are like those before.
+    /// Attempts that are like the previous ones.
     Attempts {
-        /// The first of them.
+        /// The first attempt.
         from: u32,
-        /// The last of them.
+        /// The last attempt.
         to: u32,
     },
-    /// Between two attempts.
+    /// The message waits for the next attempt.
     Waiting {
-        /// In which tier; null: in the queue itself.
+        /// The tier; null if the message waits in the queue itself.
         queue: Option<QueueName>,
-        /// How long.
+        /// The delay.
         wait: Wait,
     },
-    /// In the queue, for good.
+    /// The message stays in the queue.
     Kept {
-        /// For how long, in words.
+        /// The end of the stay, in words.
         until: String,
     },
-    /// Given up.
+    /// The message is dead-lettered.
     DeadLetter {
-        /// Where it is now, in words.
+        /// The destination, in words.
         place: String,
     },
-    /// Given up, and gone.
+    /// The broker drops the message.
     Dropped,
 }
 
-/// One way out of the queue.
+/// One way in which a message leaves the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Exit {
-    /// A word for it.
+    /// The term for it, as in the glossary.
     pub way: &'static str,
-    /// What takes a message there.
+    /// The cause.
     pub by: String,
-    /// Where it leads.
+    /// The destination.
     pub to: String,
 }
 
-/// A setting, and who says it.
+/// A setting and its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Source {
-    /// Its key in the spec.
+pub struct SettingOrigin {
+    /// The key in the spec.
     pub key: String,
-    /// What holds.
+    /// The effective value.
     pub value: String,
-    /// Why the broker ignores it; absent where it has an effect.
+    /// The reason why the setting has no effect; absent if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_effect: Option<String>,
-    /// Who says so.
+    /// The origin, in words.
     pub set_by: String,
-    /// Where; null where nobody wrote it.
-    pub at: Option<Place>,
+    /// The line of the spec; null if the spec does not set the value.
+    pub at: Option<SpecLine>,
 }
 
-/// What the broker writes on a dead letter.
+/// The routing and `x-death` headers of a dead-lettered message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Carried {
-    /// The exchange that it has in the dead-letter queue.
+pub struct DeadLetteredProperties {
+    /// The exchange of the message in the dead-letter queue.
     pub exchange: ExchangeName,
-    /// The key that it has there; null: the one that it came with first.
+    /// The routing key of the message there; null for the original key.
     pub routing_key: Option<String>,
-    /// Entries of `x-death`, newest first; only the first place is sure.
+    /// The entries of `x-death`, newest first. Only the position of the first entry is certain.
     pub x_death: Vec<Death>,
-    /// Whether there may be more entries: copies may bring some.
+    /// True if `x-death` may contain more entries, from published copies.
     pub may_have_more: bool,
 }
 
@@ -157,23 +159,23 @@ pub struct Carried {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Death {
-    /// Where it died.
+    /// The queue that dead-lettered the message.
     pub queue: QueueName,
-    /// Of what.
+    /// The reason.
     pub reason: &'static str,
-    /// How often.
+    /// The number of times.
     pub count: u32,
 }
 
-/// How a dead letter is given to the queue again.
+/// Instructions for replaying a dead-lettered message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// Where it is published.
+    /// The publish that returns the message to the queue.
     pub publish: Publish,
-    /// Headers that the copy must not have.
+    /// The headers that the copy must not have.
     pub without_headers: Vec<String>,
-    /// What not to do, in sentences.
+    /// Mistakes to avoid, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -181,22 +183,22 @@ pub struct Replay {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TierDescription {
-    /// The vhost.
+    /// The name of the vhost.
     pub vhost: VhostName,
-    /// The tier.
+    /// The name of the tier.
     pub tier: QueueName,
-    /// The queue whose failed messages wait there.
+    /// The queue that the tier belongs to.
     pub queue: QueueName,
-    /// Before which retry, from 1.
+    /// The number of the retry after the delay, from 1.
     pub retry: u32,
-    /// How long.
+    /// The delay.
     pub wait: Wait,
-    /// Whether the spec as it is makes it; else it is left over, and drains.
+    /// True if the current spec declares the tier. Otherwise the tier is retired.
     pub is_made: bool,
-    /// The key with which a message comes back.
+    /// The routing key with which a message returns to the queue.
     pub routing_key: String,
-    /// The exchange by which it comes back.
+    /// The exchange through which a message returns.
     pub exchange: ExchangeName,
-    /// Where the retries of the queue are said.
-    pub at: Option<Place>,
+    /// The declaration of the retries.
+    pub at: Option<SpecLine>,
 }

@@ -1,4 +1,4 @@
-//! Lists every exit of a queue and its destination.
+//! Lists the ways in which a message leaves a queue, with their destinations.
 
 use super::document::Exit;
 use super::{Describer, time};
@@ -16,12 +16,12 @@ impl Describer<'_, '_> {
             Some(_) if self.is_dead_letter_queue() => {
                 add(
                     "taken",
-                    "basic.ack, after a replay or an inspection".to_owned(),
+                    "basic.ack after a replay or an inspection".to_owned(),
                     "done: the broker deletes it".to_owned(),
                 );
                 add("inspected", "an inspection that requeues it".to_owned(), self.requeued());
             }
-            Some(contract) => self.worked(contract, &mut add),
+            Some(contract) => self.worker_exits(contract, &mut add),
             None => {
                 add("read", "reading does not remove it".to_owned(), "stays".to_owned());
             }
@@ -30,10 +30,10 @@ impl Describer<'_, '_> {
         ways
     }
 
-    /// What a worker can do.
-    fn worked(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
+    /// Adds the exits that a worker causes.
+    fn worker_exits(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
         add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
-        let is_counted_by_queue = matches!(self.in_force.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
+        let is_counted_by_queue = matches!(self.queue.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
         let reason = if is_counted_by_queue { "delivery_limit" } else { "rejected" };
         let last = self.end(reason);
         let failed = match contract.deliveries {
@@ -42,19 +42,19 @@ impl Describer<'_, '_> {
         };
         add("failed", method(&contract.on_failure), failed);
         if contract.on_give_up != contract.on_failure {
-            let end = self.place_of_the_dead();
+            let end = self.dead_letter_destination();
             let to = match (&contract.on_give_up.publish, end) {
-                (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
+                (Some(_), Some(end)) => format!("{end}, without a new x-death entry, because the worker publishes it"),
                 (Some(_) | None, _) => self.end("rejected"),
             };
             add("given up", method(&contract.on_give_up), to);
         }
         if is_counted_by_queue {
-            let (counted, uncounted) = self.back(contract);
-            let counted = format!("delivered again {counted}: one attempt less");
+            let (counted, uncounted) = self.redelivery(contract);
+            let counted = format!("redelivered {counted}; uses up one attempt");
             add("crashed", "the worker's channel or connection closes".to_owned(), counted);
-            if self.in_force.profile.version.is_at_least(4, 3) {
-                let to = format!("delivered again {uncounted}, not counted: without limit");
+            if self.queue.profile.version.is_at_least(4, 3) {
+                let to = format!("redelivered {uncounted}, not counted, without limit");
                 add("requeued", "basic.nack requeue=true".to_owned(), to);
             }
         } else {
@@ -63,39 +63,39 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// When a queue that counts delivers again what came back: counted, and not counted. Delays hold for whatever comes
-    /// back (`x-delayed-retry-type: all`), and they grow with the count.
-    fn back(&self, contract: &Contract) -> (String, String) {
-        let at_once = "at once".to_owned();
-        let Some(Retry::Delayed(_)) = self.in_force.retry else { return (at_once.clone(), at_once) };
+    /// Returns the times of a redelivery by a queue that counts deliveries: of a counted one and of an uncounted one.
+    /// The delays apply to all returned messages (`x-delayed-retry-type: all`), and they grow with the count.
+    fn redelivery(&self, contract: &Contract) -> (String, String) {
+        let immediately = "immediately".to_owned();
+        let Some(Retry::Delayed(_)) = self.queue.retry else { return (immediately.clone(), immediately) };
         match &contract.delays[..] {
-            [] => (at_once.clone(), at_once),
+            [] => (immediately.clone(), immediately),
             [only] => (format!("after {}", only.text), format!("after {}", only.text)),
             [first, .., last] => {
-                let counted = format!("after the attempt's wait, {} to {}", first.text, last.text);
+                let counted = format!("after the delay of the attempt, {} to {}", first.text, last.text);
                 (counted, format!("after {}", first.text))
             }
         }
     }
 
-    /// What becomes of a message that is put back.
+    /// Describes the redeliveries of a requeued message.
     fn requeued(&self) -> String {
-        let again = if self.is_dead_letter_queue() { "stays" } else { "delivered again at once, no retry" };
-        match self.in_force.delivery_limit() {
+        let again = if self.is_dead_letter_queue() { "stays" } else { "redelivered immediately, not a retry" };
+        match self.queue.delivery_limit() {
             Some(limit) => {
                 let but =
-                    if self.in_force.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
+                    if self.queue.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
                 format!("{again}; after {limit} times{but}, {}", self.end("delivery_limit"))
             }
-            None => format!("{again}, however often"),
+            None => format!("{again}, any number of times"),
         }
     }
 
-    /// What the broker does by itself.
+    /// Adds the actions of the broker: expiry, overflow and the deletion of the queue.
     fn limits(&self, add: &mut impl FnMut(&'static str, String, String)) {
-        let it = &self.in_force;
+        let it = &self.queue;
         if it.queue_type == QueueType::Stream {
-            if let Some(age) = it.holds.get("max-age") {
+            if let Some(age) = it.effective.get("max-age") {
                 add("too old", format!("maxAge {}", age.value), "deleted with its segment".to_owned());
             }
         } else {
@@ -119,24 +119,25 @@ impl Describer<'_, '_> {
             add("overflow", longest.join(", "), to);
         }
         if let Some(expires) = it.number("expires") {
-            let by = format!("expires {}: the queue is unused for that long", time(expires));
+            let by = format!("expires {}: the queue was unused for this time", time(expires));
             add("queue deleted", by, "lost with the queue; not dead-lettered".to_owned());
         }
     }
 
     fn expired(&self, add: &mut impl FnMut(&'static str, String, String)) {
-        let version = self.in_force.profile.version;
-        if self.in_force.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
+        let version = self.queue.profile.version;
+        if self.queue.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
             return;
         }
-        // Below 3.13 nothing keeps what expires out of the tiers, and it is dropped when it comes back.
-        let is_unguarded = matches!(self.in_force.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
+        // Ladders have a guard against expired messages from 3.13 on. Before, RabbitMQ drops such a message when it
+        // returns.
+        let is_unguarded = matches!(self.queue.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
         let to = if is_unguarded {
             "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
         } else {
             self.end("expired")
         };
-        let by = match self.in_force.number("message-ttl") {
+        let by = match self.queue.number("message-ttl") {
             Some(ttl) => format!("messageTtl {}, or its own `expiration`", time(ttl)),
             None => "its own `expiration`, if it has one".to_owned(),
         };
@@ -144,7 +145,7 @@ impl Describer<'_, '_> {
     }
 }
 
-/// What a worker calls.
+/// Describes the reaction of a worker.
 fn method(answer: &Answer) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     let method = answer.method.as_str();

@@ -1,7 +1,7 @@
 //! Finds the origin of each effective setting of a queue.
 
-use super::document::Source;
-use super::{Describer, place};
+use super::document::SettingOrigin;
+use super::{Describer, spec_line};
 use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
@@ -10,68 +10,74 @@ use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{Effective, Source as SetIn};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 
-/// A binding's arguments in a line.
-pub(super) fn table(arguments: &Arguments) -> String {
+/// Formats the arguments of a binding on one line.
+pub(super) fn format_arguments(arguments: &Arguments) -> String {
     ArgumentValue::Table(arguments.clone()).to_string()
 }
 
 impl Describer<'_, '_> {
-    pub(super) fn settings(&self) -> Vec<Source> {
-        let written = self.in_force.written;
+    pub(super) fn settings(&self) -> Vec<SettingOrigin> {
+        let written = self.queue.written;
         let mut all = Vec::new();
         if let Some(it) = &written.queue_type {
-            all.push(self.said("type", it.value.to_string(), it, "queue"));
+            all.push(self.declared("type", it.value.to_string(), it, "queue"));
         }
         if let Some(retry) = &written.retry {
-            self.retry(retry, self.in_force.retry, &mut all);
+            self.retry(retry, self.queue.retry, &mut all);
         }
         if let Some(it) = &written.dead_letter {
             let value = dead_letter(&it.value);
-            all.push(self.said("deadLetter", value, it, "deadLetter"));
+            all.push(self.declared("deadLetter", value, it, "deadLetter"));
         }
-        for (key, effective) in self.in_force.holds.iter() {
-            // Said above, in the spec's words.
+        for (key, effective) in self.queue.effective.iter() {
+            // Dead-lettering is listed above, with the key of the spec.
             if !(WIRING_KEYS.contains(&key) && written.dead_letter.is_some()) {
-                all.extend(self.in_force(key, effective));
+                all.extend(self.effective(key, effective));
             }
         }
         all
     }
 
-    /// A setting that a place of the spec says; `default` is its key below `defaults`.
-    fn said<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> Source {
+    /// Describes a setting of the spec; `default` is its key below `defaults`.
+    fn declared<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> SettingOrigin {
         let set_by = match setting.set_by {
             SetBy::Itself => "the queue".to_owned(),
             SetBy::RetryPolicy => self.policy(setting.at),
             SetBy::Defaults => format!("defaults.{default}"),
             SetBy::Vhost => "vhost.defaultQueueType".to_owned(),
         };
-        Source { key: key.to_owned(), value, no_effect: None, set_by, at: Some(place(self.context.spec, setting.at)) }
+        SettingOrigin {
+            key: key.to_owned(),
+            value,
+            no_effect: None,
+            set_by,
+            at: Some(spec_line(self.context.spec, setting.at)),
+        }
     }
 
-    /// The entry of `retryPolicies` that says what stands there.
+    /// Names the entry of `retryPolicies` that sets the value on this line.
     fn policy(&self, at: Location) -> String {
         let entry = self.context.spec.retry_policies.iter().find(|(_, policy)| policy.says(at));
         format!("retryPolicies.{}", entry.map_or("", |(name, _)| name))
     }
 
-    fn retry(&self, retry: &RetrySpec, of: Option<&Retry>, all: &mut Vec<Source>) {
+    fn retry(&self, retry: &RetrySpec, of: Option<&Retry>, all: &mut Vec<SettingOrigin>) {
         let count = &retry.max_retries;
-        let mut number = self.said("maxRetries", count.value.to_string(), count, "maxRetries");
+        let mut number = self.declared("maxRetries", count.value.to_string(), count, "maxRetries");
         if retry.schedule.as_ref().is_some_and(|schedule| schedule.at == count.at) {
             number.set_by = "the delays: one retry each".to_owned();
         }
         all.push(number);
         if let Some(schedule) = &retry.schedule {
             let (key, value) = shown(&schedule.value);
-            all.push(self.said(key, value, schedule, "retry"));
+            all.push(self.declared(key, value, schedule, "retry"));
         }
         match (&retry.strategy, of) {
-            (Some(strategy), _) => all.push(self.said("strategy", strategy.value.to_string(), strategy, "retry")),
+            (Some(strategy), _) => all.push(self.declared("strategy", strategy.value.to_string(), strategy, "retry")),
             (None, Some(of)) => {
-                let why = if retry.schedule.is_some() { "there are delays" } else { "a quorum queue counts" };
+                let why = if retry.schedule.is_some() { "delays are set" } else { "a quorum queue counts deliveries" };
                 let set_by = format!("topo: {why}");
-                all.push(Source {
+                all.push(SettingOrigin {
                     key: "strategy".to_owned(),
                     value: of.strategy().to_string(),
                     no_effect: None,
@@ -82,39 +88,39 @@ impl Describer<'_, '_> {
             (None, None) => {}
         }
         if let Some(jitter) = &retry.jitter {
-            all.push(self.said("jitter", duration(jitter.value).unwrap_or_default(), jitter, "retry"));
+            all.push(self.declared("jitter", duration(jitter.value).unwrap_or_default(), jitter, "retry"));
         }
     }
 
-    /// What holds of argument and policy.
-    fn in_force(&self, key: &str, effective: &Effective) -> Option<Source> {
+    /// Describes an effective setting of an argument or a policy. Returns `None` for operator policies.
+    fn effective(&self, key: &str, effective: &Effective) -> Option<SettingOrigin> {
         let argument = format!("x-{key}");
         let known = KnownArgument::named(&argument);
         let shown = known.map_or(key, |known| known.key);
         let value = with_unit(&argument, &effective.value);
-        let no_effect = known.and_then(|known| self.in_force.holds.no_effect(known, &effective.value));
+        let no_effect = known.and_then(|known| self.queue.effective.no_effect(known, &effective.value));
         let no_effect = no_effect.map(|why| why.to_string());
         let source = |set_by: String, at| {
             let (value, no_effect) = (value.clone(), no_effect.clone());
-            Source { key: shown.to_owned(), value, no_effect, set_by, at }
+            SettingOrigin { key: shown.to_owned(), value, no_effect, set_by, at }
         };
         match &effective.source {
             SetIn::Default => Some(source("RabbitMQ's default".to_owned(), None)),
-            SetIn::Argument => match self.in_force.written.arguments.get(&argument) {
-                Some(setting) => Some(Source { no_effect, ..self.said(shown, value, setting, "queue") }),
-                // What nobody writes is what the retries, or topo's care for dead letters, set.
-                None if self.in_force.retry.is_some() => Some(source("the strategy".to_owned(), None)),
-                None => Some(source("topo: inspection must not lose a message".to_owned(), None)),
+            SetIn::Argument => match self.queue.written.arguments.get(&argument) {
+                Some(setting) => Some(SettingOrigin { no_effect, ..self.declared(shown, value, setting, "queue") }),
+                // An argument that the spec does not set comes from the retries, or protects dead-lettered messages.
+                None if self.queue.retry.is_some() => Some(source("the strategy".to_owned(), None)),
+                None => Some(source("topo: inspections must not lose messages".to_owned(), None)),
             },
             SetIn::Policy(name) => Some(source(format!("policy {name}"), self.in_policy(name, key))),
-            // Operator policies are no part of a spec.
+            // A spec contains no operator policies.
             SetIn::OperatorPolicy(_) => None,
         }
     }
 
-    fn in_policy(&self, name: &PolicyName, key: &str) -> Option<super::Place> {
+    fn in_policy(&self, name: &PolicyName, key: &str) -> Option<super::SpecLine> {
         let policy = self.context.spec.policies.get(name)?;
-        Some(place(self.context.spec, policy.definition.get(key).map_or(policy.at, |it| it.key_at)))
+        Some(spec_line(self.context.spec, policy.definition.get(key).map_or(policy.at, |it| it.key_at)))
     }
 }
 

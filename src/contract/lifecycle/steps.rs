@@ -1,4 +1,4 @@
-//! The way of a message that always fails, state by state.
+//! Lists the states of a message that always fails.
 
 use super::document::{State, Step};
 use super::{Describer, time};
@@ -6,11 +6,11 @@ use crate::contract::{Answer, Contract, wait};
 use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
 
-/// With more attempts than this, those in the middle are one state.
+/// The maximum number of attempts that are listed one by one.
 const MOST_ATTEMPTS: u32 = 12;
-/// So many stand before and behind them then.
+/// The numbers of attempts that are listed before and after the abbreviated ones.
 const BEFORE: u32 = 4;
-const BEHIND: u32 = 2;
+const AFTER: u32 = 2;
 
 impl Describer<'_, '_> {
     pub(super) fn steps(&self) -> Vec<Step> {
@@ -26,33 +26,35 @@ impl Describer<'_, '_> {
     }
 
     fn published(&self) -> Step {
-        let into = Destination::Queue(self.in_force.name.clone());
+        let into = Destination::Queue(self.queue.name.clone());
         let bindings = self.context.expansion.topology.bindings.iter().filter(|binding| binding.destination == into);
-        let is_own_way_back = |name: &str| {
-            self.in_force.retry.is_some() && name == crate::model::naming::return_exchange(self.in_force.name).as_str()
+        let is_own_return_exchange = |name: &str| {
+            self.queue.retry.is_some() && name == crate::model::naming::return_exchange(self.queue.name).as_str()
         };
         let mut ways_in: Vec<String> = bindings
-            .filter(|binding| !is_own_way_back(binding.source.as_str()))
+            .filter(|binding| !is_own_return_exchange(binding.source.as_str()))
             .map(|binding| match (binding.routing_key.as_str(), binding.arguments.is_empty()) {
                 ("", true) => binding.source.to_string(),
                 (key, true) => format!("{} with {key}", binding.source),
-                (_, false) => format!("{} with {}", binding.source, super::settings::table(&binding.arguments)),
+                (_, false) => {
+                    format!("{} with {}", binding.source, super::settings::format_arguments(&binding.arguments))
+                }
             })
             .collect();
         if ways_in.is_empty() {
-            ways_in.push(format!("the default exchange with {}", self.in_force.name));
+            ways_in.push(format!("the default exchange with {}", self.queue.name));
         }
         Step { state: State::Published { ways_in }, after: None, then: String::new() }
     }
 
     fn kept_until(&self) -> String {
-        if self.in_force.queue_type == QueueType::Stream {
-            return match (self.in_force.holds.get("max-age"), self.in_force.number("max-length-bytes")) {
+        if self.queue.queue_type == QueueType::Stream {
+            return match (self.queue.effective.get("max-age"), self.queue.number("max-length-bytes")) {
                 (None, None) => "without limit: reading does not remove it, and no limit is set".to_owned(),
                 (_, _) => "until its segment exceeds the age limit, or the stream its size limit".to_owned(),
             };
         }
-        match self.in_force.number("message-ttl") {
+        match self.queue.number("message-ttl") {
             Some(ttl) => format!("until it is consumed, {} at most", time(ttl)),
             None => "until it is consumed".to_owned(),
         }
@@ -61,14 +63,14 @@ impl Describer<'_, '_> {
     fn attempts(&self, contract: &Contract, steps: &mut Vec<Step>) {
         let last = contract.deliveries;
         let is_cut = last > MOST_ATTEMPTS;
-        let delays = self.in_force.retry.map_or(&[][..], Retry::delays);
+        let delays = self.queue.retry.map_or(&[][..], Retry::delays);
         let mut elapsed = 0_i64;
         let mut number = 1;
         while number <= last {
             let retry = usize::try_from(number).unwrap_or(usize::MAX);
             let after = self.has_times(number).then(|| wait(elapsed));
             if is_cut && number == BEFORE + 1 {
-                let to = last - BEHIND;
+                let to = last - AFTER;
                 steps.push(Step { state: State::Attempts { from: number, to }, after, then: String::new() });
                 let skipped = delays.iter().take(usize::try_from(to).unwrap_or(usize::MAX)).skip(retry - 1);
                 elapsed = skipped.fold(elapsed, |sum, delay| sum.saturating_add(*delay));
@@ -78,18 +80,18 @@ impl Describer<'_, '_> {
             let then = self.after_attempt(contract, number);
             steps.push(Step { state: State::Attempt { number }, after, then });
             if let Some(delay) = delays.get(retry - 1).filter(|_| number < last) {
-                let is_before_the_cut = is_cut && number == BEFORE;
-                if !is_before_the_cut {
+                let is_before_cut = is_cut && number == BEFORE;
+                if !is_before_cut {
                     steps.push(self.waiting(retry, *delay, elapsed));
                 }
                 elapsed = elapsed.saturating_add(*delay);
             }
             number += 1;
         }
-        let state = match self.place_of_the_dead() {
+        let state = match self.dead_letter_destination() {
             Some(place) => State::DeadLetter { place },
-            None if self.in_force.dead_letters.is_some() && self.in_force.keeps_what_is_not_routed() => {
-                State::Kept { until: "until a queue is bound for it".to_owned() }
+            None if self.queue.dead_letters.is_some() && self.queue.keeps_unroutable_messages() => {
+                State::Kept { until: "until a queue is bound that receives it".to_owned() }
             }
             None => State::Dropped,
         };
@@ -97,44 +99,45 @@ impl Describer<'_, '_> {
         steps.push(Step { state, after, then: String::new() });
     }
 
-    /// Whether it is known when an attempt comes: who goes to the back of the queue waits for all that is before him.
+    /// Returns true if the time of the attempt is known. A message at the back of the queue waits for all messages
+    /// before it.
     fn has_times(&self, number: u32) -> bool {
-        !matches!(self.in_force.retry, Some(Retry::Republish(Republish { tiers: None, .. }))) || number == 1
+        !matches!(self.queue.retry, Some(Retry::Republish(Republish { tiers: None, .. }))) || number == 1
     }
 
-    /// What leads on from an attempt.
+    /// Describes the transition after an attempt.
     fn after_attempt(&self, contract: &Contract, number: u32) -> String {
         let is_last = number == contract.deliveries;
-        let is_counted_by_worker = matches!(self.in_force.retry, Some(Retry::Republish(_)));
+        let is_counted_by_worker = matches!(self.queue.retry, Some(Retry::Republish(_)));
         let answer = if is_last && is_counted_by_worker { &contract.on_give_up } else { &contract.on_failure };
-        let said = said(answer, number);
-        let limit = match self.in_force.retry {
+        let reaction = reaction(answer, number);
+        let limit = match self.queue.retry {
             Some(Retry::Redeliver(_) | Retry::Delayed(_)) if is_last => ", the delivery limit is reached",
             Some(_) | None => "",
         };
-        let by = match &self.in_force.dead_letters {
+        let by = match &self.queue.dead_letters {
             Some(dead_letters) if is_last && !dead_letters.exchange.as_str().is_empty() => {
                 format!(" → exchange {}", dead_letters.exchange)
             }
             Some(_) | None => String::new(),
         };
-        format!("{said}{limit}{by}")
+        format!("{reaction}{limit}{by}")
     }
 
     fn waiting(&self, retry: usize, delay: i64, elapsed: i64) -> Step {
         let tier = |tiers: &Tiers| -> Option<QueueName> {
             tiers.names().find(|(number, _)| usize::try_from(*number) == Ok(retry)).map(|(_, name)| name)
         };
-        let queue = match self.in_force.retry {
+        let queue = match self.queue.retry {
             Some(Retry::Ladder(ladder)) => tier(&ladder.tiers),
             Some(Retry::Republish(republish)) => republish.tiers.as_ref().and_then(tier),
             Some(Retry::Redeliver(_) | Retry::Delayed(_)) | None => None,
         };
         let then = match (&queue, u32::try_from(retry)) {
             (Some(_), Ok(number)) => {
-                let queue = self.in_force.name;
+                let queue = self.queue.name;
                 let key = crate::model::naming::retry_key(queue, number);
-                format!("comes back through {} with key {key}", crate::model::naming::return_exchange(queue))
+                format!("returns through {} with key {key}", crate::model::naming::return_exchange(queue))
             }
             (_, _) => String::new(),
         };
@@ -143,8 +146,8 @@ impl Describer<'_, '_> {
     }
 }
 
-/// What a worker says on that attempt.
-fn said(answer: &Answer, number: u32) -> String {
+/// Describes the reaction of a worker on this attempt.
+fn reaction(answer: &Answer, number: u32) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     let method = format!("{}{flag}", answer.method.as_str());
     let Some(publish) = &answer.publish else { return method };

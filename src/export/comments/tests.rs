@@ -1,11 +1,11 @@
-//! What is said above objects is true of the broker, and not only of the spec.
+//! Tests that comments above objects describe the broker, and not only the spec.
 
-use crate::export::tests::{applied, exported, profile, without_passing};
+use crate::export::tests::{applied, exported, from_definitions, profile};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, Topology};
 
 const VERSION: &str = "3.10.8";
 
-/// The comments of the text on one line each, without the head.
+/// Returns the comments of a text without its header, each on one line.
 fn comments(text: &str) -> String {
     let body = text.split_once("version: 1\n").map_or(text, |(_, body)| body);
     let lines = body.lines().map(str::trim).filter_map(|line| line.strip_prefix('#'));
@@ -22,7 +22,7 @@ fn of(topology: &Topology, globs: &[&str]) -> String {
     comments(&exported(topology, &profile(VERSION), globs).text)
 }
 
-fn passing(topology: &mut Topology, queue: &str, source: &str, key: &str) {
+fn bind_temporary_queue(topology: &mut Topology, queue: &str, source: &str, key: &str) {
     let it = Queue { durable: true, exclusive: false, auto_delete: true, arguments: Arguments::new() };
     topology.queues.insert(queue.into(), it);
     bind(topology, source, queue, key, Arguments::new());
@@ -34,7 +34,7 @@ fn bind(topology: &mut Topology, source: &str, queue: &str, routing_key: &str, a
 }
 
 #[test]
-fn what_leads_to_a_queue_that_comes_and_goes_leads_somewhere() {
+fn temporary_queues_count_as_destinations() {
     let spec = "
 exchanges: {events: {type: fanout}, e: {type: topic, alternateExchange: rest}, rest: {type: fanout}, dlx: {type: direct}}
 queues:
@@ -45,18 +45,18 @@ queues:
     for rule in ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"] {
         assert_eq!(found.matches(&format!("\n{rule}: ")).count(), 1, "{rule}{found}");
     }
-    passing(&mut topology, "a", "events", "");
-    passing(&mut topology, "b", "rest", "");
-    passing(&mut topology, "c", "dlx", "x");
+    bind_temporary_queue(&mut topology, "a", "events", "");
+    bind_temporary_queue(&mut topology, "b", "rest", "");
+    bind_temporary_queue(&mut topology, "c", "dlx", "x");
     assert_eq!(of(&topology, &[]), "\n");
-    // With another key it would not help.
+    // A binding with another key does not match.
     topology.bindings.retain(|binding| binding.source != "dlx".into());
     bind(&mut topology, "dlx", "c", "y", Arguments::new());
     assert!(of(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
 }
 
 #[test]
-fn what_a_match_leaves_out_counts() {
+fn objects_outside_of_the_filter_count() {
     let spec = "
 exchanges: {app: {type: topic}, dlx: {type: fanout}}
 queues:
@@ -72,7 +72,7 @@ queues:
 }
 
 #[test]
-fn a_binding_that_no_spec_can_say_binds() {
+fn binding_that_cannot_be_represented_counts() {
     let spec = "
 exchanges: {e: {type: headers}, f: {type: fanout}}
 queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
@@ -91,16 +91,16 @@ queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
 }
 
 #[test]
-fn a_definitions_file_does_not_know_every_queue() {
+fn comment_mentions_that_a_definitions_file_lacks_temporary_queues() {
     let topology = applied("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &profile(VERSION));
-    let found = comments(&without_passing(&topology, &profile(VERSION)).text);
+    let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
     let but =
         "messages published to it are dropped (a definitions file does not contain exclusive and transient queues)\n";
     assert!(found.contains(but), "{found}");
 }
 
 #[test]
-fn what_is_said_of_several_bindings_is_said_once() {
+fn equal_findings_are_one_comment() {
     let spec = "
 exchanges: {e: {type: topic}}
 queues:
@@ -122,7 +122,7 @@ policies:
     let mirrored =
         "\nmirrored-queue-policy: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`, `ha-sync-mode`";
     assert!(found.contains(mirrored) && found.matches("mirrored-queue-policy").count() == 1, "{found}");
-    // Where each key is refused, too, that is no second thing.
+    // If the broker refuses each key anyway, this is not a second finding.
     let refused = comments(&exported(&topology, &profile("4.0.5"), &[]).text);
     assert!(refused.contains("refused") && !refused.contains("refused-by-broker"), "{refused}");
 }
@@ -138,8 +138,8 @@ fn waits(queues: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_retry_by_hand_is_one_that_letters_come_to_and_go_back_from() {
-    // The worker chooses the tier; what it rejects comes to none.
+fn manual_retry_receives_rejected_messages_and_returns_them() {
+    // The worker selects the tier; messages that the queue rejects reach no tier.
     let ladder = "
 exchanges: {e: {type: topic}, orders.retry: {type: direct}}
 queues:
@@ -148,18 +148,18 @@ queues:
   orders.30s: {type: classic, messageTtl: 30s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 30s}]}
 ";
     let on = |wait: &str| format!("messages wait here {wait}, and then go to queue `orders`");
-    let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` come here; `retry: {delays: [5s, 30s]}` would do the same, and count";
+    let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
     assert_eq!(waits(ladder), [whole, &on("30s"), &on("5s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let by_hand = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts";
+    let by_hand = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts attempts";
     assert_eq!(waits(&by_key), [whole, &on("30s"), by_hand]);
 }
 
 #[test]
-fn nothing_is_its_own_retry() {
+fn queue_is_not_its_own_retry() {
     let queues = "queues: {loop: {type: classic, messageTtl: 1s, deadLetter: {exchange: '', routingKey: loop}}}";
     assert_eq!(waits(queues), [""; 0]);
-    // Of two that lead to each other, messages wait in the one that keeps them for a shorter time.
+    // If two queues dead-letter to each other, the one with the shorter TTL is the waiting queue.
     let queues = "
 exchanges: {e: {type: fanout}}
 queues:
@@ -172,7 +172,7 @@ queues:
 }
 
 #[test]
-fn the_default_exchange_returns_to_one_queue() {
+fn default_exchange_returns_messages_to_one_queue() {
     let queues = "
 exchanges: {e: {type: fanout}, retry: {type: fanout}}
 queues:
@@ -193,26 +193,29 @@ queues:
 }
 
 #[test]
-fn work_that_goes_out_of_date_does_not_wait() {
+fn expired_work_is_not_a_retry() {
     let queues = "
 exchanges: {e: {type: fanout}, old: {type: direct}}
 queues:
   work: {type: classic, messageTtl: 1d, bindings: [{exchange: e}], deadLetter: {exchange: old, routingKey: work}}
   other: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: old, routingKey: other}}
-  gone: {type: classic, bindings: [{exchange: old, routingKey: work}, {exchange: old, routingKey: other}]}
+  expired: {type: classic, bindings: [{exchange: old, routingKey: work}, {exchange: old, routingKey: other}]}
 ";
-    assert_eq!(waits(queues), ["messages that are not consumed within 1d go to exchange `old` with the key `work`"]);
-    // To the third nothing comes but dead letters.
+    assert_eq!(
+        waits(queues),
+        ["messages that are not consumed within 1d go to exchange `old` with routing key `work`"]
+    );
+    // The third queue receives only dead-lettered messages.
     let dead = queues.replace(
-        "gone: {type: classic,",
-        "gone: {type: classic, messageTtl: 7d, deadLetter: {exchange: '', routingKey: end},",
+        "expired: {type: classic,",
+        "expired: {type: classic, messageTtl: 7d, deadLetter: {exchange: '', routingKey: end},",
     );
     let found = waits(&format!("{dead}  end: {{type: classic}}\n"));
     assert!(found.contains(&"messages wait here 7d, and then go to queue `end`".to_owned()), "{found:?}");
 }
 
 #[test]
-fn where_messages_wait_nothing_else_is_said_of_how_they_come() {
+fn waiting_queue_has_no_unbound_finding() {
     let queues = "
 exchanges: {e: {type: topic}, old: {type: direct}}
 queues:
@@ -222,15 +225,15 @@ queues:
   odd: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
 ";
     let found = of(&applied(queues, &profile(VERSION)), &[]);
-    let waits = "messages wait here 1h, and then go to exchange `e` with the key `w`";
+    let waits = "messages wait here 1h, and then go to exchange `e` with routing key `w`";
     assert!(found.contains(&format!("\n{waits}\n")), "{found}");
-    // The other may just as well hold work that goes out of date.
+    // The other queue may as well contain work that expires.
     assert!(found.contains("\nmessages that are not consumed within 1h"), "{found}");
     assert_eq!(found.matches("\nunbound-queue: ").count(), 1, "{found}");
 }
 
 #[test]
-fn what_reaches_nothing_does_not_go_on() {
+fn waiting_queue_without_a_destination_has_no_destination_comment() {
     let queues = "
 exchanges: {e: {type: topic}, old: {type: direct}}
 queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routingKey: w}], deadLetter: {exchange: old, routingKey: w}}}
@@ -241,7 +244,7 @@ queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routing
         let found = of(&applied(&named, &profile(VERSION)), &[]);
         assert!(found.contains("dead-letters-reach-nothing: ") && !found.contains("1h"), "{found}");
     }
-    // A queue that is in no file may take them.
-    let found = comments(&without_passing(&topology, &profile(VERSION)).text);
+    // A temporary queue, which no definitions file contains, may receive the messages.
+    let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
     assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here 1h"), "{found}");
 }

@@ -1,5 +1,5 @@
-//! Recognizes the tiers of queues: ladders, and republishing with delays. Their names announce them, and each object
-//! must then equal the one that the expansion generates.
+//! Recognizes the tiers of queues: ladders, and republishing with delays. Names identify the candidates, and each
+//! object must then equal the one that the expansion generates.
 
 use super::{GivenUp, Recognized};
 use crate::expand::{End, Ladder, Objects, Republish, Tiers};
@@ -10,13 +10,13 @@ use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;
 
-/// What may be the tiers of a queue: each retry's by its number.
+/// The possible tiers of a queue, by the number of the retry.
 type Found = BTreeMap<u32, Vec<TierName>>;
 
-/// Where a binding from each exchange leads; of the one that matters here there is but one.
+/// The destination of a binding from each exchange. The relevant exchange has only one binding.
 type Leaving<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
-/// Adds every queue whose tiers are all there.
+/// Adds every queue with a complete set of tiers.
 pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &Topology, given_up: &GivenUp) {
     let mut tiers: BTreeMap<QueueName, Found> = BTreeMap::new();
     for tier in kept.queues.keys().filter_map(TierName::parse) {
@@ -28,19 +28,21 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
             _ if given_up.retries.contains(&name) => {}
             None => {}
             Some(Ok((tiered, members))) => {
-                recognized.made.extend(members.into_iter().map(|id| (id, name.clone())));
+                recognized.generated.extend(members.into_iter().map(|id| (id, name.clone())));
                 recognized.tiered.insert(name, tiered);
             }
-            Some(Err(lacking)) => {
-                let note = format!("its retries look like topo's own, except for {lacking}; so they are written out");
+            Some(Err(different)) => {
+                let note = format!(
+                    "its retries are like the ones that topo generates, except for {different}; they are exported as separate objects"
+                );
                 recognized.notes.entry(ObjectId::Queue(name)).or_default().push(note);
             }
         }
     }
 }
 
-/// The tiers with all that they are made of; `Err` is what stands in the way where it looks like them, and `None` where it
-/// does not.
+/// Returns the tiers with their generated objects. Returns `Err` with the first difference if the objects only resemble
+/// tiers, and `None` for unrelated objects.
 fn tiered(
     recognized: &Recognized,
     profile: &BrokerProfile,
@@ -73,15 +75,15 @@ fn tiered(
     let is_ladder = dead_lettering.as_ref().is_some_and(|(it, _)| it.exchange == naming::guard_exchange(name));
     let (strategy, objects, end) = if is_ladder {
         let (Some(Destination::Exchange(exchange)), Some(pattern)) = (leaving, naming::retry_key_pattern(name)) else {
-            return Some(Err("the exit of the last tier".to_owned()));
+            return Some(Err("the end of the ladder".to_owned()));
         };
         let end = DeadLettering { exchange, routing_key: None };
         let ladder = Ladder { tiers, end: as_end(&end, None), over: pattern };
         (Strategy::Ladder, ladder.objects(profile), Some(end))
     } else {
         let end = dead_lettering.map(|(it, _)| it);
-        // Only behind a direct exchange of its own does a dead-letter queue take what is over itself.
-        let taking = match leaving {
+        // A dead-letter queue receives these messages directly only behind a direct exchange of its own.
+        let receiver = match leaving {
             Some(Destination::Queue(queue)) => Some(queue),
             Some(Destination::Exchange(_)) | None => None,
         };
@@ -90,7 +92,7 @@ fn tiered(
             retries: tiers.last(),
             tiers: Some(tiers),
             jitter: None,
-            end: end.as_ref().map(|end| as_end(end, taking)),
+            end: end.as_ref().map(|end| as_end(end, receiver)),
         };
         (Strategy::Republish, republish.objects(profile), end)
     };
@@ -108,18 +110,19 @@ fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> End {
     }
 }
 
-/// The live objects that these are, or the first that is not so. A tier may be of a later generation, by another name.
+/// Returns the current objects that equal the generated ones, or the first difference. A tier may have the name of a
+/// later generation.
 fn members(
     kept: &Topology,
     objects: &Objects,
     by_name: &BTreeMap<QueueName, QueueName>,
 ) -> Result<Vec<ObjectId>, String> {
     let mut members = Vec::new();
-    let lacking = |id: &ObjectId| Err(id.to_string());
+    let different = |id: &ObjectId| Err(id.to_string());
     for (name, exchange) in &objects.exchanges {
         let id = ObjectId::Exchange(name.clone());
         if kept.exchanges.get(name) != Some(exchange) {
-            return lacking(&id);
+            return different(&id);
         }
         members.push(id);
     }
@@ -127,17 +130,17 @@ fn members(
     for (name, desired) in &objects.queues {
         let id = ObjectId::Queue(live_name(name));
         let optional = objects.optional.get(name);
-        let may_lack = |argument: &String| optional.is_some_and(|it| it.contains(argument));
+        let is_optional = |argument: &String| optional.is_some_and(|it| it.contains(argument));
         let is_same = kept.queues.get(&live_name(name)).is_some_and(|live| {
             let mut completed = live.clone();
-            let lacks = desired.arguments.iter().filter(|(argument, _)| may_lack(argument));
-            for (argument, value) in lacks {
+            let missing = desired.arguments.iter().filter(|(argument, _)| is_optional(argument));
+            for (argument, value) in missing {
                 completed.arguments.entry(argument.clone()).or_insert_with(|| value.clone());
             }
             completed == *desired
         });
         if !is_same {
-            return lacking(&id);
+            return different(&id);
         }
         members.push(id);
     }
@@ -149,7 +152,7 @@ fn members(
         let binding = Binding { destination, ..binding.clone() };
         let id = ObjectId::Binding(binding.clone());
         if !kept.bindings.contains(&binding) {
-            return lacking(&id);
+            return different(&id);
         }
         members.push(id);
     }

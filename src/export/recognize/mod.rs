@@ -1,6 +1,6 @@
-//! What live objects are together: the retries of a queue, a dead-letter queue with its exchange, a policy that wires dead
-//! letters. Only what a spec would make exactly so again; whether it does is tried afterwards (`check`), and what does not
-//! is given up and said object by object.
+//! Recognizes patterns of objects: the retries of a queue, a dead-letter queue with its exchange, a policy that sets
+//! dead-lettering. A pattern must reproduce the same objects. `check` verifies this, and the export writes the objects
+//! of a failed pattern one by one.
 
 mod dead_letters;
 mod families;
@@ -18,40 +18,40 @@ use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is not to be recognized (again): it did not come out as it is.
+/// Patterns that do not reproduce the current objects, and must not be recognized again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenUp {
-    /// The retries of these queues, whatever their strategy.
+    /// The queues whose retries are written object by object.
     pub(super) retries: BTreeSet<QueueName>,
-    /// These dead-letter queues.
+    /// The dead-letter queues that are written as plain queues.
     pub(super) dead_letter_queues: BTreeSet<QueueName>,
-    /// The policies that wire the dead letters of these queues.
+    /// The queues whose dead-lettering policy is written as a plain policy.
     pub(super) wirings: BTreeSet<QueueName>,
 }
 
-/// All that was recognized.
+/// The recognized patterns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recognized {
-    /// By the queue that retries.
+    /// The tiers, by the queue that retries.
     pub(super) tiered: BTreeMap<QueueName, Tiered>,
-    /// By the queue.
+    /// The dead-letter queues, by name.
     pub(super) dead_letter_queues: BTreeMap<QueueName, DeadLetterQueue>,
-    /// By the queue that is wired.
+    /// The policies that set dead-lettering, by the queue that they apply to.
     pub(super) wirings: BTreeMap<QueueName, PolicyName>,
-    /// The queues that count deliveries themselves and have somewhere to send what was delivered too often.
+    /// The quorum queues that have a delivery limit and a dead-letter exchange.
     pub(super) counted: BTreeSet<QueueName>,
-    /// The objects that these make, and by the say of which queue.
-    pub(super) made: BTreeMap<ObjectId, QueueName>,
-    /// What is odd about an object.
+    /// The objects that the patterns generate, with the queue that they belong to.
+    pub(super) generated: BTreeMap<ObjectId, QueueName>,
+    /// Comments on objects.
     pub(super) notes: BTreeMap<ObjectId, Vec<String>>,
 }
 
-/// Looks at what is kept; what is only live may use it.
+/// Recognizes patterns among the kept objects. Other current objects may refer to these.
 pub(super) fn recognize(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) -> Recognized {
     let mut recognized = Recognized::default();
     for name in kept.queues.keys().filter(|name| !given_up.wirings.contains(*name)) {
         if let Some((_, Some(policy))) = own_wiring(kept, name) {
-            recognized.made.insert(ObjectId::Policy(policy.clone()), name.clone());
+            recognized.generated.insert(ObjectId::Policy(policy.clone()), name.clone());
             recognized.wirings.insert(name.clone(), policy);
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn recognize(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) ->
 }
 
 impl Recognized {
-    /// Where a queue sends its dead letters by its own arguments, or by a policy of its own.
+    /// Returns the dead-lettering of a queue by its own arguments, or by a policy for this queue alone.
     pub(super) fn dead_lettering(&self, kept: &Topology, name: &QueueName) -> Option<(DeadLettering, Wiring)> {
         match own_wiring(kept, name)? {
             (to, None) => Some((to, Wiring::Arguments)),
@@ -79,19 +79,19 @@ impl Recognized {
 }
 
 impl Recognized {
-    /// Whether a queue is a tier that was recognized; such a one may lack what only a newer broker offers.
+    /// Returns true for a recognized tier. A tier may lack arguments that only newer brokers support.
     pub(super) fn is_tier(&self, name: &QueueName) -> bool {
-        self.made.contains_key(&ObjectId::Queue(name.clone()))
+        self.generated.contains_key(&ObjectId::Queue(name.clone()))
     }
 }
 
 impl GivenUp {
-    /// How much.
+    /// Returns the number of patterns that were given up.
     pub(super) fn len(&self) -> usize {
         self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
     }
 
-    /// Gives up what an object was recognized as: whatever is least of what is there. Whether there was anything.
+    /// Gives up the pattern of an object, smallest effect first. Returns false if nothing is left to give up.
     pub(super) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {
             ObjectId::Queue(name) => Some(name),
@@ -101,7 +101,7 @@ impl GivenUp {
             | ObjectId::Binding(_)
             | ObjectId::Record(_) => None,
         };
-        let Some(name) = owner.filter(|name| !recognized.is_tier(name)).or_else(|| recognized.made.get(id)) else {
+        let Some(name) = owner.filter(|name| !recognized.is_tier(name)).or_else(|| recognized.generated.get(id)) else {
             return false;
         };
         let retries = recognized.tiered.contains_key(name) || recognized.counted.contains(name);

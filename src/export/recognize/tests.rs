@@ -1,10 +1,11 @@
-//! What hand-made topologies are recognized as.
+//! Tests the recognition of manually created topologies.
 
 use crate::export::tests::{applied, profile, text};
 
-/// A queue whose publishers set a TTL for each message has none itself. Its objects tell it from a work queue, before its name does.
+/// A retry queue has no TTL if its publishers set one for each message. Its objects distinguish it from a work queue;
+/// the name is the last resort.
 #[test]
-fn work_queues_behind_a_retry_queue_without_a_ttl_are_no_dead_letter_queues() {
+fn work_queue_behind_a_retry_queue_without_ttl_is_not_a_dead_letter_queue() {
     let retried = "
 exchanges: {events: {type: topic}, orders.x: {type: direct}}
 queues:
@@ -17,16 +18,16 @@ queues:
         assert_eq!(applied(&found, &profile("4.0.5")), topology, "{found}");
         found.contains("deadLetterQueues")
     };
-    // Bound to an exchange that no dead letters are sent to.
+    // Bound to an exchange that is not a dead-letter exchange.
     assert!(!is_dead(retried));
     let alone = retried.replace(", {exchange: events, routingKey: '#'}", "");
     assert!(is_dead(&alone));
     let to_sinks_only = retried.replace("{type: topic}", "{type: topic}, other: {type: direct}")
         + "  more: {type: classic, bindings: [], deadLetter: {exchange: events, routingKey: jobs}}\n";
     assert!(is_dead(&to_sinks_only));
-    // Its own name tells more than its second binding.
+    // The name of the queue has precedence over the second binding.
     assert!(is_dead(&retried.replace("jobs", "jobs.dead")));
-    // Its own dead letters return, by a policy.
+    // Dead-lettered messages of the queue return, by a policy.
     let policy = "policies: {p: {pattern: '^jobs$', definition: {deadLetterExchange: back}}}\n";
     let side = "side: {type: classic, bindings: [{exchange: back}],";
     let back =
@@ -36,7 +37,7 @@ queues:
         &format!("{alone}policies: {{p: {{pattern: '^jobs$', definition: {{deadLetterExchange: ''}}}}}}\n")
             .replace("Exchange: ''", "Exchange: events")
     ));
-    // Nothing but names differs.
+    // Only the names differ.
     for (retry, work, expected) in
         [("orders.hold", "orders", false), ("orders.retry", "jobs", false), ("orders", "orders.hold", true)]
     {
@@ -45,9 +46,9 @@ queues:
     }
 }
 
-/// As Spring Cloud Stream makes them: one exchange for all dead letters, and the key says whose they are.
+/// Spring Cloud Stream declares one dead-letter exchange, and a routing key for each dead-letter queue.
 #[test]
-fn dead_letter_queues_behind_one_exchange_are_told_apart_by_their_keys() {
+fn routing_keys_distinguish_dead_letter_queues_behind_one_exchange() {
     let by_hand = "
 exchanges: {DLX: {type: direct}, orders: {type: topic}}
 queues:
@@ -55,7 +56,7 @@ queues:
   orders.mail: {type: classic, deadLetter: {exchange: DLX, routingKey: orders.mail}, bindings: [{exchange: orders, routingKey: '#'}]}
   orders.billing.dlq: {type: classic, bindings: [{exchange: DLX, routingKey: orders.billing}]}
   orders.mail.dlq: {type: classic, bindings: [{exchange: DLX, routingKey: orders.mail}]}
-  audit: {type: classic, bindings: [{exchange: DLX, routingKey: somebody.else}]}
+  audit: {type: classic, bindings: [{exchange: DLX, routingKey: other.team}]}
 ";
     let profile = profile("4.0.5");
     let topology = applied(by_hand, &profile);
@@ -69,10 +70,10 @@ deadLetterQueues:
     for queue in ["billing", "mail"] {
         assert!(found.contains(&format!("deadLetter: orders.{queue}.dlq")), "{}", found);
     }
-    assert!(found.contains("audit: {bindings: [{exchange: DLX, routingKey: somebody.else}]}"), "{}", found);
+    assert!(found.contains("audit: {bindings: [{exchange: DLX, routingKey: other.team}]}"), "{}", found);
     assert_eq!(applied(&found, &profile), topology);
-    // A key of several is nobody's own.
-    let copied = by_hand.replace("somebody.else", "orders.mail");
+    // A routing key of several queues identifies none of them.
+    let copied = by_hand.replace("other.team", "orders.mail");
     let found = text(&applied(&copied, &profile), "4.0.5", &[]);
     assert!(!found.contains("deadLetterQueues"), "{found}");
 }

@@ -1,8 +1,8 @@
-//! Which wires to turn round, so that there is no circle: those that lead back to where a walk comes from.
+//! Breaks cycles: finds the wires that lead back to a box on the current walk, so that they can be reversed.
 
 use super::Wire;
 
-/// For each wire, whether it is turned.
+/// Returns true for each wire to reverse.
 pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut has_source = vec![false; count];
@@ -12,7 +12,7 @@ pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
     }
     let mut reversed = vec![false; wires.len()];
     let mut state = vec![State::New; count];
-    // From where nothing leads to first, then whatever is left, in order.
+    // First the boxes without an incoming wire, then the rest in order.
     let starts = (0..count).filter(|it| !has_source[*it]).chain(0..count);
     for start in starts {
         if state[start] != State::New {
@@ -43,7 +43,7 @@ pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
-    /// On the way to where the walk is.
+    /// On the path of the current walk.
     Open,
     Done,
 }

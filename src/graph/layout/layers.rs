@@ -1,4 +1,5 @@
-//! Boxes into layers, and wires into chains that stop in each layer they pass. Boxes are in even layers, labels in odd ones.
+//! Assigns boxes to layers, and divides wires into chains with one stop in each layer. Boxes are in even layers, labels
+//! in odd ones.
 
 use super::{Size, Wire};
 
@@ -8,20 +9,20 @@ pub(super) struct Layered {
     pub(super) stops: Vec<Stop>,
     /// The stops of each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
-    /// By wire, its stops from left to right, both boxes among them.
+    /// By wire, its stops from left to right, including both boxes.
     pub(super) chains: Vec<Vec<usize>>,
-    /// The stops to which each is linked, on the left and on the right.
+    /// By stop, the linked stops of the previous layer; then those of the next layer.
     pub(super) left: Vec<Vec<usize>>,
     pub(super) right: Vec<Vec<usize>>,
 }
 
-/// Something with a place in a layer.
+/// A box, a label or a passing wire in a layer.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) kind: StopKind,
     pub(super) layer: usize,
     pub(super) size: Size,
-    /// Its middle; of a label, where the line is.
+    /// The vertical center; for a label, the position of the line below it.
     pub(super) y: f64,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct Stop {
 pub(super) enum StopKind {
     Box,
     Label,
-    /// A wire passes.
+    /// A wire that passes the layer.
     Pass,
 }
 
@@ -78,7 +79,8 @@ impl Layered {
     }
 }
 
-/// The column of each box: behind all that lead to it; what nothing leads to, close to what it leads to.
+/// Returns the column of each box: to the right of all its sources. A box without a source is one column left of its
+/// nearest destination.
 fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut waits_for = vec![0_usize; count];

@@ -1,8 +1,9 @@
-//! Where boxes and arrows are: layers from left to right, after Sugiyama. Labels are boxes of the layout, so that nothing
-//! can be drawn over them. Knows nothing of queues; deterministic.
+//! Computes the positions of boxes and arrows: layers from left to right, after Sugiyama. Labels are boxes of the
+//! layout, so nothing overlaps them. The layout is deterministic and independent of queues and exchanges.
 //!
-//! Written here because no kept library does it: `rust-sugiyama` 0.4 keeps to itself where an arrow passes the layers
-//! between its ends, so that arrows would run through boxes; `layout-rs` draws by itself, labels across each other.
+//! This is a custom implementation, because the maintained libraries do not fit. `rust-sugiyama` 0.4 does not expose
+//! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` draws by itself, and its
+//! labels overlap.
 
 mod acyclic;
 mod layers;
@@ -16,48 +17,48 @@ mod tests;
 pub use pack::arrange;
 pub use route::Route;
 
-/// How large something is.
+/// A width and a height.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Size {
-    /// From left to right.
+    /// The horizontal extent.
     pub width: f64,
-    /// From top to bottom.
+    /// The vertical extent.
     pub height: f64,
 }
 
-/// A place; y grows downwards.
+/// A position; y grows downwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// From the left.
+    /// The distance from the left.
     pub x: f64,
-    /// From the top.
+    /// The distance from the top.
     pub y: f64,
 }
 
-/// An arrow to be placed, between the places of boxes; never from a box to itself.
+/// An arrow between two boxes, given by their indexes. The two boxes always differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wire {
-    /// Where it begins.
+    /// The box where the arrow begins.
     pub from: usize,
-    /// Where it ends.
+    /// The box where the arrow ends.
     pub to: usize,
-    /// The size of what is written above it.
+    /// The size of the label above the arrow.
     pub label: Option<Size>,
 }
 
-/// Everything placed.
+/// The positions of all boxes and wires.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    /// All of it.
+    /// The size of the drawing.
     pub size: Size,
-    /// The left upper corners of the boxes.
+    /// The upper left corners of the boxes.
     pub boxes: Vec<Point>,
-    /// The ways of the wires.
+    /// The paths of the wires.
     pub routes: Vec<Route>,
 }
 
-/// One connected graph.
-fn layered(boxes: &[Size], wires: &[Wire]) -> Layout {
+/// Lays out one connected graph.
+fn lay_out(boxes: &[Size], wires: &[Wire]) -> Layout {
     let is_reversed = acyclic::reversed(boxes.len(), wires);
     let mut graph = layers::Layered::of(boxes, wires, &is_reversed);
     order::order(&mut graph);

@@ -1,14 +1,14 @@
-//! The order within each layer: what is linked is brought close, so that few wires cross.
+//! Orders the stops within each layer: linked stops get close positions, so that few wires cross.
 
 use super::layers::Layered;
 use std::cmp::Ordering;
 
-/// So often is it tried to do better, from left to right and back.
+/// The number of sweeps, alternately from left to right and from right to left.
 const ROUNDS: usize = 12;
 
-/// Orders the layers.
+/// Orders the stops of all layers.
 pub(super) fn order(graph: &mut Layered) {
-    begin(graph);
+    set_initial_order(graph);
     let mut places = vec![0_usize; graph.stops.len()];
     let mut best = (crossings(graph, &mut places), graph.layers.clone());
     for round in 0..ROUNDS {
@@ -28,8 +28,8 @@ pub(super) fn order(graph: &mut Layered) {
     graph.layers = best.1;
 }
 
-/// What follows each other on a walk stands together.
-fn begin(graph: &mut Layered) {
+/// Sets the initial order, in which stops that follow each other on a walk are adjacent.
+fn set_initial_order(graph: &mut Layered) {
     let mut is_seen = vec![false; graph.stops.len()];
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); graph.layers.len()];
     let starts: Vec<usize> = graph.layers.iter().flatten().copied().collect();
@@ -52,7 +52,7 @@ fn number(graph: &Layered, layer: usize, places: &mut [usize]) {
     }
 }
 
-/// By the mean place of what each is linked to on one side; what is linked to nothing there stays where it is.
+/// Sorts a layer by the mean position of the linked stops on one side.
 fn sort(graph: &mut Layered, layer: usize, is_left: bool, places: &mut [usize]) {
     number(graph, layer, places);
     number(graph, if is_left { layer - 1 } else { layer + 1 }, places);
@@ -61,7 +61,7 @@ fn sort(graph: &mut Layered, layer: usize, is_left: bool, places: &mut [usize]) 
         let others = if is_left { &graph.left[*stop] } else { &graph.right[*stop] };
         let sum: usize = others.iter().map(|other| places[*other]).sum();
         let key = if others.is_empty() { None } else { Some(sum as f64 / others.len() as f64) };
-        // What is linked to nothing keeps its neighbour above.
+        // A stop without links on that side stays below its upper neighbor.
         let above = keyed.last().map_or(0.0, |last| last.0);
         keyed.push((key.unwrap_or(above), *stop));
     }
@@ -69,7 +69,7 @@ fn sort(graph: &mut Layered, layer: usize, is_left: bool, places: &mut [usize]) 
     graph.layers[layer] = keyed.into_iter().map(|(_, stop)| stop).collect();
 }
 
-/// How many pairs of links cross.
+/// Counts the pairs of links that cross.
 fn crossings(graph: &Layered, places: &mut [usize]) -> usize {
     let mut found = 0;
     for layer in 0..graph.layers.len() {
@@ -81,7 +81,7 @@ fn crossings(graph: &Layered, places: &mut [usize]) -> usize {
         for stop in &pair[0] {
             let mut ends: Vec<usize> = graph.right[*stop].iter().map(|other| places[*other]).collect();
             ends.sort_unstable();
-            // Those before that end further down; links of one stop do not cross.
+            // Earlier links that end further down cross this one; links of the same stop do not cross.
             for end in &ends {
                 let mut above = 0;
                 let mut at = end + 1;

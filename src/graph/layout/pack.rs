@@ -1,15 +1,15 @@
 //! Places unconnected parts separately and packs them into columns.
 
-use super::{Layout, Point, Size, Wire, layered};
+use super::{Layout, Point, Size, Wire, lay_out};
 
-/// Between parts.
+/// The distance between parts.
 const GAP: f64 = 34.0;
-/// Between low parts, and between single boxes.
+/// The distance between low parts, and between single boxes.
 const SMALL_GAP: f64 = 18.0;
-/// How much wider than high a picture is to be.
+/// The intended ratio of width to height.
 const ASPECT: f64 = 1.5;
 
-/// Places boxes and wires.
+/// Computes the positions of boxes and wires.
 pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
     let (single, linked): (Vec<_>, Vec<_>) = parts(boxes.len(), wires).into_iter().partition(|part| part.len() == 1);
     let mut layouts: Vec<(Vec<usize>, Vec<usize>, Layout)> = Vec::new();
@@ -27,7 +27,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
         };
         let own_wires: Vec<Wire> = numbers.iter().map(own).collect();
         let own_boxes: Vec<Size> = part.iter().map(|it| boxes[*it]).collect();
-        let layout = layered(&own_boxes, &own_wires);
+        let layout = lay_out(&own_boxes, &own_wires);
         layouts.push((part, numbers, layout));
     }
     let single: Vec<usize> = single.into_iter().flatten().collect();
@@ -36,7 +36,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
         let layout = rows(&single.iter().map(|it| boxes[*it]).collect::<Vec<_>>(), widest);
         layouts.push((single, Vec::new(), layout));
     }
-    let corners = packed(&layouts.iter().map(|(_, _, layout)| layout.size).collect::<Vec<_>>());
+    let corners = pack(&layouts.iter().map(|(_, _, layout)| layout.size).collect::<Vec<_>>());
     let mut all = Layout {
         size: Size::default(),
         boxes: vec![Point::default(); boxes.len()],
@@ -60,7 +60,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
     all
 }
 
-/// The boxes that are linked, each group in order.
+/// Returns the connected parts, each sorted by index.
 fn parts(count: usize, wires: &[Wire]) -> Vec<Vec<usize>> {
     let mut others: Vec<Vec<usize>> = vec![Vec::new(); count];
     for wire in wires {
@@ -83,7 +83,7 @@ fn parts(count: usize, wires: &[Wire]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// What is linked to nothing, side by side: in rows as wide as the widest part, or as a page of them would be.
+/// Places unconnected boxes in rows that are as wide as the widest part, or as a page with only these boxes.
 fn rows(sizes: &[Size], widest: f64) -> Layout {
     let cell = sizes.iter().map(|size| size.width).fold(0.0, f64::max) + SMALL_GAP;
     let area: f64 = sizes.iter().map(|size| cell * (size.height + SMALL_GAP)).sum();
@@ -102,11 +102,12 @@ fn rows(sizes: &[Size], widest: f64) -> Layout {
     layout
 }
 
-/// How much higher than its area asks for a page may be, in tenths: a few tall parts would be one long row otherwise.
+/// The possible heights of a page, in tenths of the height that its area needs. Without taller pages, a few tall parts
+/// would form one long row.
 const STRETCHED: std::ops::RangeInclusive<u32> = 10..=22;
 
-/// The corners of the parts, on that page of several heights that is the most like what a picture is to be.
-fn packed(sizes: &[Size]) -> Vec<Point> {
+/// Returns the corners of the parts on the page whose aspect ratio is closest to [`ASPECT`].
+fn pack(sizes: &[Size]) -> Vec<Point> {
     let area: f64 = sizes.iter().map(|size| (size.width + GAP) * (size.height + GAP)).sum();
     let tallest = sizes.iter().map(|size| size.height).fold(0.0, f64::max);
     let height = (area / ASPECT).sqrt().max(tallest) * 1.02;
@@ -115,12 +116,13 @@ fn packed(sizes: &[Size]) -> Vec<Point> {
     pages.min_by(|one, other| unlike(one).total_cmp(&unlike(other))).map(|page| page.0).unwrap_or_default()
 }
 
-/// The widest first, each into the first column that has room, so that a column has parts of like width.
+/// Packs the parts into columns. The widest parts are first, and each fills the first column with room, so the parts of
+/// a column have similar widths.
 fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|one, other| sizes[*other].width.total_cmp(&sizes[*one].width));
     let (mut corners, mut page) = (vec![Point::default(); sizes.len()], Size::default());
-    // Where each begins, and how far it is filled.
+    // The left edge and the filled height of each column.
     let mut columns: Vec<(f64, f64)> = Vec::new();
     let mut right = 0.0;
     for place in order {

@@ -1,24 +1,25 @@
-//! How far down everything is: as close as can be to what it is linked to, and never closer to its neighbours than may be.
+//! Computes vertical positions: each stop is as close as possible to the stops that it is linked to, at a minimum
+//! distance from its neighbors.
 
 use super::layers::{Layered, Stop, StopKind};
 
-/// So often is everything drawn to what it is linked to.
+/// The number of rounds in which stops move towards the stops that they are linked to.
 const ROUNDS: usize = 48;
 
 /// Sets the height of every stop.
 pub(super) fn place(graph: &mut Layered) {
     for layer in 0..graph.layers.len() {
         let desired = vec![0.0; graph.layers[layer].len()];
-        settle(graph, layer, &desired, &vec![1.0; desired.len()]);
+        resolve_positions(graph, layer, &desired, &vec![1.0; desired.len()]);
     }
     let count = graph.layers.len();
     for round in 0..ROUNDS {
         for step in 0..count {
             let layer = if round % 2 == 0 { step } else { count - 1 - step };
-            // Both sides at last, so that neither has the last word.
+            // The last rounds use both sides, so that neither side dominates.
             let sides = if round + 24 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
-            let (desired, weights) = wishes(graph, layer, sides);
-            settle(graph, layer, &desired, &weights);
+            let (desired, weights) = preferred_positions(graph, layer, sides);
+            resolve_positions(graph, layer, &desired, &weights);
         }
     }
     let top = graph.stops.iter().map(|stop| stop.y - above(stop)).fold(f64::INFINITY, f64::min);
@@ -27,7 +28,7 @@ pub(super) fn place(graph: &mut Layered) {
     }
 }
 
-/// How far it reaches above its line.
+/// Returns the extent of a stop above its line.
 pub(super) fn above(stop: &Stop) -> f64 {
     match stop.kind {
         StopKind::Box | StopKind::Pass => stop.size.height / 2.0,
@@ -35,7 +36,7 @@ pub(super) fn above(stop: &Stop) -> f64 {
     }
 }
 
-/// How far it reaches below its line.
+/// Returns the extent of a stop below its line.
 pub(super) fn below(stop: &Stop) -> f64 {
     match stop.kind {
         StopKind::Box | StopKind::Pass => stop.size.height / 2.0,
@@ -43,8 +44,8 @@ pub(super) fn below(stop: &Stop) -> f64 {
     }
 }
 
-/// The least distance between the lines of two neighbours.
-fn apart(upper: &Stop, lower: &Stop) -> f64 {
+/// Returns the minimum distance between the lines of two neighbors.
+fn min_distance(upper: &Stop, lower: &Stop) -> f64 {
     let gap = match (upper.kind, lower.kind) {
         (StopKind::Box, StopKind::Box) => 18.0,
         (StopKind::Box, StopKind::Pass | StopKind::Label) | (StopKind::Pass | StopKind::Label, StopKind::Box) => 14.0,
@@ -54,13 +55,14 @@ fn apart(upper: &Stop, lower: &Stop) -> f64 {
     below(upper) + gap + above(lower)
 }
 
-/// Where each would like to be, and how much: straight lines matter more the less they are ends of.
-fn wishes(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f64>, Vec<f64>) {
+/// Returns the preferred position and the weight of each stop. Links between two passing wires have the highest weight,
+/// so that long lines stay straight.
+fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f64>, Vec<f64>) {
     let one = |stop: &usize| {
         let own = &graph.stops[*stop];
         let (mut sum, mut weight) = (0.0, 0.0);
         let sides = [(left, &graph.left[*stop]), (right, &graph.right[*stop])];
-        for other in sides.iter().filter(|(is_asked, _)| *is_asked).flat_map(|(_, others)| *others) {
+        for other in sides.iter().filter(|(is_used, _)| *is_used).flat_map(|(_, others)| *others) {
             let other = &graph.stops[*other];
             let matters = match (own.kind == StopKind::Box, other.kind == StopKind::Box) {
                 (true, true) => 1.0,
@@ -75,19 +77,19 @@ fn wishes(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f6
     graph.layers[layer].iter().map(one).unzip()
 }
 
-/// The places with the least squares of distances to those that are desired, in this order and so far apart: what wants to
-/// be where another is, is joined with it, and the two are at their common mean.
-fn settle(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
+/// Sets the positions with the least squared distances to the preferred ones, in this order and with the minimum
+/// distances. Stops whose preferred positions conflict form a block, and the block is at the weighted mean.
+fn resolve_positions(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
     let stops = graph.layers[layer].clone();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
     for (index, stop) in stops.iter().enumerate() {
         if let Some(upper) = index.checked_sub(1).map(|before| stops[before]) {
-            offset += apart(&graph.stops[upper], &graph.stops[*stop]);
+            offset += min_distance(&graph.stops[upper], &graph.stops[*stop]);
         }
         offsets.push(offset);
     }
-    // Blocks of neighbours that move together: mean, weight, how many.
+    // Blocks of neighbors that move together: mean, weight, number of stops.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for (index, offset) in offsets.iter().enumerate() {
         let mut block = (desired[index] - offset, weights[index], 1);

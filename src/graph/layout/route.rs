@@ -1,28 +1,29 @@
-//! Layers become columns, and chains become lines: level where they pass a column, so that they meet no box in it, and
-//! curved between columns.
+//! Converts layers into columns and chains into lines. A line is horizontal where it passes a column, so it meets no
+//! box there, and curved between columns.
 
 use super::layers::{Layered, StopKind};
 use super::place::{above, below};
 use super::{Layout, Point, Size, Wire};
 use std::cmp::Ordering;
 
-/// Between two columns, and more where many lines change their height there.
+/// The minimum and maximum distance of two columns. The distance grows with the height difference of the lines between
+/// them.
 const GAP: f64 = 18.0;
 const GAP_AT_MOST: f64 = 84.0;
-/// How far apart lines leave a box, at most.
+/// The maximum distance between two lines at a box.
 const PORTS: f64 = 9.0;
 
-/// The way of one wire.
+/// The path of one wire.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
-    /// Pairs of points: a level line between the two of a pair, a curve from one pair to the next. From where the wire
-    /// begins to where it ends.
+    /// Pairs of points from the beginning of the wire to its end. The line is horizontal within a pair, and a curve
+    /// connects one pair to the next.
     pub levels: Vec<(Point, Point)>,
-    /// The left upper corner of what is written above it.
+    /// The upper left corner of the label above the wire.
     pub label: Option<Point>,
 }
 
-/// The places of everything.
+/// Computes the layout from the ordered and placed stops.
 pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reversed: &[bool]) -> Layout {
     let columns = columns(graph);
     let width = columns.last().map_or(0.0, |last| last.0 + last.1);
@@ -39,7 +40,7 @@ pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reverse
         for (index, place) in chain.iter().enumerate() {
             let stop = &graph.stops[*place];
             let (left, wide) = columns[stop.layer];
-            // In an empty column there is nothing to pass.
+            // An empty column contains nothing to pass.
             if stop.kind == StopKind::Pass && wide == 0.0 {
                 continue;
             }
@@ -68,7 +69,7 @@ pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reverse
     }
 }
 
-/// Where each layer begins, and how wide it is.
+/// Returns the left edge and the width of each layer.
 fn columns(graph: &Layered) -> Vec<(f64, f64)> {
     let mut columns: Vec<(f64, f64)> = Vec::new();
     let mut x = 0.0;
@@ -84,7 +85,7 @@ fn columns(graph: &Layered) -> Vec<(f64, f64)> {
     columns
 }
 
-/// How far above or below the middle of its boxes each wire begins and ends.
+/// Returns the vertical offset of each wire from the middle of its first and its last box.
 fn ports(graph: &Layered) -> Vec<(f64, f64)> {
     let mut ports = vec![(0.0, 0.0); graph.chains.len()];
     let mut out: Vec<Vec<(f64, usize)>> = vec![Vec::new(); graph.stops.len()];
@@ -101,7 +102,7 @@ fn ports(graph: &Layered) -> Vec<(f64, f64)> {
         for side in [&mut out, &mut into] {
             side.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then(one.1.cmp(&other.1)));
         }
-        // The corners stay free.
+        // Keeps lines away from the corners.
         let room = (stop.size.height - 16.0).max(0.0);
         let spread = |side: &[(f64, usize)]| {
             let gaps = side.len().saturating_sub(1) as f64;

@@ -1,14 +1,14 @@
-//! What must hold wherever things are placed, on drawn graphs and on known ones.
+//! Tests properties of the layout with random graphs and known ones.
 
 use super::*;
 
-/// The next of a row of numbers that look drawn.
+/// Returns the next pseudorandom number.
 fn next(seed: &mut u64) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*seed >> 33).unwrap()
 }
 
-fn drawn(seed: u64) -> (Vec<Size>, Vec<Wire>) {
+fn random_graph(seed: u64) -> (Vec<Size>, Vec<Wire>) {
     let mut seed = seed;
     let count = 1 + next(&mut seed) % 40;
     let size =
@@ -42,12 +42,12 @@ fn do_overlap((one, size): &Area, (other, of_other): &Area) -> bool {
 }
 
 #[test]
-fn nothing_overlaps_and_all_is_inside() {
+fn boxes_and_labels_do_not_overlap_and_are_inside() {
     let mut labels = 0;
     for seed in 0..300 {
-        let (boxes, wires) = drawn(seed);
+        let (boxes, wires) = random_graph(seed);
         let layout = arrange(&boxes, &wires);
-        assert_eq!(layout, arrange(&boxes, &wires), "{seed}: twice the same");
+        assert_eq!(layout, arrange(&boxes, &wires), "{seed}: the layout is not deterministic");
         let areas = areas(&boxes, &wires, &layout);
         labels += areas.len() - boxes.len();
         assert_eq!(areas.len(), boxes.len() + wires.iter().filter(|wire| wire.label.is_some()).count(), "{seed}");
@@ -63,27 +63,27 @@ fn nothing_overlaps_and_all_is_inside() {
     assert!(labels > 1000, "{labels}");
 }
 
-/// Level lines are the only parts of wires that are as high as what is in a column.
+/// Outside of horizontal lines, a wire has no part within a column.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;
     for seed in 0..300 {
-        let (boxes, wires) = drawn(seed);
+        let (boxes, wires) = random_graph(seed);
         let layout = arrange(&boxes, &wires);
         let areas = areas(&boxes, &wires, &layout);
         for (route, wire) in layout.routes.iter().zip(&wires) {
             let (first, last) = (route.levels[0].0, route.levels[route.levels.len() - 1].1);
             for (end, place) in [(first, wire.from), (last, wire.to)] {
                 let (corner, size) = (layout.boxes[place], boxes[place]);
-                let is_beside = (end.x - corner.x).abs() < 0.01 || (end.x - corner.x - size.width).abs() < 0.01;
-                assert!(is_beside && end.y >= corner.y && end.y <= corner.y + size.height, "{seed}: {wire:?} {end:?}");
+                let is_at_edge = (end.x - corner.x).abs() < 0.01 || (end.x - corner.x - size.width).abs() < 0.01;
+                assert!(is_at_edge && end.y >= corner.y && end.y <= corner.y + size.height, "{seed}: {wire:?} {end:?}");
             }
             for (from, to) in &route.levels {
                 let line =
                     (Point { x: from.x.min(to.x), y: from.y }, Size { width: (to.x - from.x).abs(), height: 0.0 });
                 let own = route.label;
                 let met = areas.iter().find(|area| Some(area.0) != own && do_overlap(&line, area));
-                assert_eq!(met, None, "{seed}: {wire:?} runs through it");
+                assert_eq!(met, None, "{seed}: {wire:?} crosses it");
                 levels += 1;
             }
         }
@@ -100,25 +100,25 @@ fn wire(from: usize, to: usize) -> Wire {
 }
 
 #[test]
-fn a_row_is_level_and_leads_to_the_right() {
+fn row_is_horizontal_from_left_to_right() {
     let layout = arrange(&square(4), &[wire(2, 0), wire(0, 3), wire(3, 1)]);
     let row: Vec<Point> = [2, 0, 3, 1].iter().map(|place| layout.boxes[*place]).collect();
     assert!(row.windows(2).all(|pair| pair[0].x < pair[1].x && (pair[0].y - pair[1].y).abs() < 0.01), "{row:?}");
 }
 
 #[test]
-fn a_circle_has_one_wire_that_leads_back() {
+fn cycle_has_one_wire_to_the_left() {
     let wires = [wire(0, 1), wire(1, 2), wire(2, 0)];
     let layout = arrange(&square(3), &wires);
     let is_back = |wire: &&Wire| layout.boxes[wire.to].x < layout.boxes[wire.from].x;
     assert_eq!(wires.iter().filter(is_back).collect::<Vec<_>>(), [&wires[2]]);
-    // It ends where it shall, and begins where it shall.
+    // The reversed wire keeps its beginning and its end.
     let back = &layout.routes[2].levels;
     assert!(back[0].0.x > back[back.len() - 1].1.x);
 }
 
 #[test]
-fn wires_that_need_not_cross_do_not() {
+fn avoidable_crossings_are_avoided() {
     let wires = [wire(0, 3), wire(1, 2), wire(0, 2), wire(1, 4)];
     let layout = arrange(&square(5), &wires);
     for (index, one) in wires.iter().enumerate() {
@@ -131,14 +131,14 @@ fn wires_that_need_not_cross_do_not() {
 }
 
 #[test]
-fn a_source_is_close_to_what_it_leads_to() {
-    // 4 leads to 3 only, which is the fourth of a row.
+fn source_is_close_to_its_destination() {
+    // 4 leads only to 3, the fourth box of a row.
     let layout = arrange(&square(5), &[wire(0, 1), wire(1, 2), wire(2, 3), wire(4, 3)]);
     assert!((layout.boxes[4].x - layout.boxes[2].x).abs() < 0.01);
 }
 
 #[test]
-fn parts_fill_a_page() {
+fn single_boxes_fill_a_page() {
     let layout = arrange(&square(400), &[]);
     let ratio = layout.size.width / layout.size.height;
     assert!((0.8..2.5).contains(&ratio), "{:?}", layout.size);

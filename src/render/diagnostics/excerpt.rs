@@ -1,37 +1,38 @@
-//! The lines of a file that a message is about, cut where they are very long: the renderer reads all that it is given, for
-//! each message anew, and a generated file may be one line.
+//! Extracts the lines that a message refers to, and shortens very long lines. The renderer reads the whole excerpt
+//! again for each message, and a generated file may consist of one line.
 
 use crate::model::printable::masked;
 use crate::spec::{Location, SourceFile};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Lines around a place that are handed to the renderer.
+/// The number of lines before and after a location that are passed to the renderer.
 const CONTEXT: usize = 2;
-/// Lines up to that many bytes are left to the renderer, which cuts them at the edges of the screen.
+/// Lines up to this number of bytes are passed unchanged to the renderer, which shortens them at the edges of the
+/// screen.
 const LONG: usize = 2000;
-/// Bytes that are kept at both ends of all that is underlined: more than any screen is wide.
+/// The number of bytes that are kept before and after all underlined parts: more than the width of any screen.
 const AROUND: usize = 1000;
-/// Bytes that are kept around each end of what is underlined.
+/// The number of bytes that are kept around each end of an underlined part.
 const NEAR: usize = 24;
-/// What stands for what is left out.
+/// The replacement for omitted text.
 const GAP: &str = "...";
 
-/// A file, and where its lines start.
+/// A file and the offsets of its lines.
 pub(super) struct FileLines<'a> {
     pub(super) file: &'a SourceFile,
-    /// Its text without passwords, byte by byte.
+    /// The text with masked passwords, of the same length in bytes.
     text: Cow<'a, str>,
     starts: Vec<usize>,
 }
 
-/// Some lines of a file, as they are shown.
+/// Some lines of a file, possibly shortened.
 pub(super) struct Excerpt {
-    /// What is shown.
+    /// The text of the excerpt.
     pub(super) text: String,
     /// The number of the first line.
     pub(super) line: usize,
-    /// Stretches of the file, and where each begins in `text`.
+    /// Ranges of the file that are kept, with their offsets in `text`.
     kept: Vec<(Range<usize>, usize)>,
 }
 
@@ -41,7 +42,8 @@ impl<'a> FileLines<'a> {
         Self { file, text: masked(&file.text), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// The lines of these places, which are in the order of lines, and some around; for a screen that is so wide.
+    /// Extracts the lines of these locations with some context, for a screen of this width. The locations are sorted by
+    /// line.
     pub(super) fn excerpt(&self, places: &[Location], width: usize) -> Excerpt {
         let line = |at: Option<&Location>| at.map_or(1, |at| at.line).clamp(1, self.starts.len());
         let first = line(places.first()).saturating_sub(CONTEXT).max(1);
@@ -64,25 +66,25 @@ impl<'a> FileLines<'a> {
         excerpt
     }
 
-    /// What is kept of a line, in order.
+    /// Returns the ranges of a line to keep, in order.
     fn kept(&self, line: Range<usize>, places: &[Location], width: usize) -> Vec<Range<usize>> {
         let mut ends: Vec<usize> = places.iter().flat_map(|at| [at.start, at.end]).collect();
         ends.retain(|end| line.contains(end) || *end == line.end);
         ends.sort_unstable();
         let (Some(first), Some(last)) = (ends.first().copied(), ends.last().copied()) else {
-            // Nothing is underlined: it is there for the numbers of the lines.
-            return vec![self.whole(line.start, (line.start + LONG).min(line.end))];
+            // Nothing is underlined in this line, so only its beginning is kept.
+            return vec![self.align(line.start, (line.start + LONG).min(line.end))];
         };
         if line.len() <= LONG && last - first <= width {
             return vec![line];
         }
         let before = first.saturating_sub(AROUND).max(line.start)..first;
-        let behind = last..(last + AROUND).min(line.end);
+        let after = last..(last + AROUND).min(line.end);
         let near = ends.iter().map(|end| end.saturating_sub(NEAR).max(line.start)..(end + NEAR).min(line.end));
-        let desired = std::iter::once(before).chain(near).chain(std::iter::once(behind));
+        let desired = std::iter::once(before).chain(near).chain(std::iter::once(after));
         let mut kept: Vec<Range<usize>> = Vec::new();
         for range in desired {
-            let range = self.whole(range.start, range.end);
+            let range = self.align(range.start, range.end);
             match kept.last_mut() {
                 Some(before) if range.start <= before.end + GAP.len() => before.end = before.end.max(range.end),
                 Some(_) | None => kept.push(range),
@@ -91,8 +93,8 @@ impl<'a> FileLines<'a> {
         kept
     }
 
-    /// The same with whole characters.
-    fn whole(&self, start: usize, end: usize) -> Range<usize> {
+    /// Moves both offsets back to character boundaries.
+    fn align(&self, start: usize, end: usize) -> Range<usize> {
         let text = &self.file.text;
         let back = |mut at: usize| {
             while !text.is_char_boundary(at) {
@@ -105,7 +107,7 @@ impl<'a> FileLines<'a> {
 }
 
 impl Excerpt {
-    /// Where a byte of the file is shown; what is left out is shown where it would begin.
+    /// Returns the offset of a byte of the file in the excerpt. An omitted byte is at the end of the range before it.
     pub(super) fn shown(&self, byte: usize) -> usize {
         let known = self.kept.partition_point(|(range, _)| range.start <= byte);
         self.kept[..known].last().map_or(0, |(range, at)| at + byte.min(range.end) - range.start).min(self.text.len())

@@ -1,11 +1,11 @@
-//! Places the labels of underlines. Where the terminal is too narrow, they become notes below.
+//! Moves labels of underlines into notes if the terminal is too narrow.
 
 use super::{Part, margin};
 use crate::render::style::columns;
 use crate::spec::Location;
 
-/// Takes the labels away that do not fit beside what they are about on a screen of that width, or all of them, and returns
-/// them as notes.
+/// Removes labels and returns them as notes. With a width, these are the labels that do not fit next to their
+/// underlines; without a width, all labels.
 pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
     let margin = margin(parts);
     let is_alone = parts.iter().map(|part| part.places.len()).sum::<usize>() == 1;
@@ -18,10 +18,10 @@ pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usi
                 continue;
             }
             let file = part.title.rsplitn(3, ':').nth(2).filter(|_| at.file != primary.file);
-            let place = file.map_or(String::new(), |file| format!("{file}:"));
+            let prefix = file.map_or(String::new(), |file| format!("{file}:"));
             notes.push(match is_alone {
                 true => label.to_owned(),
-                false => format!("at {place}{}:{}: {label}", at.line, at.column),
+                false => format!("at {prefix}{}:{}: {label}", at.line, at.column),
             });
             part.places[index].1 = "";
         }
@@ -30,7 +30,7 @@ pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usi
 }
 
 impl Part<'_> {
-    /// The column in which a place ends, as it is shown.
+    /// Returns the column after a location in the excerpt.
     fn end_of(&self, at: Location) -> usize {
         let Some(excerpt) = &self.excerpt else { return 0 };
         let before = excerpt.text.get(..excerpt.shown(at.end)).unwrap_or_default();

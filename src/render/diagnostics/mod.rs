@@ -1,4 +1,4 @@
-//! Diagnostics as rustc prints them: the sentence, the line, the place underlined, and a hint.
+//! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 
 mod excerpt;
 mod labels;
@@ -11,18 +11,18 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 use excerpt::{Excerpt, FileLines};
 use repeats::Grouped;
 
-/// Places of one file that are farther apart have an excerpt each.
+/// The maximum number of lines between two locations in one excerpt.
 const FAR: usize = 200;
-/// Columns between the number of a line and its text.
+/// The number of columns between a line number and the text of the line.
 const GUTTER: usize = " | ".len();
 
-/// Renders them, with an empty line between two; ends with a line break unless there are none. Of those that repeat, the
-/// first are rendered in full.
+/// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Of repeated
+/// diagnostics, only the first ones are rendered in full.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
     let grouped = Grouped::new(diagnostics);
-    let full = grouped.full.iter().map(|it| one(it, &texts, &renderer, width) + "\n");
+    let full = grouped.full.iter().map(|it| render_one(it, &texts, &renderer, width) + "\n");
     let repeats = grouped.paragraphs(files, width).into_iter().map(|((severity, code), title, lines)| {
         let title = Group::with_title(level(severity).primary_title(title).id(code));
         format!("{}\n{lines}", renderer.render(&[title]))
@@ -38,25 +38,31 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-/// With the labels beside what they are about, as far as they fit there.
-fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
+/// Renders one diagnostic. Labels are next to their underlines if they fit there.
+fn render_one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
     let mut parts = parts(diagnostic, files, width);
     let mut below = Vec::new();
-    let mut rendered = shown(diagnostic, &parts, &below, renderer, width);
+    let mut rendered = render_parts(diagnostic, &parts, &below, renderer, width);
     for is_any in [false, true] {
-        if rendered.lines().all(|line| columns(&colourless(line)) <= width) {
+        if rendered.lines().all(|line| columns(&without_colors(line)) <= width) {
             break;
         }
         let moved: Vec<String> = labels::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
         if !moved.is_empty() {
             below.extend(moved);
-            rendered = shown(diagnostic, &parts, &below, renderer, width);
+            rendered = render_parts(diagnostic, &parts, &below, renderer, width);
         }
     }
     rendered
 }
 
-fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer: &Renderer, width: usize) -> String {
+fn render_parts(
+    diagnostic: &Diagnostic,
+    parts: &[Part<'_>],
+    notes: &[String],
+    renderer: &Renderer,
+    width: usize,
+) -> String {
     let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
     let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
     let mut group = Group::with_title(level(diagnostic.severity).primary_title(title).id(diagnostic.code));
@@ -68,41 +74,41 @@ fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer
     if let Some(hint) = &diagnostic.hint {
         group = group.element(Level::HELP.message(folded(hint, width.saturating_sub(indent))));
     }
-    // The renderer does not count the numbers of the lines.
+    // The renderer does not include the line numbers in the width.
     let renderer = renderer.clone().term_width(width.saturating_sub(margin(parts)));
     let mut rendered = renderer.render(&[group]);
     for part in parts {
-        part.name_its_place(&mut rendered);
+        part.fix_location(&mut rendered);
     }
-    visible(&mut rendered);
+    replace_hidden(&mut rendered);
     if parts.iter().all(|part| part.excerpt.is_none()) {
-        // Without the number of a line nothing is indented.
+        // Without line numbers, the renderer indents by one column less.
         rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
     }
     rendered
 }
 
-/// Replaces hidden characters of the file itself: one column by one column, so that what is underlined stays underlined.
-/// The renderer replaces most of them, but not all.
-fn visible(rendered: &mut String) {
-    let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
-    if rendered.chars().any(is_foreign) {
-        *rendered = rendered.chars().map(|c| if is_foreign(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
+/// Replaces hidden characters of the file by one column each, so that underlines stay at their columns. The renderer
+/// replaces most of them, but not all.
+fn replace_hidden(rendered: &mut String) {
+    let is_from_file = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
+    if rendered.chars().any(is_from_file) {
+        *rendered = rendered.chars().map(|c| if is_from_file(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
     }
-    // A workflow's runner finds such commands anywhere in a line.
+    // A workflow runner recognizes such commands anywhere in a line.
     if rendered.contains("##[") {
         *rendered = rendered.replace("##[", "#\u{fffd}[");
     }
 }
 
-/// How far the lines of the file are indented, by their numbers and a bar.
+/// Returns the width of the line numbers and the bar after them.
 fn margin(parts: &[Part<'_>]) -> usize {
     let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
     last_line.to_string().len() + GUTTER
 }
 
-/// A line without its colours.
-fn colourless(line: &str) -> String {
+/// Removes the color codes from a line.
+fn without_colors(line: &str) -> String {
     let text = line.split('\u{1b}').enumerate().map(|(index, part)| match part.split_once('m') {
         Some((_, text)) if index > 0 => text,
         Some(_) | None => part,
@@ -110,21 +116,22 @@ fn colourless(line: &str) -> String {
     text.collect()
 }
 
-/// A sentence in lines of whole words; what is to be copied stays together.
+/// Wraps a sentence at words; code spans stay on one line.
 fn folded(sentence: &str, width: usize) -> String {
     let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Places that are shown in one excerpt of a file.
+/// Locations that are shown in one excerpt of a file.
 struct Part<'a> {
-    /// The file, with the place that stands for all.
+    /// The path, line and column of the main location.
     title: String,
     excerpt: Option<Excerpt>,
     places: Vec<(Location, &'a str, AnnotationKind)>,
 }
 
-/// The primary place's file first, then the lines in order; places that are near share a part.
+/// Groups the locations of a diagnostic. The file of the primary location is first, and nearby locations share an
+/// excerpt.
 fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
     let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
     let others = diagnostic.secondary.iter().map(|(at, label)| (*at, label.as_str(), AnnotationKind::Context));
@@ -140,7 +147,7 @@ fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) 
             Some(_) | None => groups.push(vec![place]),
         }
     }
-    // The renderer takes the first for the primary one.
+    // The renderer treats the first group as the primary one.
     groups.sort_by_key(|group| !group.iter().any(|(at, ..)| *at == diagnostic.primary));
     let part = |places: Vec<(Location, &'a str, AnnotationKind)>| {
         let (first, ..) = *places.first()?;
@@ -169,7 +176,7 @@ impl Part<'_> {
         for (at, label, kind) in &self.places {
             let from = excerpt.shown(at.start);
             let to = excerpt.shown(at.end).max(from);
-            // A place without a width would be underlined between two characters.
+            // The renderer would underline an empty span between two characters.
             let width = text[from..].chars().next().map_or(0, char::len_utf8);
             let to = if to == from { from + width } else { to };
             let annotation = kind.span(from..to);
@@ -178,13 +185,13 @@ impl Part<'_> {
         snippet.into()
     }
 
-    /// The renderer counts columns in what it was given, which may be cut: so the place is part of the name, and what the
-    /// renderer says behind it is taken out.
-    fn name_its_place(&self, rendered: &mut String) {
+    /// Removes the line and column that the renderer adds to the path. The renderer counts columns of the excerpt,
+    /// which may be shortened; the title has the correct ones.
+    fn fix_location(&self, rendered: &mut String) {
         let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
         let end = start + self.title.len();
-        let behind = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
-        let counted = end..rendered.len() - behind.len();
+        let rest = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
+        let counted = end..rendered.len() - rest.len();
         rendered.replace_range(counted, "");
     }
 }
@@ -204,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_underlined() {
+    fn location_is_underlined() {
         let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: topic}\nqueues:\n  work:\n    type: quorum\n    \
                     bindings:\n      - {exchange: ordres, routingKey: x}\n    maxPriority: 5\n";
         assert_eq!(
@@ -255,27 +262,27 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     }
 
     #[test]
-    fn a_label_without_room_stands_below() {
+    fn label_without_room_becomes_a_note() {
         let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: tpic}\nqueues: {a: {type: quorum}, a: {type: quorum}}\n";
         let file = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
         let files = [file];
         let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
-        for (width, beside, below) in [
+        for (width, label, note) in [
             (50, "^^^^\n", "= note: expected `direct`, `fanout`, `topic` or\n"),
             (120, "^^^^ expected `direct`, `fanout`, `topic` or `headers`, or", "^ again here\n"),
             (40, "^\n", "= note: at 5:29: again here\n"),
         ] {
             for color in [false, true] {
                 let shown = diagnostics(&found, &files, color, width);
-                let plain: String = shown.lines().map(|line| colourless(line) + "\n").collect();
-                assert!(plain.contains(beside) && plain.contains(below), "at {width}:\n{plain}");
+                let plain: String = shown.lines().map(|line| without_colors(line) + "\n").collect();
+                assert!(plain.contains(label) && plain.contains(note), "at {width}:\n{plain}");
                 assert!(plain.lines().all(|line| columns(line) <= width), "at {width}:\n{plain}");
             }
         }
     }
 
     #[test]
-    fn an_empty_file_has_a_name() {
+    fn empty_file_is_named_without_a_line() {
         assert_eq!(
             rendered(&[""]),
             r#"error[empty]: `a.yaml` is empty
@@ -286,7 +293,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     }
 
     #[test]
-    fn a_very_long_line_is_cut_around_its_places() {
+    fn very_long_line_is_shortened_around_its_locations() {
         let queues =
             |range: std::ops::Range<usize>| range.map(|n| format!("q{n}: {{type: quorum}}, ")).collect::<String>();
         let text = format!(
@@ -301,7 +308,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
             assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
         }
         assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
-        // Both ends are shown of what is far apart.
+        // Both ends of a wide range are shown.
         let text =
             format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
         let shown = rendered(&[&text]);
@@ -329,9 +336,10 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all\n"), "{many}");
     }
 
-    /// Thousands of errors in a file that is one line: each is shown without reading all of it again.
+    /// A file with thousands of errors may consist of one line. Each error is rendered without reading the whole line
+    /// again.
     #[test]
-    fn the_work_for_an_error_does_not_grow_with_its_line() {
+    fn excerpt_size_does_not_depend_on_the_line_length() {
         let text = |count| {
             let queues: Vec<String> = (0..count).map(|n| format!("q{n}: {{type: qurom}}")).collect();
             format!("{{version: 1, vhost: a, queues: {{{}}}}}", queues.join(", "))
@@ -346,7 +354,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     }
 
     #[test]
-    fn any_place_can_be_shown() {
+    fn any_location_can_be_rendered() {
         let text = "version: 1\nvhost: é\nqueues:\n  q: {type: \"\\0\"}\n";
         let files = [SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
         for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {

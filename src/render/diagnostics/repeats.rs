@@ -1,5 +1,6 @@
-//! Groups the diagnostics of one kind: the first ones are rendered in full, the next ones on a line each, the rest is
-//! counted. A mistake in a generated spec repeats thousands of times, and reading the first few is enough to fix it.
+//! Groups the diagnostics of one kind: the first ones are rendered in full, the next ones on one line each, and the
+//! rest is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough
+//! to fix it.
 
 use super::folded;
 use crate::model::count::number;
@@ -8,18 +9,18 @@ use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Diagnostics of one kind that are rendered in full.
+/// The maximum number of diagnostics of one kind that are rendered in full.
 const IN_FULL: usize = 20;
-/// Diagnostics of one kind that follow on a line each.
+/// The maximum number of further diagnostics of one kind that are listed on one line each.
 const LISTED: usize = 20;
 
 /// The command that prints all of them.
 const LISTS_ALL: &str = "`topo validate --format json` lists all";
 
-/// What a reader takes for the same: the severity and the code.
+/// The key of a group: the severity and the code.
 pub(in crate::render) type Kind = (Severity, &'static str);
 
-/// The diagnostics that are rendered in full, and those that are not, by their kind.
+/// The diagnostics that are rendered in full, and the repeated ones by kind.
 pub(in crate::render) struct Grouped<'a> {
     pub(in crate::render) full: Vec<&'a Diagnostic>,
     repeats: Vec<Repeats<'a>>,
@@ -53,7 +54,7 @@ impl<'a> Grouped<'a> {
         Self { full, repeats: repeats.into_values().collect() }
     }
 
-    /// For each kind with more than those in full: the first of the rest, and a sentence with their number.
+    /// Returns one entry for each kind with repeats: the first repeated diagnostic, and a sentence with their number.
     pub(in crate::render) fn rest(&self) -> impl Iterator<Item = (&'a Diagnostic, String)> {
         self.repeats.iter().filter_map(|repeats| {
             let sentence = format!("{}: {LISTS_ALL}", repeats.title());
@@ -61,7 +62,7 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// For each kind with more than those in full: the kind, a title, and the lines below it.
+    /// Returns one entry for each kind with repeats: the kind, a title, and the lines below it.
     pub(super) fn paragraphs(&self, files: &[SourceFile], width: usize) -> Vec<(Kind, String, String)> {
         self.repeats.iter().map(|repeats| (repeats.kind, repeats.title(), repeats.lines(files, width))).collect()
     }

@@ -8,14 +8,14 @@ pub(super) const TERMS: &[Term] = &[
         &["precondition_failed", "inequivalent"],
         "The AMQP error PRECONDITION_FAILED: an application declares a queue or an exchange with other arguments than
 the existing object has. The broker closes the channel of the application. In a plan, the label `broker` shows the
-error message of the broker, and `after` shows the one that applications get once the object has been recreated.",
+error message of the broker, and `after` shows the one that applications get after a recreate.",
         &["conflict", "after"],
     ),
     term(
         "acked",
         &[],
-        "A way out of a queue in `topo explain QUEUE`: the worker calls basic.ack, and the broker deletes the message.
-Every other way out means that the message was not processed.",
+        "In `topo explain QUEUE`: the worker calls basic.ack, and the broker deletes the message. All other ways to leave
+the queue mean that the message was not processed.",
         &["lifecycle", "contract"],
     ),
     term(
@@ -35,8 +35,8 @@ that match no binding of the exchange.",
     term(
         "attempt",
         &["attempts", "a-retry"],
-        "One delivery of a message to a worker. In a contract, the label `attempt` is the header that tells a worker
-which attempt a delivery is. The label `a retry` is the exchange and the routing key of a retry.",
+        "One delivery of a message to a worker. In a contract, the label `attempt` is the header with the number
+of the attempt. The label `a retry` is the exchange and the routing key of a retry.",
         &["contract", "deliveries", "ladder"],
     ),
     term(
@@ -45,13 +45,6 @@ which attempt a delivery is. The label `a retry` is the exchange and the routing
         "Before apply deletes, changes or recreates objects, it writes them to a file that `rabbitmqadmin definitions
 import` reads. The file contains no messages. `--backup FILE` sets the file, `--no-backup` disables the backup.",
         &["recreate", "delete"],
-    ),
-    term(
-        "beware",
-        &[],
-        "A label of `topo explain QUEUE`: a consequence of a replay, for example that other queues receive the message
-again.",
-        &["lifecycle", "x-death"],
     ),
     term(
         "bind",
@@ -101,16 +94,15 @@ the spec, set the value by a policy, or recreate the object.",
     term(
         "contract",
         &[],
-        "The duties of a worker: what to call on success and on failure, how often to retry, how to count attempts, and which
-headers to write. `topo contract` prints it for each queue with retries or dead-lettering.",
+        "The duties of a worker: the methods to call on success and on failure, the number of retries, the way to count
+attempts, and the headers to write. `topo contract` prints it for each queue with retries or dead-lettering.",
         &["lifecycle", "ladder", "contract-change"],
     ),
     term(
         "crashed",
         &[],
-        "A way out of a queue in `topo explain QUEUE`: the channel or the connection of the worker closes before the
-worker confirms the message. The broker requeues the message; a quorum queue counts the delivery towards its
-delivery limit.",
+        "In `topo explain QUEUE`: the channel or the connection of the worker closes before the worker acknowledges the
+message. The broker requeues the message; a quorum queue counts the delivery towards its delivery limit.",
         &["lifecycle", "requeued", "deliveryLimit"],
     ),
     term(
@@ -151,8 +143,8 @@ retries are retired. If a queue was empty in the plan, apply deletes it only if 
     term(
         "deliveries",
         &[],
-        "The number of times that a message is delivered to a worker before it is given up: the first attempt and all
-retries.",
+        "The number of times that a message is delivered to a worker before the worker gives it up: the first attempt
+and all retries.",
         &["attempt", "contract", "maxRetries"],
     ),
     term(
@@ -200,8 +192,8 @@ locked, 64 wrong usage, 65 invalid spec, 130 interrupted before any change. `top
     term(
         "expired",
         &["too-old"],
-        "A way out of a queue in `topo explain QUEUE`: the message is older than the TTL of the queue or its own
-`expiration`. A stream deletes messages that are too old with their segment.",
+        "In `topo explain QUEUE`: the message is older than the TTL of the queue or its own `expiration`, and leaves the
+queue. A stream deletes messages that are too old with their segment.",
         &["lifecycle", "messageTtl", "maxAge"],
     ),
     term(
@@ -251,8 +243,8 @@ plan with a hazard that is not allowed. `--allow HAZARD@ADDRESS:N` allows the ha
     term(
         "headers",
         &[],
-        "A label of a contract: the headers of a dead-lettered message. They name the queue that the message comes from
-and the reason, and a replay removes them.",
+        "A label of a contract: the headers of a dead-lettered message. They contain the queue that dead-lettered the
+message and the reason. A replay removes them.",
         &["contract", "x-death"],
     ),
     term(
@@ -274,7 +266,7 @@ deleted. A queue with messages stays, and the plan is blocked. The default is `r
     term(
         "info",
         &["note"],
-        "A fact about an object that is useful to know and blocks nothing. It needs no flag and does not affect the
+        "A useful fact about an object that blocks nothing. It needs no flag and does not affect the
 exit code. The lowest level of lint findings has the same name.",
         &["hazard", "severity"],
     ),

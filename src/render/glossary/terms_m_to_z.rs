@@ -20,7 +20,7 @@ interrupted migration.",
     term(
         "node",
         &["down"],
-        "A label of `topo lock`: the broker node on which the lock is. A lock whose node is down does not expire. topo
+        "A label of `topo lock`: the broker node that hosts the lock. A lock whose node is down does not expire. topo
 deletes it when the node has been down for a minute.",
         &["lock", "free"],
     ),
@@ -41,8 +41,8 @@ to continue there.",
     term(
         "on-failure",
         &[],
-        "A label of a contract: what a worker must do with a message that it failed to process, for example basic.nack
-with requeue=false, or publish a copy and acknowledge the message.",
+        "A label of a contract: the reaction of a worker to a message that it failed to process. For example, it calls
+basic.nack with requeue=false, or publishes a copy and acknowledges the message.",
         &["contract", "attempt", "give-up"],
     ),
     term(
@@ -56,7 +56,7 @@ explain QUEUE` lists the settings of a queue with their origins.",
         "original",
         &[],
         "A label of a contract: the headers in which a worker finds the exchange and the routing key with which the
-message was published first. A retry or a dead-lettered message arrives with other ones.",
+message was first published. A retry or a dead-lettered message has different ones.",
         &["contract", "x-death"],
     ),
     term(
@@ -84,14 +84,14 @@ the queue.",
     term(
         "queue-deleted",
         &[],
-        "A way out of a queue in `topo explain QUEUE`: the broker deletes the queue because of `expires` or auto-delete.
-Its messages are lost; the broker does not dead-letter them.",
+        "In `topo explain QUEUE`: the broker deletes the queue because of `expires` or auto-delete. Its messages are lost;
+the broker does not dead-letter them.",
         &["lifecycle", "expires"],
     ),
     term(
         "read",
         &[],
-        "A way to receive the messages of a stream in `topo explain QUEUE`. Reading does not remove a message from a
+        "In `topo explain QUEUE`: consumers read the messages of a stream. Reading does not remove a message from a
 stream.",
         &["lifecycle", "stream"],
     ),
@@ -107,7 +107,7 @@ existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `mi
         &["republish", "strategy"],
         "A strategy of retries. `ladder`: the broker delays a rejected message in tier queues. `redeliver`: a quorum queue
 delivers it again itself, up to its delivery limit. `republish`: the worker publishes it to a tier queue. `delayed`: a
-quorum queue of RabbitMQ 4.3 delays it itself. `topo contract` prints what the worker must do.",
+quorum queue of RabbitMQ 4.3 delays it itself. `topo contract` prints the duties of the worker.",
         &["ladder", "contract-change", "retry"],
     ),
     term(
@@ -119,8 +119,8 @@ quorum queue of RabbitMQ 4.3 delays it itself. `topo contract` prints what the w
     term(
         "requeued",
         &[],
-        "A way out of a worker in `topo explain QUEUE`: the worker rejects the message with requeue=true, and the message
-returns to the queue. A quorum queue counts that towards its delivery limit.",
+        "In `topo explain QUEUE`: the worker rejects the message with requeue=true, and the message returns to the queue. A
+quorum queue counts the delivery towards its delivery limit.",
         &["lifecycle", "crashed", "deliveryLimit"],
     ),
     term(
@@ -133,8 +133,8 @@ object. The plan lists the resolutions below the conflict.",
     term(
         "retired",
         &[],
-        "Tier queues and exchanges of retries that the spec no longer declares. New messages use the new retries at
-once. Messages that still wait in an old tier return to the queue by themselves; topo deletes the tier when it is
+        "Tier queues and exchanges of retries that the spec no longer declares. New messages use the new retries
+immediately. Messages that still wait in an old tier return to the queue by themselves; topo deletes the tier when it is
 empty.",
         &["ladder", "left"],
     ),
@@ -163,7 +163,7 @@ documents of the same vhost.",
     term(
         "stale",
         &[],
-        "The broker no longer matches the saved plan: apply would now do something that is not in the plan. Apply
+        "The broker no longer matches the saved plan: apply would now make changes that are not in the plan. Apply
 changes nothing (exit code 5) and lists the differences. Steps that are already done do not make a plan stale.",
         &["fingerprint"],
     ),
@@ -191,8 +191,8 @@ retries and does not dead-letter messages.",
     term(
         "taken",
         &["inspected"],
-        "The ways out of a dead-letter queue in `topo explain QUEUE`. `taken`: a person or a program acknowledges the
-message after a replay. `inspected`: a look at the message that requeues it.",
+        "The ways in which a message leaves a dead-letter queue, in `topo explain QUEUE`. `taken`: a person or a program
+acknowledges the message after a replay. `inspected`: an inspection reads the message and requeues it.",
         &["dead-letter", "lifecycle"],
     ),
     term(
@@ -234,7 +234,7 @@ reachable.",
         "unmanaged",
         &["undeclared"],
         "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
-deletes it. topo leaves all others alone.",
+deletes it. topo does not change other unmanaged objects.",
         &["owns", "prune", "ignore"],
     ),
     term(
@@ -264,6 +264,13 @@ broker matches the spec only after this check.",
         "A label of contracts and lifecycles: the delays before the retries of a message, in order. A message waits in a
 delayed retry queue (tier), or in the queue itself.",
         &["tier", "ladder", "delays"],
+    ),
+    term(
+        "warnings",
+        &[],
+        "A label of contracts and of `topo explain QUEUE`: the consequences of deviating from the contract, or of a replay.
+For example, a replay to the original exchange reaches other queues again.",
+        &["contract", "lifecycle", "x-death"],
     ),
     term(
         "x-death",

@@ -1,4 +1,4 @@
-//! The glossary has an entry for each word that plans, reports and the other commands print as a label.
+//! Tests that the glossary has an entry for each word that plans, reports and other commands print as a label.
 
 use super::*;
 use crate::diff::DeleteReason;
@@ -17,12 +17,12 @@ fn is_explained(word: &str) -> bool {
 }
 
 #[test]
-fn the_table_is_sorted_and_every_word_is_unique() {
+fn terms_are_sorted_and_words_are_unique() {
     let words: Vec<String> = terms().map(|term| term.word.to_lowercase()).collect();
     assert!(words.is_sorted(), "{words:?}");
     let all: Vec<&str> = terms().flat_map(Term::words).collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
-    // The page of a rule or a hazard would hide it.
+    // The page of a rule or a hazard takes precedence over the entry.
     for word in all {
         assert!(word.parse::<HazardKind>().is_err() && RULES.iter().all(|rule| rule.name != word), "{word}");
         assert!(!word.contains(' '), "{word}");
@@ -45,7 +45,7 @@ fn texts_are_short_and_their_references_exist() {
     assert!(term_of("nothing-like-it").is_none());
 }
 
-/// A new variant does not compile here before its word is known.
+/// A new variant does not compile here until its word is added.
 #[test]
 fn every_word_of_a_plan_is_explained() {
     let change = |kind| match kind {
@@ -61,7 +61,7 @@ fn every_word_of_a_plan_is_explained() {
         DeleteReason::Unset => "unset",
         DeleteReason::Retired => "retired",
     };
-    let way = |kind: ResolutionKind| match kind {
+    let resolution = |kind: ResolutionKind| match kind {
         ResolutionKind::Keep | ResolutionKind::Policy | ResolutionKind::Rename | ResolutionKind::Recreate => {
             kind.as_str()
         }
@@ -76,7 +76,8 @@ fn every_word_of_a_plan_is_explained() {
         .into_iter()
         .chain([DeleteReason::Removed, DeleteReason::Unmanaged, DeleteReason::Unset, DeleteReason::Retired].map(reason))
         .chain(
-            [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Rename, ResolutionKind::Recreate].map(way),
+            [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Rename, ResolutionKind::Recreate]
+                .map(resolution),
         )
         .chain([OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard].map(how))
         .chain(HazardKind::ALL.map(HazardKind::as_str))
@@ -86,8 +87,8 @@ fn every_word_of_a_plan_is_explained() {
     }
 }
 
-/// The words in front of a line, as the scenarios show them: `! blocked`, `note`, `+ ladder:`, labels such as `broker`, and
-/// the word in front of a number of settings.
+/// Returns the words at the beginning of lines of the plans in the scenarios: `! blocked`, `info`, `+ ladder:`, labels
+/// such as `broker`, and the word before a number of settings.
 fn words_of_plans() -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
@@ -124,7 +125,7 @@ fn word_of(line: &str) -> Option<String> {
 }
 
 #[test]
-fn every_word_in_front_of_a_line_of_a_plan_is_explained() {
+fn every_label_of_a_plan_is_explained() {
     let words = words_of_plans();
     for known in ["broker", "live", "blocked", "message-loss", "info", "ladder", "bind", "conflict", "change in place"]
     {
@@ -134,9 +135,9 @@ fn every_word_in_front_of_a_line_of_a_plan_is_explained() {
     assert!(missing.is_empty(), "no entry: {missing:?}");
 }
 
-/// Of a report, from the text of the module that prints it.
+/// Reads the labels from the source of the module that prints reports.
 #[test]
-fn every_word_in_front_of_a_step_of_a_report_is_explained() {
+fn every_label_of_a_report_is_explained() {
     let source = include_str!("../report_text.rs");
     let painted = source.match_indices("Painted(").filter_map(|(at, _)| {
         let (arguments, _) = source[at..].split_once(')')?;
@@ -149,7 +150,7 @@ fn every_word_in_front_of_a_step_of_a_report_is_explained() {
     }
 }
 
-/// The string literals that follow a piece of source code, up to a placeholder or the blanks that fill a column.
+/// Returns the string literals after a piece of source code, up to a placeholder or the spaces that fill a column.
 fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     let literal = |(at, _)| {
         let rest = source[at + before.len()..].trim_start();
@@ -161,7 +162,7 @@ fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     source.match_indices(before).filter_map(literal).collect()
 }
 
-/// Fails unless each label has an entry, and unless the known ones are among the labels.
+/// Fails unless each label has an entry, and the known ones are among the labels.
 #[track_caller]
 fn expect_explained(labels: &BTreeSet<&str>, known: &[&str]) {
     for word in known {
@@ -191,7 +192,8 @@ fn every_label_of_a_lifecycle_is_explained() {
     labels.extend(literals(source, "sentence(text,").into_iter().filter(|label| !label.contains(' ')));
     labels.extend(literals(source, "sentence(&mut lines,").into_iter().filter(|label| !label.contains(' ')));
     labels.extend(literals(source, "index == 0 {"));
-    let known = ["acked", "taken", "given up", "too old", "attempt", "waits", "published", "has", "x-death", "beware"];
+    let known =
+        ["acked", "taken", "given up", "too old", "attempt", "waits", "published", "has", "x-death", "warnings"];
     expect_explained(&labels, &known);
 }
 
@@ -216,7 +218,7 @@ fn every_label_of_an_export_is_explained() {
     expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);
 }
 
-/// The legend, and the marks of a plan.
+/// Includes the legend, and the marks of a plan.
 #[test]
 fn every_label_of_a_graph_is_explained() {
     let kinds = ArrowKind::ALL.map(ArrowKind::as_str);
@@ -228,12 +230,12 @@ fn every_label_of_a_graph_is_explained() {
 }
 
 #[test]
-fn the_committed_page_is_this_one() {
+fn committed_page_is_current() {
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/glossary.md");
     let printed = reference();
     if std::env::var_os("TOPO_UPDATE").is_some() {
         std::fs::write(&committed, &printed).unwrap();
     }
     let text = std::fs::read_to_string(committed).unwrap_or_default();
-    assert!(text == printed, "docs/glossary.md is old: run the tests with TOPO_UPDATE=1");
+    assert!(text == printed, "docs/glossary.md is outdated: run the tests with TOPO_UPDATE=1");
 }

@@ -1,26 +1,28 @@
 //! Renders a graph as DOT, for Graphviz and compatible tools.
 
 use super::palette::{self, UNCHANGED};
-use super::words::{below, described, heading, labels, mark_of_turn, name, signed, told, told_of, turn};
+use super::words::{
+    arrow_tooltip, below, description, heading, labels, mark_of_tier_arrow, name, signed, tier_condition, tooltip,
+};
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Cells of a name; the rest is in the tooltip.
+/// The maximum number of cells of a name; the tooltip contains the complete name.
 const LONGEST: usize = 40;
 
-/// The picture.
-pub fn dot(picture: &Graph) -> String {
-    let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
+/// Renders a graph as DOT.
+pub fn dot(graph: &Graph) -> String {
+    let mut writer = Writer { is_plan: graph.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "digraph topology {{");
     writer
         .text
         .push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
-    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[described(picture)]));
+    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[description(graph)]));
     writer.text.push_str("  node [fontname=\"Helvetica\", fontsize=11, style=filled, shape=box]\n");
     writer.text.push_str("  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.7]\n");
-    for (number, vhost) in picture.vhosts.iter().enumerate() {
+    for (number, vhost) in graph.vhosts.iter().enumerate() {
         let _ = writeln!(writer.text, "  subgraph cluster_{number} {{");
         let _ = writeln!(writer.text, "  label={}; color=\"{}\"", quoted(&[heading(vhost)]), UNCHANGED.stroke);
         writer.vhost(vhost);
@@ -54,7 +56,8 @@ impl Writer {
         }
     }
 
-    /// A box; with its tiers beside it, where it has any: each takes messages from it and hands them back. Its id.
+    /// Writes a box and returns its ID. The tiers of a queue are boxes next to it, each linked to it in both
+    /// directions.
     fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
@@ -79,12 +82,12 @@ impl Writer {
             paint.fill,
             paint.stroke,
             paint.ink,
-            quoted(&told(node)),
+            quoted(&tooltip(node)),
         );
         let Some(retries) = &node.retries else { return id };
         for tier in &retries.tiers {
             let tier_id = self.id();
-            let mark = mark_of_turn(retries, tier);
+            let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
             let paint = palette::of(palette::TIER, tier.mark, self.is_plan);
             let _ = writeln!(
@@ -96,15 +99,15 @@ impl Writer {
                 paint.ink,
                 quoted(&[clean(&tier.name)]),
             );
-            self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[turn(retries, tier)], &[]);
+            self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[tier_condition(retries, tier)], &[]);
         }
         id
     }
 
     fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostGraph) {
         self.marks.extend(arrow.mark);
-        let said = labels(&arrow.labels, LONGEST);
-        self.line((from, to), (arrow.kind, false), arrow.mark, &said, &told_of(arrow, vhost));
+        let labels = labels(&arrow.labels, LONGEST);
+        self.line((from, to), (arrow.kind, false), arrow.mark, &labels, &arrow_tooltip(arrow, vhost));
     }
 
     fn line(
@@ -113,7 +116,7 @@ impl Writer {
         (kind, is_both_ways): (ArrowKind, bool),
         mark: Option<Mark>,
         label: &[String],
-        told: &[String],
+        tooltip: &[String],
     ) {
         self.kinds.insert(kind);
         let style = match kind {
@@ -122,21 +125,21 @@ impl Writer {
             ArrowKind::Retry => "dotted",
             ArrowKind::DeadLetter => "dashed",
         };
-        let colour = palette::colour(kind, mark, self.is_plan);
-        let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{colour}\", fontcolor=\"{colour}\"");
+        let color = palette::color(kind, mark, self.is_plan);
+        let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{color}\", fontcolor=\"{color}\"");
         if is_both_ways {
             self.text.push_str(", dir=both");
         }
         if !label.is_empty() {
             let _ = write!(self.text, ", label={}", quoted(label));
         }
-        if !told.is_empty() {
-            let _ = write!(self.text, ", tooltip={0}, labeltooltip={0}", quoted(told));
+        if !tooltip.is_empty() {
+            let _ = write!(self.text, ", tooltip={0}, labeltooltip={0}", quoted(tooltip));
         }
         self.text.push_str("]\n");
     }
 
-    /// An arrow of each kind that is there, and a box for each mark.
+    /// Writes an arrow of each drawn kind, and a box for each mark.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         if kinds.is_empty() && marks.is_empty() {
@@ -166,7 +169,7 @@ impl Writer {
     }
 }
 
-/// Lines as one string. Between quotes, backslashes are escapes, and HTML's character references are known, too.
+/// Quotes lines as one string. Between quotes, Graphviz interprets backslashes and HTML character references.
 fn quoted(lines: &[String]) -> String {
     let escaped: Vec<String> =
         lines.iter().map(|line| line.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")).collect();

@@ -4,11 +4,11 @@ use crate::graph::Graph;
 use crate::model::printable::clean_json;
 use serde_json::json;
 
-/// The version of the document's shape.
+/// The version of the document format.
 const FORMAT_VERSION: u32 = 1;
 
-/// The picture. `from` and `to` of an arrow count the nodes of its vhost from 0.
-pub fn json(picture: &Graph) -> String {
-    let document = json!({ "formatVersion": FORMAT_VERSION, "isPlan": picture.is_plan, "vhosts": picture.vhosts });
+/// Renders a graph as JSON. `from` and `to` of an arrow are indexes of the nodes of its vhost, from 0.
+pub fn json(graph: &Graph) -> String {
+    let document = json!({ "formatVersion": FORMAT_VERSION, "isPlan": graph.is_plan, "vhosts": graph.vhosts });
     clean_json(format!("{document:#}\n"))
 }

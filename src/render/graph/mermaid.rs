@@ -1,27 +1,29 @@
 //! Renders a graph as Mermaid, which GitHub and GitLab draw in Markdown.
 
 use super::palette::{self, PAINTS};
-use super::words::{below, cells, described, heading, labels, mark_of_turn, name, shortened, signed, turn};
+use super::words::{
+    below, cells, description, heading, labels, mark_of_tier_arrow, name, shortened, signed, tier_condition,
+};
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Cells of a name; Mermaid has no pointer to show the rest.
+/// The maximum number of cells of a name. Mermaid has no tooltips for longer names.
 const LONGEST: usize = 60;
-/// The most arrows that GitHub draws (`maxEdges`).
+/// The maximum number of arrows that GitHub draws (`maxEdges`).
 pub const MOST_ARROWS: usize = 500;
-/// The most characters that GitHub takes (`maxTextSize`).
+/// The maximum number of characters that GitHub accepts (`maxTextSize`).
 pub const MOST_CHARACTERS: usize = 50_000;
 
-/// The picture, and how many arrows it has.
-pub fn mermaid(picture: &Graph) -> (String, usize) {
-    let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
+/// Renders a graph as Mermaid. Also returns the number of arrows.
+pub fn mermaid(graph: &Graph) -> (String, usize) {
+    let mut writer = Writer { is_plan: graph.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "flowchart LR");
     let _ = writeln!(writer.text, "  accTitle: {}", plain("RabbitMQ topology"));
-    let _ = writeln!(writer.text, "  accDescr: {}", plain(&described(picture)));
-    let is_titled = picture.vhosts.len() > 1;
-    for vhost in &picture.vhosts {
+    let _ = writeln!(writer.text, "  accDescr: {}", plain(&description(graph)));
+    let is_titled = graph.vhosts.len() > 1;
+    for vhost in &graph.vhosts {
         if is_titled {
             let id = writer.id();
             let _ = writeln!(writer.text, "  subgraph {id}[\"{}\"]", escaped(&heading(vhost)));
@@ -32,7 +34,7 @@ pub fn mermaid(picture: &Graph) -> (String, usize) {
         }
     }
     writer.legend();
-    writer.styles();
+    writer.write_styles();
     (writer.text, writer.arrows)
 }
 
@@ -42,8 +44,8 @@ struct Writer {
     is_plan: bool,
     ids: usize,
     arrows: usize,
-    /// By how they look, the numbers of arrows.
-    looks: BTreeMap<String, Vec<usize>>,
+    /// The numbers of arrows, by their style.
+    styles: BTreeMap<String, Vec<usize>>,
     classes: BTreeMap<&'static str, Vec<String>>,
     kinds: BTreeSet<ArrowKind>,
     marks: BTreeSet<Mark>,
@@ -63,7 +65,8 @@ impl Writer {
         }
     }
 
-    /// A box; with its tiers beside it, where it has any: each takes messages from it and hands them back. Its id.
+    /// Writes a box and returns its ID. The tiers of a queue are boxes next to it, each linked to it in both
+    /// directions.
     fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
@@ -88,13 +91,13 @@ impl Writer {
         let Some(retries) = &node.retries else { return id };
         for tier in &retries.tiers {
             let tier_id = self.id();
-            let mark = mark_of_turn(retries, tier);
+            let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
             let delay = escaped(&signed(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
             let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
-            let arrow = format!("<-.->|\"{}\"|", escaped(&turn(retries, tier)));
+            let arrow = format!("<-.->|\"{}\"|", escaped(&tier_condition(retries, tier)));
             self.line(&id, &arrow, &tier_id, ArrowKind::Retry, mark);
         }
         id
@@ -105,8 +108,8 @@ impl Writer {
             ArrowKind::Binding => "-->",
             ArrowKind::Alternate | ArrowKind::Retry | ArrowKind::DeadLetter => "-.->",
         };
-        let said: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escaped(label)).collect();
-        let label = if said.is_empty() { String::new() } else { format!("|\"{}\"|", said.join("<br/>")) };
+        let labels: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escaped(label)).collect();
+        let label = if labels.is_empty() { String::new() } else { format!("|\"{}\"|", labels.join("<br/>")) };
         self.marks.extend(arrow.mark);
         self.line(from, &format!("{head}{label}"), to, arrow.kind, arrow.mark);
     }
@@ -119,13 +122,13 @@ impl Writer {
             "" => String::new(),
             dashes => format!(",stroke-dasharray:{dashes}"),
         };
-        let look = format!("stroke:{},stroke-width:1.6px{dashes}", palette::colour(kind, mark, self.is_plan));
-        self.looks.entry(look).or_default().push(self.arrows);
+        let style = format!("stroke:{},stroke-width:1.6px{dashes}", palette::color(kind, mark, self.is_plan));
+        self.styles.entry(style).or_default().push(self.arrows);
         self.arrows += 1;
     }
 
-    /// A row with an arrow of each kind that is there, and one with a box for each mark. Not as a subgraph: Mermaid would
-    /// draw arrows behind it.
+    /// Writes a row with an arrow of each drawn kind, and a row with a box for each mark. The legend is not a subgraph,
+    /// because Mermaid would draw arrows behind it.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         let dot = |writer: &mut Self| {
@@ -149,14 +152,14 @@ impl Writer {
             let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&signed(Some(mark), mark.as_str())));
             self.classes.entry(palette::of_mark(mark).class).or_default().push(id.clone());
             if let Some(before) = before.replace(id.clone()) {
-                // Not drawn, and counted all the same.
+                // An invisible link, which counts as an arrow.
                 let _ = writeln!(self.text, "  {before} ~~~ {id}");
                 self.arrows += 1;
             }
         }
     }
 
-    fn styles(&mut self) {
+    fn write_styles(&mut self) {
         for paint in PAINTS.iter().filter(|paint| self.classes.contains_key(paint.class)) {
             let (class, fill, stroke, ink) = (paint.class, paint.fill, paint.stroke, paint.ink);
             let _ = writeln!(self.text, "  classDef {class} fill:{fill},stroke:{stroke},color:{ink}");
@@ -170,20 +173,21 @@ impl Writer {
         for (class, ids) in &self.classes {
             let _ = writeln!(self.text, "  class {} {class}", ids.join(","));
         }
-        for (look, arrows) in &self.looks {
+        for (style, arrows) in &self.styles {
             let arrows: Vec<String> = arrows.iter().map(ToString::to_string).collect();
-            let _ = writeln!(self.text, "  linkStyle {} {look}", arrows.join(","));
+            let _ = writeln!(self.text, "  linkStyle {} {style}", arrows.join(","));
         }
     }
 }
 
-/// A name in a comment. Mermaid reads `%%{init` as a directive, also inside a comment: each percent sign is followed by a space.
+/// Formats a name for a comment. Mermaid reads `%%{init` as a directive, also inside a comment, so each percent sign is
+/// followed by a space.
 fn comment(name: &str) -> String {
     clean(name).replace('%', "% ")
 }
 
-/// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
-/// Mermaid's own, with another meaning.
+/// Escapes a text between quotes. Characters with a meaning in Mermaid, Markdown or HTML become named references.
+/// Mermaid interprets numbered references in another way.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();
@@ -195,7 +199,7 @@ fn escaped(text: &str) -> String {
             '<' => "lt",
             '>' => "gt",
             ';' => "semi",
-            // Without the space of no width, `\n` would end a line even so.
+            // Without the zero-width space, `\n` would still end a line.
             '\\' => "bsol;&ZeroWidthSpace",
             '`' => "grave",
             '%' => "percnt",
@@ -209,7 +213,7 @@ fn escaped(text: &str) -> String {
             '(' => "lpar",
             ')' => "rpar",
             '$' => "dollar",
-            // What begins headings and lists.
+            // These characters begin headings and lists.
             '#' if is_before_space => "num",
             '+' if is_before_space => "plus",
             '-' if is_before_space => "minus",
@@ -224,7 +228,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text up to the end of its line, where references are not known.
+/// Reduces a text to characters that need no references, for lines in which Mermaid does not decode them.
 fn plain(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || " .-/:,".contains(*c);
     shortened(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)

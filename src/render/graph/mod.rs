@@ -1,5 +1,5 @@
-//! Renders graphs as text: Mermaid for Markdown, DOT for Graphviz, and SVG. Each format has one file; this module holds
-//! the common parts.
+//! Renders graphs as text: Mermaid for Markdown, DOT for Graphviz, and SVG. Each format has a module, and the other
+//! modules are shared.
 
 pub mod dot;
 pub mod json;

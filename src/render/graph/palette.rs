@@ -3,10 +3,10 @@
 
 use crate::graph::{ArrowKind, Kind, Mark, Node};
 
-/// What a box is filled and drawn with, and what is written in it.
+/// The colors of a box: background, border and text.
 #[derive(Clone, Copy)]
 pub(super) struct Paint {
-    /// The word for it in style sheets.
+    /// The class in style sheets.
     pub(super) class: &'static str,
     pub(super) fill: &'static str,
     pub(super) stroke: &'static str,
@@ -23,10 +23,10 @@ pub(super) const STREAM: Paint = paint("stream", "#e1f3f5", "#278792", "#0b3a3f"
 pub(super) const DEAD: Paint = paint("dead", "#fdecea", "#c4453b", "#5c1a15");
 pub(super) const TIER: Paint = paint("tier", "#fff3dc", "#c08416", "#4d3303");
 pub(super) const FOREIGN: Paint = paint("foreign", "#f3f4f6", "#8a919c", "#3c434d");
-/// What a plan leaves as it is.
+/// The colors of objects that a plan does not change.
 pub(super) const UNCHANGED: Paint = paint("unchanged", "#f6f7f9", "#a9b1bc", "#4e5762");
 
-/// All of boxes, in the order of the legend.
+/// The colors of all boxes, in the order of the legend.
 pub(super) const PAINTS: [Paint; 12] = [
     EXCHANGE,
     QUEUE,
@@ -42,7 +42,7 @@ pub(super) const PAINTS: [Paint; 12] = [
     of_mark(Mark::Conflict),
 ];
 
-/// Of what a plan changes.
+/// Returns the colors of a changed object.
 pub(super) const fn of_mark(mark: Mark) -> Paint {
     match mark {
         Mark::Created => paint("created", "#dcf5e3", "#1a7f37", "#0b3d1a"),
@@ -53,7 +53,7 @@ pub(super) const fn of_mark(mark: Mark) -> Paint {
     }
 }
 
-/// Of a kind of boxes.
+/// Returns the colors of a kind of objects.
 pub(super) fn of_kind(kind: Kind) -> Paint {
     match kind {
         Kind::Exchange => EXCHANGE,
@@ -65,12 +65,12 @@ pub(super) fn of_kind(kind: Kind) -> Paint {
     }
 }
 
-/// Of a box: what happens to it in a plan, else what it is.
+/// Returns the colors of a box: by its change in a plan, otherwise by its kind.
 pub(super) fn of_node(node: &Node, is_plan: bool) -> Paint {
     of(of_kind(node.kind), node.mark, is_plan)
 }
 
-/// What happens to something in a plan, else what it is.
+/// Returns the colors of a change in a plan, otherwise the own colors of an object.
 pub(super) fn of(own: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
     match mark {
         Some(mark) => of_mark(mark),
@@ -79,32 +79,32 @@ pub(super) fn of(own: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
     }
 }
 
-/// How an arrow is drawn.
+/// The style of an arrow.
 #[derive(Clone, Copy)]
 pub(super) struct Stroke {
-    /// The word for it in style sheets.
+    /// The class in style sheets.
     pub(super) class: &'static str,
-    pub(super) colour: &'static str,
-    /// Lengths of dashes and gaps; empty is a whole line.
+    pub(super) color: &'static str,
+    /// The lengths of dashes and gaps; empty for a solid line.
     pub(super) dashes: &'static str,
 }
 
-/// Of a kind of arrows.
+/// Returns the style of a kind of arrows.
 pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
-    let stroke = |class, colour, dashes| Stroke { class, colour, dashes };
+    let stroke = |class, color, dashes| Stroke { class, color, dashes };
     match kind {
         ArrowKind::Binding => stroke("binding", "#5a6675", ""),
         ArrowKind::Alternate => stroke("alternate", "#7d4fd3", "10 3 2 3"),
         ArrowKind::Retry => stroke("retry", "#b0780f", "2 3"),
-        ArrowKind::DeadLetter => stroke("letters", "#c4453b", "7 4"),
+        ArrowKind::DeadLetter => stroke("dead-letter", "#c4453b", "7 4"),
     }
 }
 
-/// The colour of an arrow: what happens to it in a plan, else what it is.
-pub(super) fn colour(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
+/// Returns the color of an arrow: by its change in a plan, otherwise by its kind.
+pub(super) fn color(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
     match mark {
         Some(mark) => of_mark(mark).stroke,
         None if is_plan => UNCHANGED.stroke,
-        None => of_arrow(kind).colour,
+        None => of_arrow(kind).color,
     }
 }

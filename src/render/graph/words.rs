@@ -1,19 +1,19 @@
-//! Words in graphs: shortened names, labels and tooltips.
+//! Formats the texts of graphs: shortened names, labels and tooltips.
 
 use crate::graph::{Arrow, Graph, Label, Mark, Node, Retries, Tier, VhostGraph};
 use crate::model::count::number;
 use crate::render::style::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// So many labels of one arrow are written.
+/// The maximum number of labels of an arrow.
 const MOST_LABELS: usize = 4;
 
-/// How many cells of a fixed pitch a text takes.
+/// Returns the width of a text in cells of a monospaced font.
 pub(super) fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// A text of at most so many cells, without its middle where it is longer: names begin alike, and end differently.
+/// Shortens a text to this number of cells by omitting its middle, because names often begin alike and end differently.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let text = clean(text);
     if cells(&text) <= most {
@@ -34,12 +34,13 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     };
     let head = taken(front, &mut text.chars());
     let tail: String = taken(back, &mut text.chars().rev()).chars().rev().collect();
-    // What combines with the character before it cannot begin.
+    // A combining character cannot begin a text.
     let tail = tail.trim_start_matches(|c: char| c.width() == Some(0));
     format!("{head}…{tail}")
 }
 
-/// A label of at most so many cells. What headers must be is a list, and one that is cut inside of a value says nothing.
+/// Shortens a label to this number of cells. A list of headers is cut between two values, because a part of a value is
+/// useless.
 fn shortened_label(text: &str, most: usize) -> String {
     let text = clean(text);
     if cells(&text) <= most || !text.contains(": ") {
@@ -48,7 +49,7 @@ fn shortened_label(text: &str, most: usize) -> String {
     let (mut depth, mut width, mut end) = (0_usize, 0, None);
     for (at, c) in text.char_indices() {
         width += c.width().unwrap_or(0);
-        // Behind the last whole value comes `, …`.
+        // `, …` follows the last complete value.
         if width + 2 > most {
             break;
         }
@@ -74,12 +75,12 @@ fn shortened_label(text: &str, most: usize) -> String {
     }
 }
 
-/// A name with the sign of what happens to it.
+/// Adds the sign of a change to a name.
 pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
 }
 
-/// What stands for a box: its name, or how many it stands for.
+/// Returns the title of a box: its name, or the number of objects in a stack.
 pub(super) fn name(node: &Node, most: usize) -> String {
     let shown = match node.alike.len() {
         0 => shortened(&node.name, most),
@@ -91,14 +92,14 @@ pub(super) fn name(node: &Node, most: usize) -> String {
     signed(node.mark, &shown)
 }
 
-/// What it is, in a line below the name.
+/// Returns the line below the name.
 pub(super) fn below(node: &Node) -> String {
     let parts: Vec<&str> = [node.words.as_str()].into_iter().chain(node.notes.iter().map(String::as_str)).collect();
     clean(&parts.join(" · "))
 }
 
-/// All that is known of a box, a line each.
-pub(super) fn told(node: &Node) -> Vec<String> {
+/// Returns the tooltip of a box, as lines.
+pub(super) fn tooltip(node: &Node) -> Vec<String> {
     let mut lines = vec![clean(&node.name), below(node)];
     lines.extend(node.is_copy.then(|| "also drawn elsewhere".to_owned()));
     lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
@@ -113,8 +114,8 @@ pub(super) fn told(node: &Node) -> Vec<String> {
     lines
 }
 
-/// When a message takes the way to a tier.
-pub(super) fn turn(retries: &Retries, tier: &Tier) -> String {
+/// Describes the condition for a message to enter a tier.
+pub(super) fn tier_condition(retries: &Retries, tier: &Tier) -> String {
     let ending = match (tier.number % 100, tier.number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -128,23 +129,23 @@ pub(super) fn turn(retries: &Retries, tier: &Tier) -> String {
     }
 }
 
-/// What a plan does with that way: with the tier, or, where all tiers stay, with what leads to them.
-pub(super) fn mark_of_turn(retries: &Retries, tier: &Tier) -> Option<Mark> {
+/// Returns the change of the arrow to a tier: the change of the tier, or that of all retries if no tier changes.
+pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark> {
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
-/// The labels of an arrow that are written, and how many are not.
+/// Returns the labels of an arrow that are shown, and the number of the others.
 pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
     let shown = |label: &Label| signed(label.mark, &shortened_label(&label.text, most));
-    // One more would take the line that says that there is one more.
+    // A line with the number of omitted labels needs as much room as one more label.
     let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
     let rest = labels.len() - taken;
     let more = (rest > 0).then(|| format!("… {rest} more"));
     labels.iter().take(taken).map(shown).chain(more).collect()
 }
 
-/// All that is known of an arrow, a line each.
-pub(super) fn told_of(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
+/// Returns the tooltip of an arrow, as lines.
+pub(super) fn arrow_tooltip(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
     let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| clean(&node.name));
     let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
     lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
@@ -152,7 +153,7 @@ pub(super) fn told_of(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
     lines
 }
 
-/// `vhost shop: 3 exchanges, 12 queues`: what will be there, and is this spec's.
+/// Returns the heading of a vhost: `vhost shop: 3 exchanges, 12 queues`. Deleted and external objects do not count.
 pub(super) fn heading(vhost: &VhostGraph) -> String {
     let (mut exchanges, mut queues) = (0, 0);
     let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);
@@ -168,11 +169,10 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
     signed(vhost.mark, &format!("vhost {name}: {}, {}", counted(exchanges, "exchange"), counted(queues, "queue")))
 }
 
-/// The whole picture in one line, for those who do not see it.
-pub(super) fn described(picture: &Graph) -> String {
-    let parts: Vec<String> = picture.vhosts.iter().map(heading).collect();
-    let what =
-        if picture.is_plan { "Changes of a plan to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
+/// Describes the graph in one line, for screen readers.
+pub(super) fn description(graph: &Graph) -> String {
+    let parts: Vec<String> = graph.vhosts.iter().map(heading).collect();
+    let what = if graph.is_plan { "Changes of a plan to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
     format!("{what} {}", parts.join("; "))
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_lose_their_middle() {
+    fn long_names_are_shortened_in_the_middle() {
         assert_eq!(shortened("orders.work", 11), "orders.work");
         assert_eq!(shortened("orders.work.created", 11), "orders…ated");
         assert_eq!(shortened("日本語日本語", 7), "日本…語");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_cut_between_values() {
+    fn headers_are_shortened_between_values() {
         let text = "b: true, f: 1.5, l: [1, 2], x: yes";
         assert_eq!(shortened_label(text, 34), text);
         assert_eq!(shortened_label(text, 33), "b: true, f: 1.5, l: [1, 2], …");

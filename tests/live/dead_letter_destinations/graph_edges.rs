@@ -65,7 +65,7 @@ impl<'a> Edges<'a> {
     /// Every difference between the edges and a claim.
     pub(super) fn differences(&self, queue: &str, claim: &Claim) -> Vec<String> {
         let ends = self.ends(queue);
-        let returns = self.notes[queue].contains(&"dead-lettered messages come back");
+        let returns = self.notes[queue].contains(&"dead-lettered messages return");
         if claim.reach == "never" {
             let lies = ends.iter().map(|to| format!("an edge leads to {to}, but every message is dropped")).collect();
             return if returns { vec!["a note shows messages that come back".to_owned()] } else { lies };

@@ -211,8 +211,7 @@ fn incomplete_ladder_is_exported_in_full() {
     vhost.amqp().declare_exchange("work.return", "fanout", NONE).unwrap();
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    let note =
-        "its retries look like topo's own, except for binding work.return ─ \"\" → work; so they are written out";
+    let note = "its retries are like the ones that topo generates, except for binding work.return ─ \"\" → work; they are exported as separate objects";
     let unwrapped: Vec<&str> = text.split_whitespace().filter(|word| *word != "#").collect();
     assert!(unwrapped.join(" ").contains(note), "{text}");
 }

@@ -149,7 +149,7 @@ fn impossible_rollback_is_not_suggested() {
         .expect_code(3)
         .expect_text("cannot be rolled back");
     let output =
-        fixture.migrate("amqp", &["--allow", "message-drop"]).expect_code(0).expect_text("303 messages came back");
+        fixture.migrate("amqp", &["--allow", "message-drop"]).expect_code(0).expect_text("303 messages returned");
     let context = format!("{plan}\n{output}");
     fixture.expect_migrated(&context);
     expect_each_once(emptied(&fixture.vhost, Q), 303, &context);

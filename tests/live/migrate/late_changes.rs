@@ -128,7 +128,7 @@ fn policy_on_the_holding_queue_is_reported() {
         let left = emptied(&fixture.vhost, Q).len();
         assert_eq!(left, 3, "{output}");
         let missing =
-            if transport == "amqp" { "17 of 20 messages that were moved out of it did not" } else { "missing" };
+            if transport == "amqp" { "17 of 20 messages that were moved out did not return" } else { "missing" };
         let output = output.expect_text(missing).expect_text(policy);
         let plan = fixture.topo.run(["plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "nothing is left over: {plan}\n{output}");
@@ -248,7 +248,7 @@ fn rollback_report_lists_reordered_messages() {
     });
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
     let output = output.expect_error("was rolled back: all messages are back, 15 of them behind newer ones");
-    let output = output.expect_text("15 messages came back; 15 messages behind newer ones.");
+    let output = output.expect_text("15 messages returned; 15 messages behind newer ones.");
     let output = output.expect_text("Rolled back: 1 migration, and the errors above must be fixed first.");
     let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
     let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();

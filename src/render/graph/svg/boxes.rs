@@ -1,34 +1,34 @@
-//! Measures and draws boxes. The tiers of a queue are next to it in a box of their own, with the arrows out and back
-//! between them.
+//! Measures and draws boxes. The tiers of a queue are in a box next to it, with arrows in both directions between the
+//! two.
 
 use super::{escaped, number};
 use crate::graph::layout::{Point, Size};
 use crate::graph::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
-use crate::render::graph::words::{below, cells, name, signed, told};
+use crate::render::graph::words::{below, cells, name, signed, tooltip};
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
-/// Cells of a name; a pointer shows the rest.
+/// The maximum number of cells of a name; the tooltip contains the complete name.
 const LONGEST: usize = 36;
-/// Cells of a line below it.
+/// The maximum number of cells of a line below the name.
 const LONGEST_BELOW: usize = 38;
-/// How wide a cell of a name is, and one of what stands below it.
+/// The width of a cell of the name, and of a cell of the lines below.
 const NAME_CELL: f64 = 7.4;
 const BELOW_CELL: f64 = 6.0;
 const BELOW_LINE: f64 = 13.0;
-/// Between a queue and its tiers: room for two arrows and what they are.
+/// The distance between a queue and its tiers, with room for two arrows and their labels.
 const BETWEEN: f64 = 74.0;
 const TIER_HEIGHT: f64 = 22.0;
 const TIER_GAP: f64 = 16.0;
 const TIER_CELL: f64 = 6.8;
 const TIERS_A_ROW: usize = 6;
-/// More tiers than that are not all drawn.
+/// The maximum number of drawn tiers.
 const MOST_TIERS: usize = 12;
-/// How far a box looks out behind the one before it, where one stands for several.
+/// The offset of the boxes of a stack.
 const STACK: f64 = 4.0;
 
-/// A box with its size.
+/// A measured box.
 pub(super) struct Drawn<'a> {
     node: &'a Node,
     name: String,
@@ -38,9 +38,9 @@ pub(super) struct Drawn<'a> {
     pub(super) size: Size,
 }
 
-/// The tiers, placed.
+/// The measured tiers of a queue.
 struct Tiers {
-    /// What is written, where, and which tier it is; none for those that are left out.
+    /// The text, position, width and tier of each label. Omitted tiers share a label without a tier.
     pills: Vec<(String, Point, f64, Option<Tier>)>,
     size: Size,
 }
@@ -48,7 +48,7 @@ struct Tiers {
 impl<'a> Drawn<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         let name = name(node, LONGEST);
-        // What it is stands where it is drawn first.
+        // A copy has no text, because the original box has it.
         let parts: Vec<String> =
             if node.is_copy { Vec::new() } else { below(node).split(" · ").map(str::to_owned).collect() };
         let below = wrap(&parts, " · ", LONGEST_BELOW);
@@ -62,9 +62,9 @@ impl<'a> Drawn<'a> {
         let own = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
         let tiers = node.retries.as_ref().map(Tiers::of);
         let stack = if node.alike.is_empty() { 0.0 } else { 2.0 * STACK };
-        let beside = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
+        let extra = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
         let height = tiers.as_ref().map_or(0.0, |tiers| tiers.size.height);
-        let size = Size { width: own.width + beside, height: (own.height + stack).max(height) };
+        let size = Size { width: own.width + extra, height: (own.height + stack).max(height) };
         Self { node, name, below, own, tiers, size }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Drawn<'a> {
             number(corner.x),
             number(y)
         );
-        let _ = writeln!(text, "<title>{}</title>", escaped(&told(node).join("\n")));
+        let _ = writeln!(text, "<title>{}</title>", escaped(&tooltip(node).join("\n")));
         let (width, height) = (number(self.own.width), number(self.own.height));
         for behind in [2.0 * stack, stack] {
             if behind > 0.0 {
@@ -101,7 +101,7 @@ impl<'a> Drawn<'a> {
         }
         text.push_str("</g>\n");
         if let (Some(tiers), Some(retries)) = (&self.tiers, &node.retries) {
-            self.ways(text, corner, retries, is_plan);
+            self.retry_arrows(text, corner, retries, is_plan);
             let at = Point {
                 x: corner.x + self.size.width - tiers.size.width,
                 y: corner.y + (self.size.height - tiers.size.height) / 2.0,
@@ -110,7 +110,7 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    /// The outline, which says what it is without a colour, too.
+    /// Writes the outline. Its shape shows the kind without colors.
     fn shape(&self, text: &mut String) {
         let (w, h) = (self.own.width, self.own.height);
         let rect = |text: &mut String, rx: f64| {
@@ -144,8 +144,8 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    /// Out to the tiers, and back.
-    fn ways(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
+    /// Writes the arrows to the tiers and back.
+    fn retry_arrows(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
         let right = corner.x + self.size.width - self.tiers.as_ref().map_or(0.0, |tiers| tiers.size.width);
         let left = right - BETWEEN;
         let middle = corner.y + self.size.height / 2.0;
@@ -197,7 +197,7 @@ impl Tiers {
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
-            // In a plan, one that goes and one that comes may be for the same failure.
+            // In a plan, a deleted tier and a created one may be for the same retry.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
                 let (x, y) = (number(one.x + width + 5.5), number(one.y + TIER_HEIGHT / 2.0 - 4.0));

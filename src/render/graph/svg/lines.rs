@@ -1,39 +1,39 @@
-//! Arrows: level where they pass a column, curved between columns, and what is written above them.
+//! Draws arrows: horizontal where they pass a column, curved between columns, with labels above them.
 
 use super::{escaped, number};
 use crate::graph::layout::{Route, Size};
 use crate::graph::{Arrow, ArrowKind, Mark, VhostGraph};
 use crate::render::graph::palette::{self, UNCHANGED};
-use crate::render::graph::words::{self, cells, told_of};
+use crate::render::graph::words::{self, arrow_tooltip, cells};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Cells of a label; a pointer shows the rest.
+/// The maximum number of cells of a label; the tooltip contains the complete label.
 const LONGEST: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
-/// Beside a label, and between it and its line.
+/// The distance on both sides of a label, and between a label and its line.
 const SIDE: f64 = 6.0;
 const UNDER: f64 = 5.0;
 
-/// What is written above an arrow.
+/// Returns the labels above an arrow.
 pub(super) fn labels(arrow: &Arrow) -> Vec<String> {
     words::labels(&arrow.labels, LONGEST)
 }
 
-/// How large that is; `None` where it is nothing.
+/// Returns the size of the labels, or `None` without labels.
 pub(super) fn size(labels: &[String]) -> Option<Size> {
     let widest = labels.iter().map(|label| cells(label)).max()?;
     Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + UNDER })
 }
 
-/// The kinds that are drawn.
+/// Returns the kinds of arrows that are drawn.
 pub(super) fn kinds(vhost: &VhostGraph) -> BTreeSet<ArrowKind> {
     let retries = vhost.nodes.iter().filter(|node| node.retries.is_some()).map(|_| ArrowKind::Retry);
     vhost.arrows.iter().map(|arrow| arrow.kind).chain(retries).collect()
 }
 
-/// What happens to it, or that nothing does, behind what it is.
+/// Returns the classes of an arrow: its kind, and its change in a plan.
 pub(super) fn class(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
     let own = palette::of_arrow(kind).class;
     match mark {
@@ -43,17 +43,17 @@ pub(super) fn class(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> Strin
     }
 }
 
-/// The id of its head, which has the same colour.
+/// Returns the ID of the arrowhead, which has the color of the arrow.
 pub(super) fn head(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
-    let colour = match mark {
+    let color = match mark {
         Some(mark) => palette::of_mark(mark).class,
         None if is_plan => UNCHANGED.class,
         None => palette::of_arrow(kind).class,
     };
-    format!("topo-{colour}")
+    format!("topo-{color}")
 }
 
-/// A short one, for the legend.
+/// Writes a short arrow for the legend.
 pub(super) fn sample(text: &mut String, kind: ArrowKind, (x, y): (f64, f64), is_plan: bool) {
     let (class, head) = (class(kind, None, is_plan), head(kind, None, is_plan));
     let (from, to, y) = (number(x), number(x + 36.0), number(y));
@@ -67,9 +67,9 @@ pub(super) fn write(
     is_plan: bool,
 ) {
     let class = class(arrow.kind, arrow.mark, is_plan);
-    let _ = writeln!(text, "<g><title>{}</title>", escaped(&told_of(arrow, vhost).join("\n")));
+    let _ = writeln!(text, "<g><title>{}</title>", escaped(&arrow_tooltip(arrow, vhost).join("\n")));
     let head = head(arrow.kind, arrow.mark, is_plan);
-    let _ = writeln!(text, r#"<path class="{class}" d="{}" marker-end="url(#{head})"/>"#, way(route));
+    let _ = writeln!(text, r#"<path class="{class}" d="{}" marker-end="url(#{head})"/>"#, path(route));
     if let Some(corner) = route.label {
         for ((shown, label), line) in labels.iter().zip(arrow.labels.iter().map(Some).chain([None])).zip(1..) {
             let y = number(corner.y + f64::from(line) * LINE - 2.5);
@@ -81,28 +81,28 @@ pub(super) fn write(
     text.push_str("</g>\n");
 }
 
-fn way(route: &Route) -> String {
-    let mut way = String::new();
+fn path(route: &Route) -> String {
+    let mut path = String::new();
     let mut at = None;
     for (from, to) in &route.levels {
         let (x, y) = (number(from.x), number(from.y));
         match at {
             None => {
-                let _ = write!(way, "M{x} {y}");
+                let _ = write!(path, "M{x} {y}");
             }
-            // What is as high needs no curve.
+            // At the same height, a straight line is enough.
             Some((_, before)) if before == from.y => {
-                let _ = write!(way, "H{x}");
+                let _ = write!(path, "H{x}");
             }
             Some((left, before)) => {
                 let middle: f64 = (left + from.x) / 2.0;
-                let _ = write!(way, "C{0} {1} {0} {y} {x} {y}", number(middle), number(before));
+                let _ = write!(path, "C{0} {1} {0} {y} {x} {y}", number(middle), number(before));
             }
         }
         if to.x != from.x {
-            let _ = write!(way, "H{}", number(to.x));
+            let _ = write!(path, "H{}", number(to.x));
         }
         at = Some((to.x, to.y));
     }
-    way
+    path
 }

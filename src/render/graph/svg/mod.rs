@@ -1,43 +1,43 @@
-//! Renders a graph as SVG: one file with its own style sheet, light and dark, without external resources.
+//! Renders a graph as SVG: one file with its own style sheet for light and dark pages, and without external resources.
 
 mod boxes;
 mod lines;
 mod sheet;
 
 use super::palette;
-use super::words::{described, heading, signed};
+use super::words::{description, heading, signed};
 use crate::graph::layout::{Layout, Size, Wire, arrange};
 use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
 use boxes::Drawn;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Around everything.
+/// The margin of the drawing.
 const MARGIN: f64 = 20.0;
-/// Of a vhost's heading, and of a line of the legend.
+/// The height of the heading of a vhost, and of a line of the legend.
 const HEADING: f64 = 34.0;
 const LEGEND: f64 = 24.0;
-/// What is narrower has a legend of this width all the same.
+/// The minimum width of the legend.
 const LEAST_WIDTH: f64 = 360.0;
-/// One cell of the letters that are written so large.
+/// The width of a cell of a proportional font, relative to the font size.
 const SANS_CELL: f64 = 0.62;
 
-/// The picture.
-pub fn svg(picture: &Graph) -> String {
-    let parts: Vec<Part<'_>> = picture.vhosts.iter().map(Part::of).collect();
+/// Renders a graph as SVG.
+pub fn svg(graph: &Graph) -> String {
+    let parts: Vec<Part<'_>> = graph.vhosts.iter().map(Part::of).collect();
     let inner = parts.iter().map(Part::width).fold(LEAST_WIDTH, f64::max);
-    let legend = legend(picture, inner);
+    let legend = legend(graph, inner);
     let mut y = MARGIN + legend.height;
     let mut body = String::new();
     for part in &parts {
         let _ = writeln!(body, r#"<g transform="translate({} {})">"#, number(MARGIN), number(y));
-        part.write(&mut body, picture.is_plan);
+        part.write(&mut body, graph.is_plan);
         body.push_str("</g>\n");
         y += part.height() + MARGIN;
     }
     let (width, height) = (number(inner + 2.0 * MARGIN), number(y));
-    let description = escaped(&described(picture));
-    let sheet = sheet::sheet(picture);
+    let description = escaped(&description(graph));
+    let sheet = sheet::sheet(graph);
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="topo" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="topo-title topo-desc">
 <title id="topo-title">RabbitMQ topology</title>
@@ -49,7 +49,7 @@ pub fn svg(picture: &Graph) -> String {
     )
 }
 
-/// One vhost, placed.
+/// The layout of one vhost.
 struct Part<'a> {
     vhost: &'a VhostGraph,
     boxes: Vec<Drawn<'a>>,
@@ -99,10 +99,10 @@ struct Legend {
     height: f64,
 }
 
-/// What the lines mean, and what the colours of a plan do, as far as they are there.
-fn legend(picture: &Graph, width: f64) -> Legend {
-    let kinds: BTreeSet<ArrowKind> = picture.vhosts.iter().flat_map(lines::kinds).collect();
-    let marks: BTreeSet<Mark> = picture.vhosts.iter().flat_map(marks).collect();
+/// Draws the legend of the drawn kinds of arrows and, for a plan, of the marks.
+fn legend(graph: &Graph, width: f64) -> Legend {
+    let kinds: BTreeSet<ArrowKind> = graph.vhosts.iter().flat_map(lines::kinds).collect();
+    let marks: BTreeSet<Mark> = graph.vhosts.iter().flat_map(marks).collect();
     let (mut text, mut x, mut y) = (String::new(), MARGIN, MARGIN);
     let mut place = |word: &str, sample: f64| {
         let wide = sample + 6.0 + super::words::cells(word) as f64 * 11.0 * SANS_CELL + 20.0;
@@ -115,7 +115,7 @@ fn legend(picture: &Graph, width: f64) -> Legend {
     };
     for kind in kinds {
         let (x, y) = place(kind.as_str(), 36.0);
-        lines::sample(&mut text, kind, (x, y + 8.0), picture.is_plan);
+        lines::sample(&mut text, kind, (x, y + 8.0), graph.is_plan);
         let _ = writeln!(
             text,
             r#"<text class="key" x="{}" y="{}">{}</text>"#,
@@ -156,14 +156,14 @@ fn marks(vhost: &VhostGraph) -> BTreeSet<Mark> {
     of_nodes.chain(of_arrows).flatten().collect()
 }
 
-/// A length with one digit behind the point, and none where it is 0.
+/// Formats a length with one decimal place, or none if it is 0.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text between tags; it is printable already.
+/// Escapes text between tags. The text contains no control characters.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! The style sheet, light and dark, and the heads of arrows.
+//! Writes the style sheet for light and dark pages, and the arrowheads.
 
 use super::lines;
 use crate::graph::{ArrowKind, Graph};
@@ -25,7 +25,7 @@ const SHAPES: &str = "\
 .topo text.arrow{stroke:none}
 ";
 
-/// Colours on a dark page, by class: fill, stroke, letters.
+/// The colors of boxes on a dark page, by class: background, border, text.
 const DARK: [(&str, &str, &str, &str); 12] = [
     ("exchange", "#14263f", "#5b93e0", "#cfe1fb"),
     ("queue", "#13291a", "#55b070", "#cdeed7"),
@@ -41,12 +41,12 @@ const DARK: [(&str, &str, &str, &str); 12] = [
     ("conflict", "#3a0b27", "#e0559f", "#ffd3ea"),
 ];
 
-/// Colours of arrows on a dark page, by class.
+/// The colors of arrows on a dark page, by class.
 const DARK_ARROWS: [(&str, &str); 4] =
-    [("binding", "#9aa7b8"), ("alternate", "#b392f0"), ("retry", "#d9a441"), ("letters", "#f0776d")];
+    [("binding", "#9aa7b8"), ("alternate", "#b392f0"), ("retry", "#d9a441"), ("dead-letter", "#f0776d")];
 
-/// The style sheet and the heads of all arrows that are there.
-pub(super) fn sheet(picture: &Graph) -> String {
+/// Writes the style sheet, and the arrowheads of the drawn arrows.
+pub(super) fn sheet(graph: &Graph) -> String {
     let mut text = format!("<style>\n{SHAPES}");
     for kind in ArrowKind::ALL {
         let stroke = palette::of_arrow(kind);
@@ -54,27 +54,27 @@ pub(super) fn sheet(picture: &Graph) -> String {
     }
     text.push_str(".topo .paper{fill:#ffffff;stroke:none}\n");
     for kind in ArrowKind::ALL {
-        arrow(&mut text, palette::of_arrow(kind).class, palette::of_arrow(kind).colour);
+        arrow(&mut text, palette::of_arrow(kind).class, palette::of_arrow(kind).color);
     }
     for paint in PAINTS {
         node(&mut text, paint.class, (paint.fill, paint.stroke, paint.ink));
     }
     text.push_str("@media (prefers-color-scheme:dark){\n");
     text.push_str(".topo .paper{fill:#0d1117}\n.topo text{fill:#9da7b3}\n.topo .heading{fill:#e6edf3}\n");
-    for (class, colour) in DARK_ARROWS {
-        arrow(&mut text, class, colour);
+    for (class, color) in DARK_ARROWS {
+        arrow(&mut text, class, color);
     }
     for (class, fill, stroke, ink) in DARK {
         node(&mut text, class, (fill, stroke, ink));
     }
     text.push_str("}\n</style>\n<defs>\n");
     let of_retries = |node: &crate::graph::Node| node.retries.as_ref().map(|retries| (ArrowKind::Retry, retries.mark));
-    let drawn = picture.vhosts.iter().flat_map(|vhost| {
+    let drawn = graph.vhosts.iter().flat_map(|vhost| {
         let arrows = vhost.arrows.iter().map(|arrow| (arrow.kind, arrow.mark));
         arrows.chain(vhost.nodes.iter().filter_map(of_retries))
     });
-    let all = drawn.chain(picture.vhosts.iter().flat_map(lines::kinds).map(|kind| (kind, None)));
-    let heads: BTreeSet<String> = all.map(|(kind, mark)| lines::head(kind, mark, picture.is_plan)).collect();
+    let all = drawn.chain(graph.vhosts.iter().flat_map(lines::kinds).map(|kind| (kind, None)));
+    let heads: BTreeSet<String> = all.map(|(kind, mark)| lines::head(kind, mark, graph.is_plan)).collect();
     for head in heads {
         let _ = writeln!(
             text,
@@ -89,9 +89,9 @@ fn or_none(dashes: &str) -> &str {
     if dashes.is_empty() { "none" } else { dashes }
 }
 
-fn arrow(text: &mut String, class: &str, colour: &str) {
-    let _ = writeln!(text, ".topo path.{class}{{stroke:{colour}}}");
-    let _ = writeln!(text, ".topo text.{class},.topo .topo-{class} path{{fill:{colour}}}");
+fn arrow(text: &mut String, class: &str, color: &str) {
+    let _ = writeln!(text, ".topo path.{class}{{stroke:{color}}}");
+    let _ = writeln!(text, ".topo text.{class},.topo .topo-{class} path{{fill:{color}}}");
 }
 
 fn node(text: &mut String, class: &str, (fill, stroke, ink): (&str, &str, &str)) {
@@ -100,7 +100,7 @@ fn node(text: &mut String, class: &str, (fill, stroke, ink): (&str, &str, &str))
     let _ = writeln!(text, ".topo .{class}>.frame{{fill:none}}");
     let _ = writeln!(text, ".topo .{class}>.inner,.topo .{class}>.then,.topo path.to-be-{class}{{stroke:{stroke}}}");
     let _ = writeln!(text, ".topo .{class}>text{{fill:{ink}}}");
-    // What stays as it is is drawn faintly, and is to be read all the same.
-    let words = if class == UNCHANGED.class { ink } else { stroke };
-    let _ = writeln!(text, ".topo text.to-be-{class}{{fill:{words}}}\n.topo .topo-{class} path{{fill:{stroke}}}");
+    // Unchanged arrows are faint, but their labels must be readable.
+    let label = if class == UNCHANGED.class { ink } else { stroke };
+    let _ = writeln!(text, ".topo text.to-be-{class}{{fill:{label}}}\n.topo .topo-{class} path{{fill:{stroke}}}");
 }
