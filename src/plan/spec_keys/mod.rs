@@ -1,5 +1,5 @@
-//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use the
-//! same keys, so both have the same values.
+//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use
+//! the same keys, so both have the same values.
 
 mod schedule;
 
@@ -30,13 +30,13 @@ pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<Que
 pub(crate) struct Parts<'a> {
     /// Its delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
-    /// Whether its delivery limit counts retries.
+    /// True if its delivery limit counts retries.
     pub(crate) is_counted: bool,
     /// Returns the dead-letter queue of the spec to which an exchange and a key lead.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
-    /// Whether it is a dead-letter queue.
+    /// True if it is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
-    /// Whether its delivery limit is the one that topo sets for a dead-letter queue.
+    /// True if its delivery limit is the one that topo sets for a dead-letter queue.
     pub(crate) has_own_limit: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct QueueKeys {
     pub(crate) arguments: Option<Entry>,
     /// The type whose defaults apply.
     pub(crate) kind: Option<QueueType>,
-    /// Whether it is a dead-letter queue.
+    /// True if it is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
 }
 
@@ -103,7 +103,8 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     }
 }
 
-/// Whether the management API can delete a binding with that key: to it, `null` and `undefined` are no keys.
+/// Returns true if the management API can delete a binding with that key. It does not treat `null` and `undefined` as
+/// keys.
 fn is_key_of_binding(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
@@ -127,7 +128,7 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     Some(RetryKeys::delayed(Strategy::Delayed, &waits.collect::<Vec<_>>()))
 }
 
-/// Writes `deadLetter`: the name of a dead-letter queue if its exchange and key are meant.
+/// Writes `deadLetter`: the name of a dead-letter queue if the exchange and the key lead to one.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
     match queue_at(end) {

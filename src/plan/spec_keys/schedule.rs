@@ -17,7 +17,7 @@ pub(crate) struct RetryKeys {
     count: usize,
     /// `delays` or `backoff`; `None` without delays.
     delays: Option<Entry>,
-    /// Whether the number of delays is the number of retries.
+    /// True if the number of delays is the number of retries.
     implies_count: bool,
 }
 
