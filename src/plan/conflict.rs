@@ -1,5 +1,5 @@
-//! Plans objects that differ: topo changes them in place where the broker can, recreates them where the spec or a flag
-//! allows it, and otherwise reports a conflict that blocks the plan.
+//! Plans objects that differ. topo changes an object in place if the broker can, and recreates it if the spec or a flag
+//! allows that. Otherwise, topo reports a conflict that blocks the plan.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;

@@ -21,8 +21,8 @@ pub struct PlanContext<'a> {
     /// Current objects that topo never touches: exclusive, auto-delete, server-named, internal to a plugin, or topo's
     /// own.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. It refuses every declare of
-    /// them.
+    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. The broker refuses every
+    /// declare of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,

@@ -5,8 +5,8 @@ use super::context::PlanContext;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
 /// Blocks the plan if an external object is missing, because the spec depends on it. An exchange that is only named,
-/// such as a dead-letter exchange, may be missing: if it is missing already, or if the spec marks it as optional. Both
-/// cases are infos.
+/// such as a dead-letter exchange, may be missing in two cases: it is missing already, or the spec marks it as
+/// optional. Both cases are infos.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for id in &context.desired.scope.external {
         let exists = match id {

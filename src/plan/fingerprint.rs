@@ -75,9 +75,9 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
-/// Returns the hazards that show a larger effect of the same steps than the reviewed one. Examples are a policy that
-/// now governs one more queue of the spec, and a deletion that now is a large part of the owned objects. Other hazards
-/// depend on counts. Hazards of unmanaged queues are left out, because such queues are created and deleted by others.
+/// Returns the hazards that show a larger effect of the same steps than the reviewed one. For example, a policy now
+/// governs one more queue of the spec, or a deletion is now a large part of the owned objects. Other hazards depend on
+/// counts. Hazards of unmanaged queues are left out, because such queues are created and deleted by others.
 fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain

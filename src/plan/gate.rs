@@ -131,8 +131,8 @@ pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
 
-/// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small, with the
-/// reason and the right value. Another allowance may cover the same hazard, so they are checked together.
+/// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small. The line
+/// contains the reason and the right value. Another allowance may cover the same hazard, so they are checked together.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
     let open = obstacles(plan, allowed).hazards;
     allowed.iter().flat_map(|one| without_effect(plan, &open, one, allowed)).collect()

@@ -1,8 +1,8 @@
 //! Finds queues that topo has to query itself, because the counts and consumers that the broker lists may be too old.
 //!
-//! The broker updates the count of a quorum queue with a tick, so 0 may miss newer messages, and a plan that lowers a
-//! limit cannot rely on it. Consumers come from statistics, so a plan that deletes a queue may miss a new consumer. The
-//! queue itself knows both, and only AMQP queries it.
+//! The broker updates the count of a quorum queue with a tick, so 0 may miss newer messages. A plan that lowers a limit
+//! cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new consumer.
+//! The queue itself knows both, and only AMQP queries it.
 
 use super::activity::Unasked;
 use super::builder::PlanBuilder;
@@ -36,8 +36,8 @@ pub(super) fn unasked(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 
 /// Returns the queues that the plan deletes or recreates, and that have no consumer in the statistics.
 fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<QueueName> {
-    let goes = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
-    let queues = goes.filter_map(|change| match &change.before {
+    let deleted = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
+    let queues = deleted.filter_map(|change| match &change.before {
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => Some(name),
         Some(
             Object::Vhost(_)

@@ -47,7 +47,7 @@ pub(super) fn adapted<'a>(
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut fit = wiring_policy(&queue_name, &fitting, wires);
         // A current priority that is high enough is kept. If a plan lowered it and deleted another policy, that policy
-        // would govern the queue for a moment, and messages that are rejected then would be lost.
+        // would govern the queue for a moment. Messages that are rejected in that moment would be lost.
         if let Some(live) = current.policies.get(name) {
             fit.priority = fit.priority.max(live.priority);
         }

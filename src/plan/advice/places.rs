@@ -1,5 +1,5 @@
-//! Finds the keys of the spec that set an argument, so that a user can follow a resolution literally: a key of the
-//! object, `arguments`, or the defaults of its document.
+//! Finds the keys of the spec that set an argument, so that a user can follow a resolution literally. Such a key
+//! belongs to the object, to `arguments`, or to the defaults of its document.
 
 use super::Subject;
 use super::keep::Edits;

@@ -218,8 +218,7 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 
-/// Returns true if a policy can set the dead-letter exchange: the spec has a key of its own for that (`wiring:
-/// policy`).
+/// Returns true if a policy can set the dead-letter exchange. The spec has the key `wiring: policy` for that.
 fn wires(by: &[&Decision<'_>]) -> bool {
     by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }

@@ -16,7 +16,7 @@ pub(super) struct Takeover {
     pub(super) priority: Priority,
     /// The settings of the governing policy.
     pub(super) definition: Arguments,
-    /// True if the spec does not declare the governing policy: then the keys of the spec do not take it into account.
+    /// True if the spec does not declare the governing policy: then the keys of the spec do not include its settings.
     pub(super) is_by_others: bool,
     /// The governing policy.
     governing: Option<PolicyName>,

@@ -1,5 +1,5 @@
-//! Adds infos about policies: those that govern nothing, those that do not apply to a queue type, unmanaged ones that
-//! govern new queues, and those whose patterns topo cannot evaluate.
+//! Adds infos about policies that govern nothing, that do not apply to a queue type, or that topo cannot evaluate. Also
+//! reports unmanaged policies that govern new queues.
 
 use super::Sides;
 use crate::model::units::with_unit;

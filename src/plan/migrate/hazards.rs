@@ -84,8 +84,8 @@ pub(in crate::plan) fn hazards(
             (HazardKind::MessageLoss, "dropped")
         };
         let text = format!(
-            "its delivery limit is {limit}: if topo is killed, messages in flight that have reached this limit are \
-             {end} ({most})"
+            "its delivery limit is {limit}: if topo is killed, messages in flight that have reached this limit \
+             ({most}) are {end}"
         );
         shown(kind, &text, limit == 0);
     }

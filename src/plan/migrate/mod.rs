@@ -3,8 +3,8 @@
 //! topo puts a fanout exchange, the *tap*, between the sources and the queue. The alternate exchange of the tap leads
 //! to a holding queue. While the tap is bound to the queue, messages reach the queue; without that binding, they are
 //! held. One unbind or one bind is an atomic switch for every message. topo moves the messages of the old queue into a
-//! second holding queue, so that old messages stay before new ones, however fast new ones arrive. Then topo replaces
-//! the queue, and returns the messages of both holding queues, the old ones first.
+//! second holding queue. So old messages stay before new ones, however fast new ones arrive. Then topo replaces the
+//! queue, and returns the messages of both holding queues, the old ones first.
 //!
 //! ```text
 //! sources ─▶ tap ─(bound)──▶ queue ──▶ consumers

@@ -182,8 +182,8 @@ impl List<'_> {
     }
 
     /// Declares the new queue under another name, and deletes it. A refusal, such as a missing permission for its
-    /// dead-letter exchange, occurs before anything changes. The probe comes between the holding queues: the first one
-    /// already marks the migration as incomplete, and a vhost with room for two queues has room for the probe.
+    /// dead-letter exchange, occurs before anything changes. The probe comes between the holding queues. By then, the
+    /// first one marks the migration as incomplete. A vhost with room for two queues also has room for the probe.
     fn probe(&mut self) {
         let Migration { queue, desired, .. } = self.migration;
         let name = QueueName::new(&self.names.probe);

@@ -23,7 +23,7 @@ impl Layout<'_> {
         let actions = changes.iter().filter_map(|change| of(change, moment));
         let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
         self.wave(|layout| whole.into_iter().for_each(|action| layout.push(action, None)));
-        // The broker stores all settings of an owner in one parameter, which it reads and writes back: of two
+        // The broker stores all settings of an owner in one parameter, which it reads and writes back. Of two
         // concurrent requests, it can lose one (measured on 3.8.9 and 4.3.6).
         for action in settings {
             self.wave(|layout| layout.push(action, None));

@@ -70,13 +70,13 @@ pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueNam
 
 /// Adds the hazards and blocks about messages after their last retry.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    changed_destinations(builder, context);
-    retired_destinations(builder, context);
+    report_changed_destinations(builder, context);
+    block_retired_destinations(builder, context);
 }
 
 /// Adds a hazard if dead-lettered messages get another exchange: both are bound for a moment, so that no message is
 /// lost.
-fn changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for family in &context.desired.scope.families {
         let queue = &family.queue;
         let Some(old) = live_end(context, queue) else { continue };
@@ -95,7 +95,7 @@ fn changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 
 /// Blocks the plan if a queue dead-letters to a part of retired retries, because its messages would be lost. The guard
 /// may stay, if the spec marks it as external, but it leads nowhere without the other exchanges.
-fn retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let PlanContext { current, desired, .. } = context;
     let deleted: BTreeSet<ObjectId> = builder
         .changes

@@ -7,8 +7,8 @@
 //! One setting is not known: `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (3.11 on, off by
 //! default). With it, a declare of an existing quorum queue as a classic one compares only a few arguments
 //! (`rabbit_amqqueue:assert_equivalent`). The management API does not show the setting. The verdicts assume its
-//! default. topo always sets the queue type, so the setting would affect only one of its own declares: the broker would
-//! accept a conflict of types, and change nothing.
+//! default. topo always sets the queue type, so the setting affects only one of its own declares. In a conflict of
+//! types, the broker would accept the declare and change nothing.
 
 mod broker_error;
 mod erlang;

@@ -141,7 +141,7 @@ fn tiers_are_switched_atomically() {
 }
 
 #[test]
-fn retired_retries_are_deleted_from_the_entry_on() {
+fn retired_retries_are_deleted_entry_first() {
     let keys = |retry: &str| format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}");
     let of = |retry: &str| {
         desired(&format!(
