@@ -186,7 +186,7 @@ fn covers_nothing(plan: &Plan, allowance: &Allowance) -> String {
 pub struct ApprovedPlan(Plan);
 
 impl ApprovedPlan {
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.0
     }

@@ -27,7 +27,7 @@ pub(super) fn unasked(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));
     let text = format!(
-        "{} could not be asked over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
+        "{} could not be queried over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
          {reason}",
         count(*queues, "queue")
     );

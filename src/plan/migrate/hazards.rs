@@ -1,4 +1,4 @@
-//! Hazards of a migration.
+//! Adds the hazards of a migration.
 
 use super::{Migration, exchange_constraints};
 use crate::model::count::{count, number};

@@ -1,4 +1,4 @@
-//! The steps of migrations.
+//! Adds the steps of migrations.
 
 use super::Layout;
 use crate::model::{ObjectId, QueueName};

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 /// The delayed retry queues of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiered {
-    /// A ladder, or republishing.
+    /// The strategy: a ladder, or republishing.
     pub(crate) strategy: Strategy,
-    /// Milliseconds, one a retry.
+    /// The delays in milliseconds, one for each retry.
     pub(crate) delays: Vec<i64>,
     /// The destination of messages after the last retry.
     pub(crate) end: Option<DeadLettering>,
@@ -144,7 +144,7 @@ pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, 
 }
 
 impl QueueKeys {
-    /// The keys of the queue itself in the usual order.
+    /// Returns the keys of the queue itself in the usual order.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let key = |known: &KnownArgument| self.keys.get(known.name).map(|it| entry(known.key, it.clone()));
         let queue_type = self.queue_type.iter().map(|it| entry("type", it.clone()));
@@ -154,20 +154,20 @@ impl QueueKeys {
     }
 }
 
-/// The declaration of an exchange that is not in the spec but named by it.
+/// Returns the declaration of an exchange that the spec names and does not declare.
 pub(crate) fn external_exchange(is_missing: bool) -> Tree {
     let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
     Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))
 }
 
-/// The comment on a missing exchange; `messages` are those that are sent to it.
+/// Returns the comment on a missing exchange; `messages` describes the messages that are sent to it.
 pub(crate) fn missing_exchange(messages: &str) -> String {
     format!(
         "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without `external`"
     )
 }
 
-/// A binding in a list of bindings: its ends, key and arguments.
+/// Returns a binding as an entry of a list: its ends, key and arguments.
 pub(crate) fn binding(binding: &Binding) -> Tree {
     let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
     let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
@@ -178,7 +178,7 @@ pub(crate) fn binding(binding: &Binding) -> Tree {
     Tree::table(ends.into_iter().chain(kind).chain(key_and_arguments(binding)))
 }
 
-/// The key and the arguments of a binding, if it has any.
+/// Returns the key and the arguments of a binding, if it has any.
 pub(crate) fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
     let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
     key.into_iter().chain(value::arguments(&binding.arguments))
