@@ -1,4 +1,4 @@
-//! The one operation of a step. The same value is shown, saved, and turned into the request that is sent.
+//! Defines the operation of a step. A plan shows and saves the same value that becomes the request.
 
 use crate::model::{
     Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordId, TopicPermission,
@@ -7,23 +7,24 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One operation on one object of a vhost; one request of the management API.
+/// One operation on one object of a vhost. Each is one request of the management API, except moving messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Action {
-    /// Creates a vhost, or writes its settings: always all of them, because a PUT empties what it leaves out.
+    /// Creates a vhost, or writes all of its settings, because a PUT clears the settings that it leaves out.
     PutVhost {
-        /// The settings after it.
+        /// The settings to write.
         vhost: Vhost,
     },
     /// Declares an exchange.
     DeclareExchange {
-        /// Its name.
+        /// The name of the exchange.
         name: ExchangeName,
-        /// What it shall be.
+        /// The desired exchange.
         exchange: Exchange,
-        /// Bound in the same request, where it is made again: so nobody sees it without them. Only an administrator may do
-        /// that; for anybody else it is declared alone. What is still missing is bound by later steps.
+        /// Bindings that the broker creates in the same request when an exchange is recreated, so that no client sees
+        /// the exchange without them. Only an administrator may send that request; for other users, topo declares the
+        /// exchange alone. Later steps create the bindings that are still missing.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         bindings: Vec<Binding>,
     },
@@ -34,16 +35,16 @@ pub enum Action {
     },
     /// Creates or changes a policy.
     PutPolicy {
-        /// Its name.
+        /// The name of the policy.
         name: PolicyName,
-        /// What it shall be.
+        /// The desired policy.
         policy: Policy,
     },
     /// Declares a queue.
     DeclareQueue {
-        /// Its name.
+        /// The name of the queue.
         name: QueueName,
-        /// What it shall be.
+        /// The desired queue.
         queue: Queue,
     },
     /// Creates a binding.
@@ -55,24 +56,24 @@ pub enum Action {
     Unbind {
         /// The binding.
         binding: Binding,
-        /// The broker's own key for it, as it was listed: the same JSON can be two bindings (int32 and int64).
+        /// The key by which the broker lists the binding. Two bindings can have the same JSON (int32 and int64).
         properties_key: String,
     },
     /// Deletes a queue.
     DeleteQueue {
-        /// Its name.
+        /// The name of the queue.
         name: QueueName,
-        /// What must hold at that moment.
+        /// The condition for the deletion.
         guard: Guard,
     },
-    /// Deletes an exchange, and with it every binding from it and to it.
+    /// Deletes an exchange. The broker also deletes every binding from it and to it.
     DeleteExchange {
-        /// Its name.
+        /// The name of the exchange.
         name: ExchangeName,
     },
     /// Deletes a policy.
     DeletePolicy {
-        /// Its name.
+        /// The name of the policy.
         name: PolicyName,
     },
     /// Creates or changes a record.
@@ -82,53 +83,56 @@ pub enum Action {
     },
     /// Deletes a record.
     DeleteRecord {
-        /// Its kind and key.
+        /// The kind and the key of the record.
         id: RecordId,
     },
-    /// Moves what a queue holds to a fanout exchange, in order: not one request, but a transport that runs for a while.
+    /// Moves the messages of a queue to a fanout exchange, in order. A transport moves them over some time, without a
+    /// request.
     MoveMessages {
-        /// The queue.
+        /// The queue to read from.
         from: QueueName,
-        /// The exchange, which leads to one queue.
+        /// The exchange to publish to; it leads to one queue.
         to: ExchangeName,
-        /// How far.
+        /// The level at which the move ends.
         until: Level,
     },
 }
 
-/// How far a queue is emptied by a transport.
+/// The level to which a transport empties a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
-    /// Until it holds nothing, and nothing is under way.
+    /// The queue holds no messages, and no message is in transit.
     Empty,
-    /// Until next to nothing is in it; more may come, so the transport goes on. What comes next must follow at once.
+    /// The queue holds almost no messages. More may arrive, so the transport continues. The next step must follow
+    /// immediately.
     NearlyEmpty,
 }
 
-/// What must hold when a queue is deleted.
+/// The condition under which a queue is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Guard {
-    /// It holds no message, acknowledged or not, as far as the broker can say; else it is left alone.
+    /// The queue holds no messages, ready or unacknowledged, as far as the broker reports. Otherwise topo keeps the
+    /// queue.
     Empty,
-    /// It holds no message, and that has been so for a moment: it is out of use. While it does, it is left alone, and that
-    /// is no failure: the next apply tries again.
+    /// The queue has held no messages for a moment: it is out of use. While it holds messages, topo keeps the queue.
+    /// This is not a failure: the next apply tries again.
     Drained,
-    /// It holds no more than so many messages: the bound of `--allow message-loss:N`.
+    /// The queue holds at most this number of messages: the limit of `--allow message-loss:N`.
     AtMost(u64),
-    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound, and for what topo made itself
-    /// a moment ago and nothing leads to.
+    /// No condition: the messages are deleted with the queue. Used only if `message-loss` is allowed without a limit,
+    /// or for an object that topo has just created and that receives no messages.
     Nothing,
 }
 
 impl Action {
-    /// Declares an exchange alone: its bindings come later.
+    /// Returns an action that declares an exchange without bindings; later steps create them.
     pub fn declare_exchange(name: &ExchangeName, exchange: &Exchange) -> Self {
         Self::DeclareExchange { name: name.clone(), exchange: exchange.clone(), bindings: Vec::new() }
     }
 
-    /// The object that it is about.
+    /// Returns the object that the action changes.
     pub fn object(&self) -> ObjectId {
         match self {
             Self::PutVhost { .. } => ObjectId::Vhost,

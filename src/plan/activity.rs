@@ -1,4 +1,4 @@
-//! The activity of the broker when it was read: the numbers behind the hazards of a plan. They are outdated at once.
+//! The activity of the broker when topo read it: the numbers behind the hazards of a plan. They change at any time.
 
 use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
 use schemars::JsonSchema;
@@ -8,56 +8,56 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The activity of one vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
-    /// By queue. A queue that is not here is one about which nothing is known.
+    /// The activity of each queue. Nothing is known about a queue that is missing.
     pub queues: BTreeMap<QueueName, QueueActivity>,
-    /// What can move messages there; only asked where messages are to be moved.
+    /// The transport that can move messages in the vhost. Read only if the plan moves messages.
     #[serde(default)]
     pub transports: Transports,
-    /// How many queues the vhost may have, if there is such a limit; only asked where messages are to be moved.
+    /// The maximum number of queues in the vhost, if it has such a limit. Read only if the plan moves messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
-    /// The holder of the vhost's lock: another apply that runs now. Only asked where a migration is not finished.
+    /// The holder of the lock of the vhost: another apply that is running. Read only if a migration was interrupted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
-    /// Queues of migrations that were cut short from which a shovel still moves messages, and this user may not remove it.
+    /// Queues of interrupted migrations from which a shovel still moves messages. This user may not delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub out_of_reach: BTreeSet<QueueName>,
-    /// The dynamic shovels that use queues of the vhost; only read where queues are deleted or recreated.
+    /// The dynamic shovels that use queues of the vhost. Read only if the plan deletes or recreates queues.
     #[serde(default)]
     pub shovels: Shovels,
-    /// The topic permissions of the vhost; only read where an exchange is deleted or recreated.
+    /// The topic permissions of the vhost. Read only if the plan deletes or recreates an exchange.
     #[serde(default)]
     pub topic_permissions: TopicPermissions,
-    /// The queues whose numbers may be stale, because they were not asked over AMQP.
+    /// The queues whose numbers may be stale, because topo did not query them over AMQP.
     #[serde(skip)]
     pub unasked: Option<Unasked>,
-    /// The number of connections of the vhost. It is read only if the plan sets or lowers their limit.
+    /// The number of connections of the vhost. Read only if the plan sets or lowers their limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<u64>,
-    /// How often the broker renews these numbers.
+    /// The intervals at which the broker updates these numbers.
     #[serde(skip)]
     pub intervals: Intervals,
 }
 
-/// The queues that were not asked over AMQP.
+/// The queues that topo did not query over AMQP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unasked {
-    /// Their number.
+    /// The number of queues.
     pub queues: u64,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// What is known of the dynamic shovels that use queues of a vhost.
+/// The known dynamic shovels that use queues of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Shovels {
-    /// They were not read.
+    /// The shovels were not read.
     #[default]
     NotRead,
-    /// This user may not read them.
+    /// This user may not read the shovels.
     Hidden,
-    /// Their ends in the vhost.
+    /// The ends of the shovels in the vhost.
     Known(Vec<ShovelEnd>),
 }
 
@@ -65,14 +65,14 @@ pub enum Shovels {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TopicPermissions {
-    /// They were not read.
+    /// The topic permissions were not read.
     #[default]
     NotRead,
-    /// The broker keeps them when their exchange is deleted: it stores its metadata in Mnesia.
+    /// The broker keeps topic permissions when their exchange is deleted: it stores its metadata in Mnesia.
     Kept,
-    /// The broker deletes them with their exchange, and this user may not read them.
+    /// The broker deletes topic permissions with their exchange, and this user may not read them.
     Hidden,
-    /// The broker deletes them with their exchange: all of the vhost.
+    /// The broker deletes topic permissions with their exchange: all topic permissions of the vhost.
     Known(Vec<TopicPermission>),
 }
 
@@ -86,51 +86,52 @@ pub struct ShovelEnd {
     pub vhost: VhostName,
     /// The queue.
     pub queue: QueueName,
-    /// Whether the shovel reads from it; else it writes to it.
+    /// True if the shovel reads from the queue, false if it writes to the queue.
     pub is_source: bool,
 }
 
-/// What can move the messages of a vhost.
+/// The transport that can move the messages of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Transports {
-    /// Nobody asked.
+    /// Not determined.
     #[default]
     Unknown,
-    /// Topo itself, over AMQP.
+    /// topo itself, over AMQP.
     Amqp,
-    /// A shovel of the broker's.
+    /// A shovel on the broker.
     Shovel,
-    /// Nothing can.
+    /// No transport is available.
     None {
-        /// Why each of them cannot, in one sentence.
+        /// The reason for each transport, in one sentence.
         reasons: Vec<String>,
     },
 }
 
-/// The activity of one queue. `None` is "not known", and that is never taken for zero.
+/// The activity of one queue. `None` means "unknown", and never counts as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueActivity {
-    /// All messages in it: ready, unacknowledged, and dead letters that wait to be taken (at-least-once).
+    /// All messages in the queue: ready, unacknowledged, and those that wait to be dead-lettered (at-least-once).
     pub messages: Option<u64>,
-    /// Those that can be delivered.
+    /// The messages that can be delivered.
     pub ready: Option<u64>,
-    /// Those that were delivered and are not acknowledged: a consumer holds them, or who took them by `basic.get`.
+    /// The messages that were delivered and are not acknowledged: by a consumer, or by a client that called
+    /// `basic.get`.
     pub unacknowledged: Option<u64>,
-    /// Where each attached consumer connects from, host or `host:port`; empty text when the broker does not say.
+    /// The address of each attached consumer, as host or `host:port`; empty if the broker does not report the address.
     pub consumers: Option<Vec<String>>,
-    /// Whether the queue itself was asked in the moment of the plan, and had no consumer: then its messages are as they are
-    /// now. Else those of a quorum queue may be 5 s old.
+    /// True if topo queried the queue itself for this plan, and the queue had no consumer: its message count is
+    /// current. Otherwise the count of a quorum queue may be 5 s old.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Consumers that the queue reported over AMQP and the statistics of the broker do not list yet.
+    /// The number of consumers that the queue reported over AMQP and that the statistics of the broker do not list yet.
     #[serde(rename = "unlistedConsumers", default, skip_serializing_if = "Option::is_none")]
     pub unlisted_consumers: Option<u64>,
 }
 
 impl QueueActivity {
-    /// How many messages are held by somebody whom the broker does not list: consumers come from statistics, where one that
-    /// subscribed in the last seconds is not yet, and one who takes messages by `basic.get` never is.
+    /// Returns the number of unacknowledged messages if the broker lists no consumer. The list comes from statistics.
+    /// It lacks a consumer that subscribed in the last seconds, and every client that calls `basic.get`.
     pub fn held_by_unlisted(&self) -> Option<u64> {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)

@@ -1,10 +1,11 @@
-//! Predicts further deletions when bindings are deleted: the broker deletes an auto-delete exchange with the last
+//! Predicts further deletions when bindings are deleted. The broker deletes an auto-delete exchange with the last
 //! binding *from* it (all versions), and with it the bindings *to* it.
 
 use crate::model::{Binding, ExchangeName};
 use std::collections::BTreeSet;
 
-/// Removes these bindings, and returns the exchanges that went with their last one, each with the bindings that led to it.
+/// Removes these bindings. Returns the exchanges that the broker deletes with their last binding, each with the
+/// bindings to it.
 pub(super) fn unbind(
     bound: &mut BTreeSet<Binding>,
     lost: impl IntoIterator<Item = Binding>,
@@ -12,9 +13,9 @@ pub(super) fn unbind(
 ) -> Vec<(ExchangeName, BTreeSet<Binding>)> {
     let lost = lost.into_iter().filter(|binding| bound.remove(binding));
     let mut sources: BTreeSet<ExchangeName> = lost.map(|binding| binding.source).collect();
-    let mut fallen: Vec<(ExchangeName, BTreeSet<Binding>)> = Vec::new();
+    let mut deleted: Vec<(ExchangeName, BTreeSet<Binding>)> = Vec::new();
     while let Some(source) = sources.pop_first() {
-        let is_known = fallen.iter().any(|(name, _)| *name == source);
+        let is_known = deleted.iter().any(|(name, _)| *name == source);
         if is_known || !is_auto_delete(&source) || bound.iter().any(|binding| binding.source == source) {
             continue;
         }
@@ -22,14 +23,14 @@ pub(super) fn unbind(
             bound.iter().filter(|binding| binding.touches_exchange(&source)).cloned().collect();
         bound.retain(|binding| !into.contains(binding));
         sources.extend(into.iter().map(|binding| binding.source.clone()));
-        fallen.push((source, into));
+        deleted.push((source, into));
     }
-    fallen
+    deleted
 }
 
-/// Those that go.
-pub(super) fn going(bound: &BTreeSet<Binding>, goes: impl Fn(&Binding) -> bool) -> Vec<Binding> {
-    bound.iter().filter(|binding| goes(binding)).cloned().collect()
+/// Returns the bindings that match.
+pub(super) fn matching(bound: &BTreeSet<Binding>, matches: impl Fn(&Binding) -> bool) -> Vec<Binding> {
+    bound.iter().filter(|binding| matches(binding)).cloned().collect()
 }
 
 #[cfg(test)]
@@ -42,16 +43,16 @@ mod tests {
     }
 
     #[test]
-    fn one_takes_another_along() {
+    fn deleted_exchange_can_delete_its_source() {
         let exchange = |name: &str| Destination::Exchange(name.into());
         let queue = Destination::Queue("q".into());
         let last = binding("c", queue.clone());
         let all = [binding("a", exchange("b")), binding("b", exchange("c")), last.clone(), binding("a", queue)];
         let mut bound = BTreeSet::from(all.clone());
-        let fallen = unbind(&mut bound, [last], |name| name.as_str() != "x");
-        let names: Vec<&str> = fallen.iter().map(|(name, _)| name.as_str()).collect();
+        let deleted = unbind(&mut bound, [last], |name| name.as_str() != "x");
+        let names: Vec<&str> = deleted.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["c", "b"], "a has another binding");
-        assert_eq!(fallen[0].1, BTreeSet::from([all[1].clone()]));
+        assert_eq!(deleted[0].1, BTreeSet::from([all[1].clone()]));
         assert_eq!(bound, BTreeSet::from([all[3].clone()]));
     }
 }

@@ -1,18 +1,19 @@
 //! Collects the current objects that a plan deletes or changes, for a backup.
 
 use super::document::{ChangeKind, VhostPlan};
-use super::migrate::take_away;
+use super::migrate::remove_migration_objects;
 use super::{Action, Goal, Migration};
 use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
-    /// True if the plan removes state that the spec cannot restore: it deletes, unbinds or recreates objects, or changes a policy or record.
+    /// Returns true if the plan removes state that the spec cannot restore: it deletes, unbinds or recreates objects,
+    /// or changes a policy or a record.
     pub fn is_destructive(&self) -> bool {
         let changes_policy = |change: &super::PlannedChange| {
             change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..) | Object::Record(_)))
         };
-        let takes_away = |action: &Action| match action {
+        let is_deletion = |action: &Action| match action {
             Action::Unbind { .. }
             | Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
@@ -27,16 +28,16 @@ impl VhostPlan {
             | Action::MoveMessages { .. }
             | Action::PutRecord { .. } => false,
         };
-        let only_undoes =
+        let is_only_rollback =
             self.migrations.iter().all(|migration| migration.goal == Goal::PutBack) && self.changes.is_empty();
-        !only_undoes
-            && (self.steps.iter().any(|step| takes_away(&step.action)) || self.changes.iter().any(changes_policy))
+        !is_only_rollback
+            && (self.steps.iter().any(|step| is_deletion(&step.action)) || self.changes.iter().any(changes_policy))
     }
 
-    /// The part of what is live that the plan changes, deletes or recreates, with all bindings of what goes, whoever made
-    /// them.
+    /// Returns the current objects that the plan changes, deletes or recreates. It includes all bindings of deleted
+    /// objects, also undeclared ones.
     pub fn touched(&self, live: &Topology) -> Topology {
-        let gone = |action: &Action| match action {
+        let deleted = |action: &Action| match action {
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }
@@ -51,7 +52,7 @@ impl VhostPlan {
             | Action::MoveMessages { .. }
             | Action::PutRecord { .. } => None,
         };
-        let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| gone(&step.action)).collect();
+        let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| deleted(&step.action)).collect();
         ids.extend(self.changes.iter().filter(|change| change.before.is_some()).filter_map(super::PlannedChange::id));
         ids.extend(self.migrations.iter().map(|Migration { queue, .. }| ObjectId::Queue(queue.clone())));
         let mut touched = Topology::missing(live.vhost.clone());
@@ -80,7 +81,7 @@ impl VhostPlan {
         };
         touched.bindings = live.bindings.iter().filter(touches).cloned().collect();
         for migration in &self.migrations {
-            take_away(&mut touched, &migration.queue);
+            remove_migration_objects(&mut touched, &migration.queue);
             if let Some(old) = migration.old(live) {
                 touched.queues.insert(migration.queue.clone(), old);
             }

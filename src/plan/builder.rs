@@ -6,7 +6,7 @@ use super::migrate::Migration;
 use crate::model::{Address, Binding, Object};
 use std::collections::BTreeSet;
 
-/// What a plan is collected into before its steps are ordered.
+/// The parts of a plan before its steps are ordered.
 #[derive(Default)]
 pub(super) struct PlanBuilder {
     pub(super) changes: Vec<PlannedChange>,
@@ -32,7 +32,7 @@ impl PlanBuilder {
         self.infos.push(Info { address: address.clone(), text });
     }
 
-    /// The bindings that are taken away by themselves, not with the object at one of their ends.
+    /// Returns the bindings that the plan deletes on their own, not together with their source or destination.
     pub(super) fn undesired_bindings(&self) -> BTreeSet<Binding> {
         self.changes
             .iter()

@@ -1,10 +1,10 @@
-//! The changes of a plan, sorted by what is to be done with them; conflicts are left out.
+//! Sorts the changes of a plan by their operation; conflicts are left out.
 
 use super::document::{ChangeKind, PlannedChange};
 use crate::model::{Binding, Exchange, ExchangeName, Object, Policy, PolicyName, Queue, QueueName, Vhost};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The changes by what is to be done with them.
+/// The changes by their operation.
 #[derive(Default)]
 pub(super) struct ChangesByKind {
     pub(super) vhost: Option<Vhost>,
@@ -18,12 +18,12 @@ pub(super) struct ChangesByKind {
 
 impl ChangesByKind {
     pub(super) fn sort(changes: &[PlannedChange]) -> Self {
-        let mut work = Self::default();
+        let mut sorted = Self::default();
         for change in changes {
             match (change.kind, &change.before, &change.after) {
-                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => work.put(before.as_ref(), after),
-                (ChangeKind::Recreate, _, Some(after)) => work.recreates.push(after.clone()),
-                (ChangeKind::Delete, Some(before), _) => work.deletions.push(before.clone()),
+                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => sorted.put(before.as_ref(), after),
+                (ChangeKind::Recreate, _, Some(after)) => sorted.recreates.push(after.clone()),
+                (ChangeKind::Delete, Some(before), _) => sorted.deletions.push(before.clone()),
                 (
                     ChangeKind::Create
                     | ChangeKind::Change
@@ -35,7 +35,7 @@ impl ChangesByKind {
                 ) => {}
             }
         }
-        work
+        sorted
     }
 
     fn put(&mut self, before: Option<&Object>, after: &Object) {
@@ -52,7 +52,8 @@ impl ChangesByKind {
                     )
                     | None => Vhost::default(),
                 };
-                // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
+                // A PUT clears the settings that it leaves out (from 3.10) or resets them (the default type, from
+                // 4.1.1).
                 self.vhost = Some(Vhost {
                     description: desired.description.clone().or(live.description),
                     tags: live.tags,

@@ -1,5 +1,5 @@
-//! Plans objects that differ: topo changes them in place where the broker can, recreates them where the spec or a flag
-//! allows it, and otherwise reports a conflict that blocks the plan.
+//! Plans objects that differ. topo changes an object in place if the broker can, and recreates it if the spec or a flag
+//! allows that. Otherwise, topo reports a conflict that blocks the plan.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -12,7 +12,7 @@ use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
 use crate::rabbitmq::{plugin_keys, refusals, vhost_change_refusals};
 
-/// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
+/// Blocks the plan if this broker would refuse the object, so that no apply fails halfway with a 400.
 pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
     let refused = match (&planned.before, after) {
@@ -25,16 +25,14 @@ pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
     if let Object::Policy(_, policy) = after {
         for key in plugin_keys(&policy.definition) {
-            let text = format!(
-                "{key} belongs to a plugin: the broker refuses the policy where the plugin is not \
-                                enabled"
-            );
+            let text =
+                format!("{key} belongs to a plugin: the broker refuses the policy where the plugin is not enabled");
             builder.info(&planned.address, text);
         }
     }
 }
 
-/// Plans what becomes of an object that differs.
+/// Plans the change of an object that differs.
 pub(super) fn alter(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -105,13 +103,13 @@ pub(super) fn alter(
     resolve(builder, context, planned, conflict);
 }
 
-/// The flag first, then the spec, then "refuse".
+/// Returns the setting of the flag, or else of the spec, or else "refuse".
 pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
-    let in_spec = || scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, said)| *said);
+    let in_spec = || scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, setting)| *setting);
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
 }
 
-/// Makes a recreate of the change, or a conflict with a block that says why not.
+/// Turns the change into a recreate, or into a conflict with a block that contains the reason.
 fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(context, &planned, conflict.on_conflict) {
         Some(Refusal { text, remedy, may_recreate }) => {
@@ -120,23 +118,23 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
             let last: Vec<&str> = conflict
                 .resolutions
                 .iter()
-                .filter(|way| matches!(way.kind, ResolutionKind::Rename | ResolutionKind::Recreate))
-                .map(|way| way.text.as_str())
+                .filter(|resolution| matches!(resolution.kind, ResolutionKind::Rename | ResolutionKind::Recreate))
+                .map(|resolution| resolution.text.as_str())
                 .collect();
             let remedy = remedy.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             let blocks = builder.blocks.len();
             refuse_invalid(builder, context, &planned);
-            // What no broker would take is not made right by a recreate: then that is all there is to say.
+            // A recreate does not fix an object that every broker refuses: then only that refusal is reported.
             let is_invalid = builder.blocks.len() > blocks;
             if is_invalid {
-                conflict.resolutions.retain(|way| way.kind == ResolutionKind::Keep);
+                conflict.resolutions.retain(|resolution| resolution.kind == ResolutionKind::Keep);
                 (conflict.error_after_recreate, conflict.typeless_declare) = (None, None);
             } else {
                 builder.blocks.push(Block {
                     address: planned.address.clone(),
                     text,
                     remedy,
-                    flag: may_recreate.then(|| gentle_flag(context, &planned)).flatten(),
+                    flag: may_recreate.then(|| lossless_flag(context, &planned)).flatten(),
                 });
             }
             planned.kind = ChangeKind::Conflict;
@@ -152,13 +150,14 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// The recreate that loses nothing: of an empty queue, of one whose messages are kept, or of an exchange.
-fn gentle_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
+/// Returns the flag of a recreate without loss: of an empty queue, of a queue whose messages are kept, or of an
+/// exchange.
+fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
-            let is_held = migrate::is_interrupted(context.current, name);
-            let is_empty = planned.live.as_ref()?.messages == Some(0) && !is_held;
+            let is_interrupted = migrate::is_interrupted(context.current, name);
+            let is_empty = planned.live.as_ref()?.messages == Some(0) && !is_interrupted;
             let how = if is_empty { "ifEmpty" } else { "migrate" };
             Some(format!("--recreate {}={how}", planned.address))
         }

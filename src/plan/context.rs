@@ -1,4 +1,4 @@
-//! All that a plan of one vhost is computed from.
+//! The input of the plan of one vhost.
 
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
 use super::{Activity, QueueActivity};
@@ -7,22 +7,24 @@ use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// All that a plan of one vhost is computed from.
+/// The input of the plan of one vhost.
 #[derive(Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// What is live; every object, also those that are not to be touched, but predeclared exchanges.
+    /// The current topology: all objects, also those that topo never touches, except predeclared exchanges.
     pub current: &'a Topology,
-    /// What the spec wants.
+    /// The desired topology and its scope.
     pub desired: &'a Arc<Desired>,
-    /// What the live queues were doing.
+    /// The activity of the current queues.
     pub activity: &'a Activity,
-    /// The broker's own keys of each live binding; none for one that they do not delete.
+    /// The broker's own keys of each current binding; empty for a binding that the management API cannot delete.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// Live objects that topo never touches: exclusive, auto-delete, server-named, a plugin's, topo's own.
+    /// Current objects that topo never touches: exclusive, auto-delete, server-named, internal to a plugin, or topo's
+    /// own.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. It refuses every declare of them.
+    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. The broker refuses every
+    /// declare of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
-    /// How the broker behaves.
+    /// The behavior of the broker.
     pub profile: &'a BrokerProfile,
 }
 
@@ -31,12 +33,12 @@ impl PlanContext<'_> {
         Address::of(&self.current.vhost, id)
     }
 
-    /// The operator policies that the vhost has now.
+    /// Returns the current operator policies of the vhost.
     pub(super) fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
         self.current.operator_policies()
     }
 
-    /// The operator policies once all that are created or changed are written; those that are deleted still exist.
+    /// Returns the operator policies after all creates and changes, and before the deletions.
     pub(super) fn operator_policies_written(&self) -> BTreeMap<PolicyName, Policy> {
         let mut policies = self.operator_policies();
         policies.extend(self.desired.topology.operator_policies());
@@ -54,7 +56,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Whether topo leaves it alone, whatever the flags: it is such an object itself, or bound to one.
+    /// Returns true if topo leaves the object alone, whatever the flags: the object is untouchable, or bound to such an
+    /// object.
     pub(super) fn is_untouchable(&self, id: &ObjectId) -> bool {
         self.untouchable.contains(id)
             || match id {
@@ -70,7 +73,7 @@ impl PlanContext<'_> {
             }
     }
 
-    /// Whether the broker has a binding that no request of the management API deletes: it has no key for it.
+    /// Returns true if the management API cannot delete a binding, because the broker lists no key for the binding.
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
@@ -82,7 +85,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// What stands against making this binding, between its ends as they are desired, or else as they are.
+    /// Returns the reasons why the broker would refuse a binding between its desired ends, or else its current ends.
     pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
         let desired = &self.desired.topology;
         let source = desired.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
@@ -99,7 +102,7 @@ impl PlanContext<'_> {
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 
-    /// A change with nothing but its ends.
+    /// Builds a change with only `before` and `after`.
     pub(super) fn change(&self, kind: ChangeKind, before: Option<Object>, after: Option<Object>) -> PlannedChange {
         let id = after.as_ref().or(before.as_ref()).map_or(ObjectId::Vhost, Object::id);
         PlannedChange {

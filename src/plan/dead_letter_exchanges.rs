@@ -1,12 +1,12 @@
-//! Finds the exchanges that dead-lettered messages pass. Their bindings are created first, so that a message that is
-//! rejected at that moment can be routed.
+//! Finds the exchanges that dead-lettered messages pass through. Their bindings are created first, so that a message
+//! that is rejected at that moment can be routed.
 
 use crate::model::{Destination, Exchange, ExchangeName, Family, ObjectId, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The exchanges through which dead letters go: where queues and policies send them, where those send on what they do not
-/// know, and all of a queue's retries.
-pub(super) fn sinks(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
+/// Returns the exchanges that route dead-lettered messages: those that queues and policies name, all exchanges of
+/// retries, and the exchanges and alternates behind them.
+pub(super) fn dead_letter_exchanges(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
     let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
     let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));
     let mut open: Vec<ExchangeName> =
@@ -21,15 +21,15 @@ pub(super) fn sinks(desired: &Topology, families: &[Family]) -> BTreeSet<Exchang
             onward.entry(&binding.source).or_default().push(name);
         }
     }
-    let mut sinks = BTreeSet::new();
+    let mut found = BTreeSet::new();
     while let Some(name) = open.pop() {
-        if sinks.contains(&name) {
+        if found.contains(&name) {
             continue;
         }
         let alternate = desired.exchanges.get(&name).and_then(Exchange::alternate_exchange);
         open.extend(alternate.map(ExchangeName::from));
         open.extend(onward.get(&name).into_iter().flatten().map(|name| (*name).clone()));
-        sinks.insert(name);
+        found.insert(name);
     }
-    sinks
+    found
 }

@@ -1,4 +1,4 @@
-//! Plans the deletion of current objects that the spec does not declare, or only reports them.
+//! Plans the deletion of current objects that the spec does not declare, or only reports these objects.
 
 use super::auto_delete;
 use super::builder::PlanBuilder;
@@ -11,12 +11,12 @@ use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Below so many owned objects, deleting a third of them is daily life.
-const FEW: usize = 10;
-/// More than this part of the owned objects, in percent, is "mass".
-const PERCENT: usize = 30;
+/// The minimum number of owned objects for a `mass-delete` hazard: of fewer objects, plans often delete a third.
+const MIN_OWNED: usize = 10;
+/// The percentage of the owned objects above which their deletion is a `mass-delete` hazard.
+const MAX_PERCENT: usize = 30;
 
-/// Plans the deletions that `removed` and `--prune` ask for, and lists the rest.
+/// Plans the deletions that `removed` and `--prune` request, and lists the other objects.
 pub(super) fn plan(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -33,7 +33,7 @@ pub(super) fn plan(
             }
             continue;
         }
-        if protected(context, &id) {
+        if is_protected(context, &id) {
             match reason {
                 DeleteReason::Removed => builder.block(
                     &address,
@@ -67,30 +67,30 @@ pub(super) fn plan(
         planned.reason = Some(reason);
         builder.changes.push(planned);
     }
-    unbound(builder, context);
+    add_unbound(builder, context);
 }
 
-/// What is bound to what goes, with each change that takes it along: a picture of the plan shows it.
-fn unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Adds the bindings of deleted objects to the change that deletes them, for the graph of the plan.
+fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = builder.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
     let deleted: BTreeMap<ObjectId, usize> =
-        deleted.filter_map(|(place, change)| Some((change.id()?, place))).collect();
+        deleted.filter_map(|(index, change)| Some((change.id()?, index))).collect();
     if deleted.is_empty() {
         return;
     }
     for binding in &context.current.bindings {
-        // One with a deletion of its own goes by that.
+        // A binding with a deletion of its own does not count.
         if deleted.contains_key(&ObjectId::Binding(binding.clone())) {
             continue;
         }
         let ends = [binding.destination.id(), ObjectId::Exchange(binding.source.clone())];
-        if let Some(place) = ends.iter().find_map(|id| deleted.get(id)) {
-            builder.changes[*place].unbound.push(binding.clone());
+        if let Some(index) = ends.iter().find_map(|id| deleted.get(id)) {
+            builder.changes[*index].unbound.push(binding.clone());
         }
     }
 }
 
-fn protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
+fn is_protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
     id.name().is_some_and(|name| context.desired.scope.protects(name))
 }
 
@@ -99,7 +99,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
         Object::Queue(name, queue) => {
             let live = context.live(&ObjectId::Queue(name.clone()));
             recreate::contents(builder, address, queue, live);
-            in_tiers(builder, context, address, name);
+            hazards_of_tiers(builder, context, address, name);
         }
         Object::Exchange(name, _) => {
             let id = ObjectId::Exchange(name.clone());
@@ -116,26 +116,28 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
     }
 }
 
-/// What waits in the tiers of a queue comes back to it before it is deleted.
-fn in_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
+/// Adds a hazard for the messages in the tiers of a queue: they return to the queue before it is deleted.
+fn hazards_of_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
     let own = context.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
     let text = match retries::waiting(context, name) {
         Some(0) => return,
-        Some(1) => "1 message waits for a retry, comes back, and is deleted with it".to_owned(),
-        Some(waiting) => format!("{} messages wait for a retry, come back, and are deleted with it", number(waiting)),
+        Some(1) => "1 message that waits for a retry returns to the queue, and is deleted with it".to_owned(),
+        Some(waiting) => {
+            format!("{} messages that wait for a retry return to the queue, and are deleted with it", number(waiting))
+        }
         None => "the broker does not report how many messages wait for a retry: all are deleted with it".to_owned(),
     };
     let all = retries::waiting(context, name).zip(own).map(|(waiting, own)| waiting + own);
     builder.hazard(HazardKind::MessageLoss, address, text, all);
 }
 
-/// A queue that loses its last binding gets nothing any more.
+/// Adds a hazard for each queue that loses its last binding.
 pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let queue = |binding: &Binding| match &binding.destination {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
-    // What retries hand back through is no way to a queue, and what led into a tier is meant to end.
+    // Bindings of retired retries do not count: they only return messages to the queue, or lead into a tier.
     let retired = builder.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
     let retired: BTreeSet<ObjectId> = retired.collect();
     let mut undesired = builder.undesired_bindings();
@@ -154,31 +156,32 @@ pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// The broker deletes an auto-delete exchange with its last binding. One that is somebody else's is not topo's to end.
-pub(super) fn foreign_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let gone: BTreeSet<ObjectId> = builder
+/// Blocks the plan if it deletes the last binding of an undeclared auto-delete exchange: the broker would delete the
+/// exchange.
+pub(super) fn unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let deleted: BTreeSet<ObjectId> = builder
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete)
         .filter_map(PlannedChange::id)
         .collect();
-    if gone.is_empty() {
+    if deleted.is_empty() {
         return;
     }
     let live = &context.current.exchanges;
     let end = |name: &ExchangeName| ObjectId::Exchange(name.clone());
-    let goes = |binding: &Binding| {
-        gone.contains(&ObjectId::Binding(binding.clone()))
-            || gone.contains(&end(&binding.source))
-            || gone.contains(&binding.destination.id())
+    let is_lost = |binding: &Binding| {
+        deleted.contains(&ObjectId::Binding(binding.clone()))
+            || deleted.contains(&end(&binding.source))
+            || deleted.contains(&binding.destination.id())
     };
     let mut bound = context.current.bindings.clone();
     let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
     let desired = &context.desired.topology;
-    let lost = auto_delete::going(&bound, goes);
+    let lost = auto_delete::matching(&bound, is_lost);
     for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
-        let bound_anew = desired.bindings.iter().any(|binding| binding.source == name);
-        if desired.exchanges.contains_key(&name) || gone.contains(&end(&name)) || bound_anew {
+        let is_bound_again = desired.bindings.iter().any(|binding| binding.source == name);
+        if desired.exchanges.contains_key(&name) || deleted.contains(&end(&name)) || is_bound_again {
             continue;
         }
         builder.block(
@@ -189,16 +192,16 @@ pub(super) fn foreign_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
     }
 }
 
-/// Deleting a large part of what is owned is more often a wrong file than a wish.
+/// Adds a hazard if the plan deletes a large part of the owned objects: the spec is probably the wrong file.
 pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let not_binding = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
+    let is_object = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
     let deleted = builder
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete && change.retires.is_none())
-        // A setting that the spec leaves out is a setting of something that it declares.
+        // A setting that the spec leaves out belongs to an object that the spec declares.
         .filter(|change| change.reason != Some(DeleteReason::Unset))
-        .filter(|change| change.id().is_some_and(|id| not_binding(&id)))
+        .filter(|change| change.id().is_some_and(|id| is_object(&id)))
         .count();
     if deleted == 0 {
         return;
@@ -218,7 +221,7 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let objects = if deleted == 1 { "1 object is".to_owned() } else { format!("{deleted} objects are") };
         let text = format!("the spec declares nothing, and {objects} deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
-    } else if all >= FEW && deleted * 100 > all * PERCENT {
+    } else if all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT {
         let text = format!("{deleted} of {all} owned objects are deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
     }

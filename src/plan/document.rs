@@ -1,4 +1,4 @@
-//! The plan as a value: what is shown, saved, gated and carried out. `--format json` and `--out` write it as it is.
+//! The plan as a value that topo shows, saves, checks and executes. `--format json` and `--out` write this value.
 
 use super::hazard::{Hazard, HazardKind};
 use super::resolution::Resolution;
@@ -13,24 +13,24 @@ use std::sync::Arc;
 
 pub use crate::model::{Desired, Source};
 
-/// The version of the document's format; a change that breaks readers raises it.
+/// The version of the document format. A change that breaks readers increments it.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What apply would do, for every vhost of a spec.
+/// The changes that apply would make, for every vhost of a spec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// The broker that it was made for.
+    /// The broker that the plan was made for.
     pub target: Target,
-    /// What it was asked to do beyond the spec.
+    /// The options of the plan.
     pub options: Options,
-    /// A hash of all changes and steps, for this cluster; not of message counts, nor of objects that do not change.
+    /// A hash of all changes and steps, and of the cluster. Message counts and unchanged objects are not part of it.
     pub fingerprint: String,
-    /// Numbers over all vhosts.
+    /// Totals over all vhosts.
     pub summary: Summary,
-    /// One a vhost, by name.
+    /// The plan of each vhost, by name.
     pub vhosts: Vec<VhostPlan>,
     /// A hash of the whole document without this field. Only a saved plan has it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -41,35 +41,36 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
-    /// The management API, without user info; or what stands for a broker: `empty`, a definitions file.
+    /// The URL of the management API, without user info. Without a broker: `empty`, or a definitions file.
     pub url: String,
-    /// The cluster's name.
+    /// The name of the cluster.
     pub cluster: String,
-    /// `RabbitMQ`, as a rule.
+    /// The product name, usually `RabbitMQ`.
     pub product: String,
-    /// Its version, as it reports it.
+    /// The version that the broker reports.
     pub version: String,
 }
 
-/// What a plan is asked to do beyond the spec. No allowance is in it: those are given when it is applied.
+/// The options of a plan beyond the spec. Allowances are not included: they belong to an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
     /// Kinds of unmanaged objects to delete (`--prune`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prune: BTreeSet<ObjectKind>,
-    /// What to do with single conflicts, instead of what the spec says (`--recreate`).
+    /// The resolutions of single conflicts, which override the spec (`--recreate`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recreate: BTreeMap<Address, OnConflict>,
-    /// Address globs; with any, only what they match, and what that needs, is planned (`--target`).
+    /// Address globs. If there are any, the plan contains only the matching objects and their dependencies
+    /// (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::model::Glob>,
-    /// Queues whose migration is undone, and nothing else (`--abort`).
+    /// Queues whose migration is rolled back. The plan does nothing else (`--abort`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abort: BTreeSet<Address>,
 }
 
-/// Numbers over changes. A recreate is counted as a recreate, and bindings apart.
+/// Numbers of changes. A recreate is one change, and bindings are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -81,16 +82,16 @@ pub struct Summary {
     pub recreate: usize,
     /// Objects to delete.
     pub delete: usize,
-    /// Objects that differ and cannot be changed as things are: the plan is blocked by them.
+    /// Objects that differ in a setting that cannot change in place. They block the plan.
     pub conflict: usize,
-    /// Bindings to add; those that a recreate restores are not in it.
+    /// Bindings to create, without those that a recreate restores.
     pub bind: usize,
-    /// Bindings to remove.
+    /// Bindings to delete.
     pub unbind: usize,
 }
 
 impl Summary {
-    /// Whether anything differs, conflicts included.
+    /// Returns true if nothing differs, conflicts included.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -100,38 +101,38 @@ impl Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VhostPlan {
-    /// Its name.
+    /// The name of the vhost.
     pub vhost: VhostName,
-    /// What differs, by kind and name.
+    /// The objects that differ, by kind and name.
     pub changes: Vec<PlannedChange>,
-    /// What is live, owned and not declared, and stays because `--prune` was not said.
+    /// Owned objects that the spec does not declare. They are kept, because `--prune` is not set.
     pub unmanaged: Vec<Unmanaged>,
-    /// Worth knowing, and no obstacle.
+    /// Facts that are useful to know and block nothing.
     pub infos: Vec<Info>,
-    /// What only an edit or another flag lifts; no `--allow` does.
+    /// Blockers that only an edit or another flag resolves, and that `--allow` does not.
     pub blocks: Vec<Block>,
-    /// What can be lost or disturbed, gravest first.
+    /// The risks of the plan, most severe first.
     pub hazards: Vec<Hazard>,
-    /// Migrations that were begun and not finished, in words.
+    /// Interrupted migrations, described in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub interrupted: Vec<InterruptedMigration>,
-    /// The migrations among the steps.
+    /// The migrations that the steps execute.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
-    /// What apply does, in order.
+    /// The steps that apply executes, in order.
     pub steps: Vec<Step>,
-    /// How many objects, bindings not counted, were compared.
+    /// The number of compared objects, without bindings.
     pub compared_objects: usize,
-    /// How many bindings were compared.
+    /// The number of compared bindings.
     pub compared_bindings: usize,
-    /// What it was computed from, so that a saved plan can be computed again.
-    // Shared, because of a large spec it is much.
+    /// The desired topology, from which a saved plan can be computed again.
+    // Shared, because it is large for a large spec.
     #[serde(with = "shared")]
     #[schemars(with = "Desired")]
     pub desired: Arc<Desired>,
 }
 
-/// In a document, what is shared is the value itself.
+/// Serializes a shared value as the value itself.
 mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
@@ -147,19 +148,19 @@ mod shared {
     }
 }
 
-/// What shall happen to an object.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
-    /// It is made.
+    /// The object is created.
     Create,
-    /// It is changed in place.
+    /// The object is changed in place.
     Change,
-    /// It is deleted and made again, with all its bindings.
+    /// The object is deleted and created again, with all its bindings.
     Recreate,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
-    /// It cannot be changed as things are.
+    /// The object differs in a setting that cannot change in place.
     Conflict,
 }
 
@@ -167,141 +168,141 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedChange {
-    /// Its address, as `--target` and `--allow` take it.
+    /// The address of the object, as `--target` and `--allow` accept it.
     pub address: Address,
-    /// What happens.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// As it is.
+    /// The current object.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before: Option<Object>,
-    /// As it shall be.
+    /// The desired object.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<Object>,
     /// The fields that differ; empty for creates and deletes.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldVerdict>,
-    /// What the broker would say, and the ways out.
+    /// The broker's error message, and the resolutions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conflict: Option<Conflict>,
-    /// What the live queue was doing; only where something may be lost or disturbed.
+    /// The activity of the current queue. Set only if messages or consumers are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub live: Option<QueueActivity>,
     /// The bindings that a recreate restores.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept: Option<KeptBindings>,
-    /// The live bindings that go with what is deleted.
+    /// The current bindings that are deleted with the object.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unbound: Vec<Binding>,
-    /// Where it stands in the spec.
+    /// The origin of the object in the spec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,
-    /// Why a deletion is made: `removed`, `unmanaged` or `retired`.
+    /// The reason for a deletion: `removed`, `unset`, `unmanaged` or `retired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<crate::diff::DeleteReason>,
-    /// The queue whose retries it was generated for, if it is retired.
+    /// The queue whose retries the object was generated for, if it is retired.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retires: Option<QueueName>,
 }
 
 impl PlannedChange {
-    /// What it is about.
+    /// Returns the object that changes.
     pub fn id(&self) -> Option<ObjectId> {
         self.after.as_ref().or(self.before.as_ref()).map(Object::id)
     }
 }
 
-/// One field that differs, and what that means.
+/// One field that differs, with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldVerdict {
-    /// RabbitMQ's name for it.
+    /// The name of the field in RabbitMQ.
     pub field: String,
-    /// The live value; `null` is absent.
+    /// The current value; `null` means that it is absent.
     pub before: Option<ArgumentValue>,
-    /// The desired value; `null` is absent.
+    /// The desired value; `null` means that it is absent.
     pub after: Option<ArgumentValue>,
-    /// What the broker makes of it.
+    /// The effect of the difference on the broker.
     pub verdict: Verdict,
 }
 
-/// Why an object cannot change in place.
+/// The reason why an object cannot change in place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
-    /// What an application gets that declares the desired object now; the broker's own sentence. `None` for drift:
-    /// the broker answers "done" and changes nothing.
+    /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
+    /// accepts the declare and changes nothing.
     pub broker_error: Option<String>,
-    /// What an application gets that still declares the live object once it has been recreated; the broker's own
-    /// sentence. A passive declare is not compared.
+    /// The broker's error message for an application that still declares the current object after the recreate. A
+    /// passive declare is not compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_after_recreate: Option<String>,
-    /// What becomes of a declare without `x-queue-type`, where the broker's default makes a difference.
+    /// The result of a declare without `x-queue-type`, if the broker's default type makes a difference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub typeless_declare: Option<String>,
-    /// What is to be done with it.
+    /// The resolution that the spec or a flag sets.
     pub on_conflict: OnConflict,
-    /// What one can do, most gentle first; only where the plan is blocked by it.
+    /// The possible resolutions, least disruptive first. Set only if the conflict blocks the plan.
     pub resolutions: Vec<Resolution>,
 }
 
 /// The bindings and topic permissions that a recreate restores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptBindings {
-    /// How many of them the spec declares.
+    /// The number of bindings that the spec declares.
     pub declared: usize,
-    /// Those that somebody else made.
+    /// The bindings that the spec does not declare.
     pub unmanaged: Vec<Binding>,
-    /// The topic permissions on an exchange; only where the broker deletes them with it, and this user may read them.
+    /// The topic permissions on an exchange. Set only if the broker deletes them with it, and this user may read them.
     #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
     pub topic_permissions: Option<Vec<TopicPermission>>,
 }
 
-/// Something live and owned that the spec does not declare.
+/// An existing, owned object that the spec does not declare.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Unmanaged {
-    /// Its address.
+    /// The address of the object.
     pub address: Address,
-    /// What it is.
+    /// The object.
     pub object: ObjectId,
 }
 
-/// Something worth knowing.
+/// A fact that is useful to know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Info {
-    /// What it is about.
+    /// The address of the object.
     pub address: Address,
-    /// In one sentence.
+    /// The fact, in one sentence.
     pub text: String,
 }
 
-/// A migration that was begun and not finished.
+/// A migration that was started and not completed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct InterruptedMigration {
-    /// The queue.
+    /// The address of the queue.
     pub address: Address,
-    /// What is left to do, in one sentence.
+    /// The remaining work, in one sentence.
     pub text: String,
-    /// The holder of the vhost's lock, if another apply runs now: it may be the one that migrates.
+    /// The holder of the lock of the vhost, if another apply is running: it may be the apply that migrates the queue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
 }
 
 impl InterruptedMigration {
-    /// What a plan calls it: no other apply runs that could be its own.
+    /// Returns the label in a plan: `interrupted` only if no other apply is running that may be migrating the queue.
     pub fn label(&self) -> &'static str {
         if self.applying.is_some() { "migrating" } else { "interrupted" }
     }
 }
 
-/// Something that no allowance lifts.
+/// A blocker that no allowance resolves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
-    /// What it is about.
+    /// The address of the object.
     pub address: Address,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub text: String,
-    /// What lifts it, as something to type or to edit.
+    /// The remedy: a command to run or an edit to make.
     pub remedy: Option<String>,
-    /// The flag that lifts it, where a flag alone does and nothing is lost by it.
+    /// The flag that resolves the blocker, if a flag alone is enough and no messages are lost.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,
 }
@@ -310,36 +311,38 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// From 1, in order.
+    /// The number of the step, from 1.
     pub id: usize,
-    /// Steps of one wave do not depend on each other and may run at once; waves run one after another.
+    /// The wave of the step. Steps of one wave do not depend on each other and may run concurrently; waves run in
+    /// sequence.
     pub wave: usize,
-    /// The steps whose effect this one needs.
+    /// The steps whose effect this step needs.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<usize>,
-    /// The object whose recreate it is part of: once such a recreate has begun it is finished, also on an interrupt.
+    /// The object whose recreate includes this step. topo completes a recreate that it has started, even on an
+    /// interrupt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
-    /// Where it stands in the migration that it is part of.
+    /// The stage of the migration that includes this step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stage: Option<Stage>,
-    /// The object that it is about.
+    /// The address of the object that the step changes.
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request that is sent for it; a transport has none.
+    /// The request of the operation; moving messages has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<Request>,
 }
 
 impl VhostPlan {
-    /// Whether the vhost does not exist yet, or is not visible to the user.
+    /// Returns true if the plan creates the vhost, because it does not exist or is not visible to the user.
     pub fn creates_vhost(&self) -> bool {
         let is_vhost = |change: &PlannedChange| matches!(change.after, Some(Object::Vhost(_)));
         self.changes.iter().any(|change| is_vhost(change) && change.kind == ChangeKind::Create)
     }
 
-    /// Whether the queue of that address is migrated, with that goal.
+    /// Returns true if the plan migrates the queue of that address with that goal.
     pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
         self.migrations.iter().any(|migration| {
             let queue = ObjectId::Queue(migration.queue.clone());
@@ -347,8 +350,8 @@ impl VhostPlan {
         })
     }
 
-    /// Whether the plan knows that an object to be deleted is bound, and says so as a hazard (or deletes a queue, whose
-    /// bindings are expected to go with it).
+    /// Returns true if an object to delete may be bound. The bindings of a queue are expected. An exchange may be bound
+    /// only if the plan shows its bindings as a hazard.
     pub fn may_be_bound(&self, address: &Address) -> bool {
         let exchange = self
             .changes
@@ -360,22 +363,22 @@ impl VhostPlan {
 }
 
 impl Plan {
-    /// Whether nothing differs.
+    /// Returns true if nothing differs.
     pub fn is_empty(&self) -> bool {
         self.summary.is_empty() && self.vhosts.iter().all(|part| part.steps.is_empty() && part.blocks.is_empty())
     }
 
-    /// All hazards with the vhost's plan that they are in.
+    /// Returns the hazards of all vhosts.
     pub fn hazards(&self) -> impl Iterator<Item = &Hazard> {
         self.vhosts.iter().flat_map(|part| &part.hazards)
     }
 
-    /// All blocks.
+    /// Returns the blocks of all vhosts.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.vhosts.iter().flat_map(|part| &part.blocks)
     }
 
-    /// How many steps there are.
+    /// Returns the number of steps.
     pub fn step_count(&self) -> usize {
         self.vhosts.iter().map(|part| part.steps.len()).sum()
     }

@@ -4,9 +4,10 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
-/// Blocks the plan, for what a spec leans on must be there. Only a name alone, as that of a dead-letter exchange, may lead
-/// to nothing: where it does so already, or where the spec calls the exchange optional. Both are worth a note.
-pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Blocks the plan if an external object is missing, because the spec depends on it. An exchange that is only named,
+/// such as a dead-letter exchange, may be missing in two cases: it is missing already, or the spec marks it as
+/// optional. Both cases are infos.
+pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for id in &context.desired.scope.external {
         let exists = match id {
             ObjectId::Exchange(name) => name.is_predeclared() || context.current.exchanges.contains_key(name),
@@ -39,7 +40,8 @@ pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// The first live object that names it and stays as it is, if no change brings another that does.
+/// Returns the first existing object that names the exchange and stays unchanged. Returns `None` if a change adds
+/// another such object.
 fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId) -> Option<ObjectId> {
     let ObjectId::Exchange(exchange) = id else { return None };
     let exchange = exchange.as_str();
@@ -60,15 +62,15 @@ fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId
     queues.chain(exchanges).chain(policies).find(names_it)
 }
 
-/// Whether an object sends something to that exchange.
+/// Returns true if an object sends messages to that exchange.
 fn names(object: &Object, exchange: &str) -> bool {
-    let says =
+    let sets =
         |arguments: &Arguments, name: &str| arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange);
     match object {
-        Object::Queue(_, queue) => says(&queue.arguments, "x-dead-letter-exchange"),
+        Object::Queue(_, queue) => sets(&queue.arguments, "x-dead-letter-exchange"),
         Object::Exchange(_, it) => it.alternate_exchange() == Some(exchange),
         Object::Policy(_, policy) => {
-            says(&policy.definition, "dead-letter-exchange") || says(&policy.definition, "alternate-exchange")
+            sets(&policy.definition, "dead-letter-exchange") || sets(&policy.definition, "alternate-exchange")
         }
         Object::Binding(binding) => binding.touches_exchange(&exchange.into()),
         Object::Vhost(_) | Object::Record(_) => false,

@@ -1,4 +1,4 @@
-//! The fingerprint of a plan, and whether one plan is what is left of another.
+//! Computes the fingerprint of a plan, and compares a saved plan with a new one.
 
 use super::document::{Plan, PlannedChange, Step, VhostPlan};
 use super::planner::summary;
@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hash of what is reviewed: the target, the options, what changes from what to what, every step, and what that
-/// disturbs. Not in it are counts, so that traffic alone does not make a plan stale, and what the spec says of all that
-/// stays as it is: what others merge and apply meanwhile is no part of this change.
+/// Returns a hash of the reviewed content: the target, the options, every change with its values, every step, and the
+/// structural hazards. It does not include counts, so that traffic alone does not make a plan stale. Nor does it
+/// include unchanged objects, so that others can merge and apply their changes meanwhile.
 pub fn fingerprint(plan: &Plan) -> String {
     let mut hash = Sha256::new();
     let mut text = Vec::new();
@@ -31,12 +31,13 @@ pub fn fingerprint(plan: &Plan) -> String {
         for step in &part.steps {
             add(&(step.address.as_str(), operation(step)));
         }
-        add(&disturbed(part));
+        add(&structural_hazards(part));
     }
     shortened(hash)
 }
 
-/// A hash of the whole document: also of what the fingerprint leaves out, such as the URL, the hazards and their numbers.
+/// Returns a hash of the whole document, including what the fingerprint leaves out: the URL, the hazards and their
+/// numbers.
 pub fn content_hash(plan: &Plan) -> String {
     let mut text = Vec::new();
     let unsealed = Plan { content_hash: String::new(), ..plan.clone() };
@@ -50,10 +51,10 @@ fn shortened(hash: Sha256) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares a plan that was read from a file with itself: its hashes, its numbers and the requests that it shows must
-/// follow from its content. Returns the first difference, as of a plan that was edited.
+/// Compares a plan that was read from a file with itself: its hashes, its numbers and its requests must match its
+/// content. Returns the first difference, as of a plan that was edited.
 ///
-/// A fingerprint is no signature: the author of an edited plan can compute its fingerprint, too.
+/// A fingerprint is not a signature: the author of an edited plan can compute its fingerprint, too.
 pub fn inconsistency(plan: &Plan) -> Option<String> {
     let content = fingerprint(plan);
     if content != plan.fingerprint {
@@ -74,11 +75,11 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
-/// What the same steps do to more than they did when they were reviewed: a policy that meanwhile governs one more queue
-/// of the spec, a deletion that meanwhile is much of what is owned. The other hazards follow counts, and so do the queues
-/// of others, which come and go.
-fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
-    let structural = |kind: HazardKind| match kind {
+/// Returns the hazards that show a larger effect of the same steps than the reviewed one. For example, a policy now
+/// governs one more queue of the spec, or a deletion is now a large part of the owned objects. Other hazards depend on
+/// counts. Hazards of unmanaged queues are left out, because such queues are created and deleted by others.
+fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
+    let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
         | HazardKind::AccessLoss
         | HazardKind::RoutingGap
@@ -95,9 +96,9 @@ fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         | HazardKind::LimitReached
         | HazardKind::PublisherBlock => false,
     };
-    let hazards = || part.hazards.iter().filter(|hazard| structural(hazard.kind));
+    let hazards = || part.hazards.iter().filter(|hazard| is_structural(hazard.kind));
     let mut ours: BTreeSet<Address> = BTreeSet::new();
-    // Seldom, and as long as the spec.
+    // Such hazards are rare, and this set is as large as the spec.
     if hazards().next().is_some() {
         let topology = &part.desired.topology;
         let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
@@ -111,7 +112,7 @@ fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         .collect()
 }
 
-/// What a step does, apart from the guard: that follows the counts and the allowances.
+/// Returns the action of a step without its guard, which depends on the counts and the allowances.
 fn operation(step: &Step) -> Cow<'_, Action> {
     if let Action::DeleteQueue { name, guard: Guard::AtMost(_) | Guard::Nothing } = &step.action {
         return Cow::Owned(Action::DeleteQueue { name: name.clone(), guard: Guard::Empty });
@@ -119,18 +120,18 @@ fn operation(step: &Step) -> Cow<'_, Action> {
     Cow::Borrowed(&step.action)
 }
 
-/// How a plan that was made again relates to the saved one.
+/// The relation of a new plan to the saved one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Staleness {
-    /// The same steps.
+    /// The steps are the same.
     Same,
-    /// Some of the saved steps are done already, and nothing is new.
+    /// Some of the saved steps are already done, and no step is new.
     Rest,
-    /// The broker changed: steps that were not in the saved plan, as `address: method path`.
+    /// The broker changed. Contains the differences, such as a new step as `address: method path`.
     Stale(Vec<String>),
 }
 
-/// Compares a plan made now with the saved one, step by step.
+/// Compares a new plan with the saved one, step by step.
 pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     let keys = |plan: &Plan| -> BTreeSet<(String, Vec<u8>)> {
         let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
@@ -147,26 +148,27 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
             .collect()
     };
     let (saved_steps, steps) = (keys(saved), keys(now));
-    let mut news: Vec<String> = steps.difference(&saved_steps).map(|(shown, _)| shown.clone()).collect();
+    let mut differences: Vec<String> = steps.difference(&saved_steps).map(|(shown, _)| shown.clone()).collect();
     let known: BTreeSet<_> = saved.blocks().map(|block| (&block.address, &block.text)).collect();
-    news.extend(
+    differences.extend(
         now.blocks()
             .filter(|block| !known.contains(&(&block.address, &block.text)))
             .map(|block| format!("{}: {}", block.address, block.text)),
     );
-    news.extend(shown_otherwise(saved, now, steps == saved_steps));
-    // What is changed or deleted must be what the reviewed plan saw; what is done already is not there any more.
+    differences.extend(different_changes(saved, now, steps == saved_steps));
+    // An object that is changed or deleted must match the reviewed plan. Changes that are already done are no longer
+    // planned.
     let seen: BTreeMap<_, _> = changes(saved).map(|change| (&change.address, &change.before)).collect();
-    news.extend(changes(now).filter_map(|change| {
+    differences.extend(changes(now).filter_map(|change| {
         let known = seen.get(&change.address)?.as_ref()?;
         let is = change.before.as_ref()?;
         (is != known).then(|| format!("{}: it changed after the plan", change.address))
     }));
     if saved.target.cluster != now.target.cluster {
-        news.push(format!("the plan is for cluster {}, this is {}", saved.target.cluster, now.target.cluster));
+        differences.push(format!("the plan is for cluster {}, this is {}", saved.target.cluster, now.target.cluster));
     }
-    if !news.is_empty() {
-        Staleness::Stale(news)
+    if !differences.is_empty() {
+        Staleness::Stale(differences)
     } else if steps == saved_steps {
         Staleness::Same
     } else {
@@ -174,41 +176,42 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     }
 }
 
-/// The changes that the saved plan shows otherwise than they are planned now. After a part of the steps, a recreated object is
-/// yet to be created, and what is done is no change any more: then only the results are compared.
-fn shown_otherwise(saved: &Plan, now: &Plan, is_whole: bool) -> Vec<String> {
+/// Returns the changes that differ between the saved plan and the new one. After a part of the steps, a recreated
+/// object still has to be created, and a completed change is no longer planned. Then only the desired objects are
+/// compared.
+fn different_changes(saved: &Plan, now: &Plan, is_complete: bool) -> Vec<String> {
     let by_address = |plan| -> BTreeMap<&Address, &PlannedChange> {
         changes(plan).map(|change: &PlannedChange| (&change.address, change)).collect()
     };
     let (shown, planned) = (by_address(saved), by_address(now));
-    let mut news = Vec::new();
+    let mut differences = Vec::new();
     for (address, change) in &planned {
         let is_same = match shown.get(address) {
-            Some(shown) if is_whole => {
+            Some(shown) if is_complete => {
                 (shown.kind, &shown.after, &shown.fields) == (change.kind, &change.after, &change.fields)
             }
             Some(shown) => shown.after == change.after,
-            None => !is_whole,
+            None => !is_complete,
         };
         if !is_same {
-            news.push(format!("{address}: the saved plan contains another change of it"));
+            differences.push(format!("{address}: the saved plan contains a different change"));
         }
     }
-    let is_gone = |address: &&&Address| is_whole && !planned.contains_key(**address);
-    news.extend(
+    let is_missing = |address: &&&Address| is_complete && !planned.contains_key(**address);
+    differences.extend(
         shown
             .keys()
-            .filter(is_gone)
+            .filter(is_missing)
             .map(|address| format!("{address}: the saved plan contains a change, but nothing differs")),
     );
-    news
+    differences
 }
 
 fn changes(plan: &Plan) -> impl Iterator<Item = &PlannedChange> {
     plan.vhosts.iter().flat_map(|part| &part.changes)
 }
 
-/// JSON as bytes, for values of different types in one list.
+/// Serializes values of different types to JSON.
 mod erased {
     pub(super) trait Json {
         fn write(&self, into: &mut Vec<u8>);
@@ -216,7 +219,7 @@ mod erased {
 
     impl<T: serde::Serialize> Json for T {
         fn write(&self, into: &mut Vec<u8>) {
-            serde_json::to_writer(into, self).expect("plans hold nothing that JSON cannot: all keys are text");
+            serde_json::to_writer(into, self).expect("JSON can represent a plan: all keys are strings");
         }
     }
 }

@@ -8,34 +8,34 @@ use crate::model::{Address, Glob};
 use std::fmt;
 use std::str::FromStr;
 
-/// One `--allow`: what, where, and how many messages at most.
+/// One `--allow`: a hazard, addresses, and the maximum number of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// The hazard.
     pub hazard: HazardKind,
-    /// The addresses that it is allowed for; `None` is all.
+    /// The addresses for which it is allowed; `None` for all addresses.
     pub addresses: Option<Glob>,
-    /// The most messages that may be lost; `None` is any number, an unknown one included.
+    /// The maximum number of messages that may be lost; `None` for any number, also an unknown one.
     pub messages: Option<u64>,
 }
 
-/// What the text behind `--allow` must look like.
+/// An error in the value of `--allow`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowanceError {
-    /// No such hazard.
+    /// The hazard does not exist.
     #[error(transparent)]
     Hazard(#[from] NotAHazard),
-    /// The bound is not a number.
+    /// The limit is not a number.
     #[error(
         "`{0}` is not a number of messages; write HAZARD[@ADDRESS][:N], for example message-loss@queues/shop/orders:100"
     )]
     Bound(String),
-    /// Nothing there.
+    /// The address is empty.
     #[error("an empty address allows nothing; write HAZARD[@ADDRESS][:N]")]
     NoAddress,
 }
 
-/// All that one `--allow HAZARD[,HAZARD…][@ADDRESS-GLOB][:N]` says.
+/// The allowances of one `--allow HAZARD[,HAZARD…][@ADDRESS-GLOB][:N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowances(pub Vec<Allowance>);
 
@@ -43,7 +43,7 @@ impl FromStr for Allowances {
     type Err = AllowanceError;
 
     fn from_str(text: &str) -> Result<Self, AllowanceError> {
-        // Names are percent-encoded in addresses, so a `:` or `@` in the text is always this syntax's own.
+        // Names are percent-encoded in addresses, so a `:` or `@` always belongs to this syntax.
         let (rest, messages) = match text.rsplit_once(':') {
             Some((rest, bound)) => {
                 let bound = bound.parse().map_err(|_| AllowanceError::Bound(bound.to_owned()))?;
@@ -64,7 +64,7 @@ impl FromStr for Allowances {
     }
 }
 
-/// As it is typed behind `--allow`.
+/// Formats the allowance as a value of `--allow`.
 impl fmt::Display for Allowance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.hazard.as_str())?;
@@ -83,7 +83,7 @@ impl Allowance {
         self.hazard == kind && self.addresses.as_ref().is_none_or(|glob| glob.matches(address.as_str()))
     }
 
-    /// Whether it allows this hazard. A number that is not known is more than any bound.
+    /// Returns true if the allowance allows this hazard. An unknown number exceeds every limit.
     fn allows(&self, hazard: &Hazard) -> bool {
         self.covers(hazard.kind, &hazard.address)
             && match (self.messages, hazard.messages) {
@@ -94,28 +94,28 @@ impl Allowance {
     }
 }
 
-/// What stands against a plan.
+/// The blockers of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blockers {
-    /// What only an edit or another flag lifts.
+    /// Blockers that only an edit or another flag resolves.
     pub blocks: Vec<Block>,
     /// Hazards that must be allowed, and are not.
     pub hazards: Vec<Hazard>,
 }
 
 impl Blockers {
-    /// Whether nothing stands against it.
+    /// Returns true if nothing blocks the plan.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.hazards.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of blockers.
     pub fn len(&self) -> usize {
         self.blocks.len() + self.hazards.len()
     }
 }
 
-/// `1 conflict and 2 hazards`.
+/// Formats the numbers: `1 conflict and 2 hazards`.
 impl fmt::Display for Blockers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = [(self.blocks.len(), "conflict"), (self.hazards.len(), "hazard")];
@@ -125,14 +125,14 @@ impl fmt::Display for Blockers {
     }
 }
 
-/// What stands against a plan with these allowances.
+/// Returns the blockers of a plan with these allowances.
 pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
     Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
 
-/// Returns a line for each allowance that allows nothing in a plan and for each limit that is too small, with the reason
-/// and the right value. Another allowance may cover the same hazard, so they are judged together.
+/// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small. The line
+/// contains the reason and the right value. Another allowance may cover the same hazard, so they are checked together.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
     let open = obstacles(plan, allowed).hazards;
     allowed.iter().flat_map(|one| without_effect(plan, &open, one, allowed)).collect()
@@ -148,7 +148,7 @@ fn without_effect(plan: &Plan, open: &[Hazard], allowance: &Allowance, allowed: 
     let mut lines: Vec<String> = too_small.map(|hazard| too_small_for(allowance, hazard)).collect();
     lines.dedup();
     let is_covering = plan.hazards().any(|hazard| allowance.covers(hazard.kind, &hazard.address));
-    // An allowance without an address is for whatever a plan holds, as pipelines use it.
+    // An allowance without an address is for any plan: pipelines use such allowances.
     if !is_covering && allowance.addresses.is_some() {
         lines.push(covers_nothing(plan, allowance));
     }
@@ -181,32 +181,32 @@ fn covers_nothing(plan: &Plan, allowance: &Allowance) -> String {
     }
 }
 
-/// A plan that nothing stands against, with the guards of its deletions set by what was allowed.
+/// A plan without blockers. The allowances set the guards of its deletions.
 #[derive(Clone, Debug)]
 pub struct ApprovedPlan(Plan);
 
 impl ApprovedPlan {
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.0
     }
 }
 
-/// Lets a plan through, or says what stands against it.
+/// Approves a plan, or returns its blockers.
 pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(Plan, Blockers)>> {
-    let obstacles = obstacles(&plan, allowed);
-    if !obstacles.is_empty() {
-        return Err(Box::new((plan, obstacles)));
+    let blockers = obstacles(&plan, allowed);
+    if !blockers.is_empty() {
+        return Err(Box::new((plan, blockers)));
     }
     for part in &mut plan.vhosts {
         for step in &mut part.steps {
-            // A retired tier runs empty by itself.
+            // A retired tier becomes empty by itself.
             if let Action::DeleteQueue { guard: guard @ Guard::Empty, .. } = &mut step.action {
-                let at_stake = part.hazards.iter().any(|hazard| {
+                let is_at_risk = part.hazards.iter().any(|hazard| {
                     hazard.kind == HazardKind::MessageLoss && hazard.address == step.address && hazard.must_be_allowed
                 });
-                if at_stake {
-                    *guard = widest(allowed, &step.address);
+                if is_at_risk {
+                    *guard = widest_guard(allowed, &step.address);
                 }
             }
         }
@@ -214,8 +214,8 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     Ok(ApprovedPlan(plan))
 }
 
-/// The guard that the allowances leave; a plan that saw no message keeps its guard, whatever is allowed.
-fn widest(allowed: &[Allowance], address: &Address) -> Guard {
+/// Returns the guard that the allowances set. A queue that was empty in the plan keeps its guard, whatever is allowed.
+fn widest_guard(allowed: &[Allowance], address: &Address) -> Guard {
     let bounds = allowed.iter().filter(|one| one.covers(HazardKind::MessageLoss, address)).map(|one| one.messages);
     let mut guard = Guard::Empty;
     for bound in bounds {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn allowances_are_read() {
+    fn allowances_are_parsed() {
         let one = |text: &str| text.parse::<Allowances>().map(|allowances| allowances.0);
         let plain = |hazard, addresses: Option<&str>, messages| Allowance {
             hazard,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_number_is_more_than_any_bound() {
+    fn unknown_number_exceeds_every_limit() {
         let address: Address = serde_json::from_str("\"queues/v/q\"").unwrap();
         let hazard = |messages| Hazard {
             kind: HazardKind::MessageLoss,

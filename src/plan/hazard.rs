@@ -18,32 +18,32 @@ pub enum HazardKind {
     AccessGain,
     /// A user may publish or bind less than before.
     AccessLoss,
-    /// For a moment, messages reach nobody.
+    /// For a moment, messages are unroutable.
     RoutingGap,
     /// A shovel declares a queue that is deleted or recreated, or loses messages.
     ShovelInterference,
-    /// Connected consumers are cancelled.
+    /// Connected consumers are canceled.
     ConsumerDisruption,
-    /// A migration may deliver twice.
+    /// A migration may deliver messages twice.
     Duplicates,
-    /// A migration may deliver out of order.
+    /// A migration may deliver messages out of order.
     Reorder,
-    /// A full queue starts to refuse messages.
+    /// A full queue starts to reject publishes.
     PublisherBlock,
-    /// A limit is at or below what exists: the broker refuses more.
+    /// A limit is at or below the existing number: the broker refuses more.
     LimitReached,
     /// Another policy starts or stops governing an object.
     PolicyShift,
-    /// Workers must call something else before this is applied.
+    /// Workers must handle failures in another way before the apply.
     ContractChange,
-    /// What survived a restart, or the loss of a node, no longer does.
+    /// An object or its messages no longer survive a restart, or the loss of a node.
     DurabilityDown,
-    /// Much of what the spec owns is deleted at once.
+    /// A large part of the owned objects is deleted.
     MassDelete,
 }
 
 impl HazardKind {
-    /// All of them, gravest first.
+    /// All hazards, most severe first.
     pub const ALL: [Self; 15] = [
         Self::MessageLoss,
         Self::MessageDrop,
@@ -62,7 +62,7 @@ impl HazardKind {
         Self::PolicyShift,
     ];
 
-    /// The word for it in plans and behind `--allow`.
+    /// Returns the name in plans and in `--allow`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MessageLoss => "message-loss",
@@ -83,7 +83,7 @@ impl HazardKind {
         }
     }
 
-    /// What it means, for people.
+    /// Returns a description for users.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::MessageLoss => {
@@ -132,18 +132,18 @@ impl HazardKind {
             }
             Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
-                "A large part of the owned objects is deleted at once: check that the broker and the spec are the \
-                 right ones."
+                "One apply deletes a large part of the owned objects: check that the broker and the spec are the right \
+                     ones."
             }
         }
     }
 
-    /// Where it stands among them: the gravest is 0.
+    /// Returns the position by severity; the most severe hazard is 0.
     pub fn gravity(self) -> usize {
         Self::ALL.iter().position(|kind| *kind == self).unwrap_or(Self::ALL.len())
     }
 
-    /// Whether what was in a queue can be gone afterwards.
+    /// Returns true if the hazard can remove messages from a queue.
     pub fn loses_messages(self) -> bool {
         matches!(self, Self::MessageLoss | Self::MessageDrop)
     }
@@ -155,7 +155,7 @@ impl fmt::Display for HazardKind {
     }
 }
 
-/// Not the name of a hazard.
+/// An unknown name of a hazard.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a hazard; the hazards are {all}", all = HazardKind::ALL.map(HazardKind::as_str).join(", "))]
 pub struct NotAHazard(pub String);
@@ -172,21 +172,21 @@ impl FromStr for HazardKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hazard {
-    /// What kind.
+    /// The kind of the hazard.
     pub kind: HazardKind,
-    /// Whose.
+    /// The address of the object.
     pub address: Address,
-    /// In one sentence, with numbers.
+    /// The description, in one sentence with numbers.
     pub text: String,
-    /// The messages at stake; `None` when their number is not known, or when none are.
+    /// The number of messages at risk; `None` if it is unknown, or if no messages are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub messages: Option<u64>,
-    /// Whether it must be allowed; else it is only shown.
+    /// True if the hazard must be allowed, false if it is only shown.
     pub must_be_allowed: bool,
 }
 
 impl Hazard {
-    /// The flag that allows it.
+    /// Returns the flag that allows the hazard.
     pub fn flag(&self) -> String {
         format!("--allow {}@{}", self.kind, self.address)
     }

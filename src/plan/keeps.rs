@@ -1,4 +1,5 @@
-//! Keeps: exchanges that remember what belongs to an object while it is recreated, so that a killed run loses nothing.
+//! Stores the bindings and topic permissions of an object in a *keep* while topo recreates it, so that a killed run
+//! loses nothing. A keep is an exchange.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -13,21 +14,22 @@ use crate::model::{
 const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
 /// The argument of a keep that holds the topic permissions, as JSON.
 const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
-/// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
+/// The argument of a keep that names its object: `queue` or `exchange`, a blank, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
 /// The contents of a keep.
 pub(super) struct Kept {
     /// The object that is recreated.
     pub(super) id: ObjectId,
-    /// The bindings of it that the spec does not declare.
+    /// The bindings of the object that the spec does not declare.
     pub(super) bindings: Vec<Binding>,
-    /// The topic permissions on it, if it is an exchange.
+    /// The topic permissions on the object, if it is an exchange.
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// The exchange that remembers the bindings of an object while it is away: a run that is killed in between leaves them
-/// on the broker, and the next plan restores them. It also keeps auto-delete sources from going with their last binding.
+/// Returns the keep of an object: an exchange that stores its bindings during a recreate. After a killed run, the keep
+/// is still on the broker, and the next plan restores the bindings. A keep also prevents the deletion of auto-delete
+/// sources with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
     bindings: &[Binding],
@@ -42,13 +44,13 @@ pub(super) fn keep(
     if keep_name.len() > LONGEST_NAME {
         keep_name = format!("topo.keep.{}", naming::digest(name));
     }
-    let list = serde_json::to_string(bindings).expect("bindings hold nothing that JSON cannot");
+    let list = serde_json::to_string(bindings).expect("JSON can represent bindings");
     let mut arguments = Arguments::from([
         (KEPT_BINDINGS.to_owned(), ArgumentValue::Text(list)),
         (KEPT_FOR.to_owned(), ArgumentValue::Text(format!("{kind} {name}"))),
     ]);
     if !topic_permissions.is_empty() {
-        let list = serde_json::to_string(topic_permissions).expect("they hold nothing that JSON cannot");
+        let list = serde_json::to_string(topic_permissions).expect("JSON can represent topic permissions");
         arguments.insert(KEPT_TOPIC_PERMISSIONS.to_owned(), ArgumentValue::Text(list));
     }
     let exchange =
@@ -57,7 +59,7 @@ pub(super) fn keep(
 }
 
 /// Returns the contents of a keep; `None` if the exchange is not a keep.
-pub(super) fn counted_by(exchange: &Exchange) -> Option<Kept> {
+pub(super) fn read_keep(exchange: &Exchange) -> Option<Kept> {
     let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
     let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
     let id = match kind {
@@ -76,17 +78,18 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
     options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
 }
 
-/// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their bindings.
+/// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their
+/// bindings.
 pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let topology = &context.desired.topology;
     for (name, exchange) in &context.current.exchanges {
-        let Some(Kept { id, bindings, .. }) = counted_by(exchange) else { continue };
-        let declared = match &id {
+        let Some(Kept { id, bindings, .. }) = read_keep(exchange) else { continue };
+        let is_declared = match &id {
             ObjectId::Queue(name) => topology.queues.contains_key(name),
             ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
             ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => true,
         };
-        if !declared {
+        if !is_declared {
             let text = format!(
                 "a recreate of {id} was interrupted, and this spec does not declare it; {name} still stores {} of its \
                  bindings",
@@ -105,7 +108,8 @@ pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(
         ObjectId::Exchange(name) => desired.topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
     };
-    // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
+    // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is
+    // restored.
     let stays = |binding: &Binding| match binding_reason(binding, &desired.topology, &desired.scope) {
         Some(_) if context.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed | DeleteReason::Unset) => false,
@@ -113,10 +117,10 @@ pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(
         Some(DeleteReason::Retired) | None => true,
     };
     let keeps = context.current.exchanges.iter().filter_map(|(name, exchange)| {
-        let mut kept = counted_by(exchange).filter(|kept| is_desired(&kept.id))?;
+        let mut kept = read_keep(exchange).filter(|kept| is_desired(&kept.id))?;
         let id = &kept.id;
-        // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and only
-        // its data about its own object.
+        // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and
+        // only its data about its own object.
         if keep(id, &[], &[]).0 != *name || !is_targeted(&context.address(id), options) {
             return None;
         }

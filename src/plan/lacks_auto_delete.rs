@@ -1,7 +1,7 @@
 //! Plans exchanges that the broker stores without `auto_delete`, as an import does up to 4.2.
 //!
-//! Such an exchange routes messages and is never deleted automatically. The broker refuses every declare of it, with either
-//! value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). Nothing but a recreate repairs it.
+//! Such an exchange routes messages and is never deleted automatically. The broker refuses every declare of it, with
+//! either value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). Only a recreate repairs it.
 
 use super::builder::PlanBuilder;
 use super::conflict::{alter, on_conflict};

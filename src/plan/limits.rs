@@ -11,7 +11,7 @@ use crate::model::{Object, Record, RecordKind};
 const CONNECTIONS: &str = "max-connections";
 const QUEUES: &str = "max-queues";
 
-/// Whether a plan sets or lowers the limit of connections: only then their number matters.
+/// Returns true if the plan sets or lowers the limit of connections. Only then their number matters.
 pub fn limits_connections(part: &VhostPlan) -> bool {
     lowered(&part.changes).any(|(_, record)| record.id.setting() == Some(CONNECTIONS))
 }
@@ -26,7 +26,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                 QUEUES => (Some(queues(&builder.changes, context)), "queue"),
                 _ => return None,
             };
-            // An unknown number is some.
+            // An unknown number counts as a reached limit.
             if existing.is_some_and(|existing| existing < limit) {
                 return None;
             }
@@ -47,7 +47,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// The limits of vhosts that are set or lowered.
+/// Returns the limits of vhosts that are set or lowered.
 fn lowered(changes: &[PlannedChange]) -> impl Iterator<Item = (&PlannedChange, &Record)> {
     changes.iter().filter_map(|change| {
         let after = limit(change.after.as_ref())?;
@@ -63,7 +63,7 @@ fn limit(object: Option<&Object>) -> Option<&Record> {
     }
 }
 
-/// The number of queues after the plan, without those of topo itself.
+/// Returns the number of queues after the plan, without topo's own queues.
 fn queues(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
     let is_queue = |object: &Option<Object>| matches!(object, Some(Object::Queue(..)));
     let created = changes.iter().filter(|it| it.kind == ChangeKind::Create && is_queue(&it.after)).count();

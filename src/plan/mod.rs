@@ -1,7 +1,7 @@
-//! Turns changes, and what the broker was doing when it was read, into ordered steps with their hazards. Pure.
+//! Turns changes and the activity of the broker into ordered steps with their hazards. Pure.
 //!
-//! [`diff`](crate::diff) says what differs. Here the table of known arguments says what the broker would answer, and a
-//! plan says how to get there, what that costs, and what stands against it. The same value is shown, saved and sent.
+//! [`diff`](crate::diff) determines the differences, and the table of known arguments predicts the broker's response. A
+//! plan contains the steps, their risks, and the blockers. topo shows, saves and executes the same value.
 
 pub mod action;
 pub mod activity;

@@ -1,9 +1,10 @@
-//! Bindings that a changed spec leaves behind. A binding is all of its identity, so one whose key changes is a new one,
-//! and where nothing `owns` the destination the old one goes on routing. Nobody would see it.
+//! Reports bindings that a changed spec leaves behind. All fields of a binding are its identity, so a binding with a
+//! changed key is a new binding. If nothing `owns` the destination, the old binding continues to route messages,
+//! unnoticed.
 //!
-//! A vhost is full of bindings that this spec does not have and that are somebody's all the same, so they are told only
-//! where a plan makes it likely that one was replaced: it binds into the same destination, from the same exchange or
-//! beside one from an exchange of this spec. An apply later there is silence again.
+//! A vhost contains many bindings that this spec does not declare and that other teams use. So topo reports only those
+//! that a plan has probably replaced. Such a binding has the destination of a new one, and the same source or another
+//! exchange of this spec. A later apply does not report it again.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -14,13 +15,13 @@ use crate::model::yaml::scalar;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many bindings stand for all, and can be copied.
+/// The maximum number of bindings in a text, and in its YAML.
 const NAMED: usize = 3;
 
-/// Notes what stays bound beside the new bindings.
-pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Adds infos about bindings that remain next to the new ones.
+pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let (topology, scope) = (&context.desired.topology, &context.desired.scope);
-    // What retries are made of has its own way to go.
+    // The objects of retries are retired instead.
     let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let mut new: BTreeMap<&Destination, BTreeSet<&ExchangeName>> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
@@ -33,7 +34,7 @@ pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     if new.is_empty() {
         return;
     }
-    let goes = builder.undesired_bindings();
+    let deleted = builder.undesired_bindings();
     let is_declared = |id: &ObjectId| match id {
         ObjectId::Queue(name) => topology.queues.contains_key(name),
         ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
@@ -46,23 +47,23 @@ pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let is_likely = sources.contains(&binding.source)
             || is_declared(&source) && is_declared(&binding.destination.id()) && !generated.contains(&source);
         let is_invisible = scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name());
-        // What is `removed` or owned is deleted, or told as unmanaged.
-        let is_told = goes.contains(binding) || binding_reason(binding, topology, scope).is_some();
-        if is_likely && !is_invisible && !is_told && !context.is_untouchable(&id) {
+        // A `removed` or owned binding is deleted, or listed as unmanaged.
+        let is_reported = deleted.contains(binding) || binding_reason(binding, topology, scope).is_some();
+        if is_likely && !is_invisible && !is_reported && !context.is_untouchable(&id) {
             old.entry(&binding.destination).or_default().push(binding);
         }
     }
-    let notes: Vec<_> = old
+    let infos: Vec<_> = old
         .into_iter()
         .map(|(destination, bindings)| {
             let id = destination.id();
-            // `owns` answers for bindings into what is declared, from exchanges that are not somebody else's.
+            // `owns` matches bindings into declared objects, from exchanges that are not external.
             let is_owned = |binding: &&Binding| !scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
             let may_own = is_declared(&id) && bindings.iter().all(is_owned);
             (context.address(&id), text(destination, &bindings, may_own))
         })
         .collect();
-    for (address, text) in notes {
+    for (address, text) in infos {
         builder.info(&address, text);
     }
 }
@@ -75,11 +76,9 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
     };
     let (bindings_stay, it_is) = match bindings.len() {
         1 => ("1 binding that is not in this spec remains".to_owned(), "the spec declared it before, delete it"),
-        many => (
-            format!("{many} bindings that are not in this spec remain"),
-            "the spec declared them before, delete \
-            them",
-        ),
+        many => {
+            (format!("{many} bindings that are not in this spec remain"), "the spec declared them before, delete them")
+        }
     };
     let owned = match may_own {
         true => format!(", or by `owns: [{}]` and --prune", scalar::text(destination.name())),

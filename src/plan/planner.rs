@@ -1,4 +1,4 @@
-//! From differences to planned changes: verdicts, conflicts, hazards, blocks. The order of steps is `order`'s.
+//! Turns differences into planned changes, with verdicts, conflicts, hazards and blocks. `order` orders the steps.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -13,7 +13,8 @@ use crate::rabbitmq::{BrokerProfile, as_stored};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
+/// Returns true if the numbers of messages and consumers can matter to this spec on this vhost. topo reads them only
+/// then.
 pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapted(desired, current, profile, options);
     migrate::is_any_interrupted(current)
@@ -25,8 +26,8 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
         })
 }
 
-/// Whether messages are moved, as far as can be told without knowing what is in the queues: only then it matters what can
-/// move them.
+/// Returns true if the plan may move messages, as far as this is known without the contents of the queues. The
+/// available transports matter only then.
 pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapted(desired, current, profile, options);
     let migrates = |change: &Change| match change {
@@ -40,7 +41,7 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
     migrate::is_any_interrupted(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
 }
 
-/// The plan of one vhost.
+/// Computes the plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let adapted = retries::adapted(context);
     let adapted = wiring::adapted(&adapted, context.current, context.profile, options);
@@ -52,7 +53,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let PlanContext { current, .. } = context;
     let mut builder = PlanBuilder::default();
     if options.abort.is_empty() {
-        changes(&mut builder, context, options);
+        plan_changes(&mut builder, context, options);
     } else {
         migrate::abort(&mut builder, context, options);
     }
@@ -62,7 +63,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         simulate::check(&mut builder, context, options, &steps);
     }
     let PlanBuilder { changes, unmanaged, infos, blocks, mut hazards, migrations, interrupted } = builder;
-    // Of one kind, the order in which they were met stays.
+    // Hazards of the same kind keep their order.
     hazards.sort_by_key(|hazard| hazard.kind.gravity());
     let topology = &desired.topology;
     VhostPlan {
@@ -85,12 +86,12 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
 }
 
-/// What differs, with all that is to be said of it.
-fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
+/// Plans the changes, with their hazards, blocks and infos.
+fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
     let changes = diff(current, &as_stored_all(&desired.topology, context.profile), &desired.scope);
-    // A change is large, and a vector that grows is there twice.
+    // A change is large, and a growing vector holds its contents twice.
     builder.changes.reserve(changes.len());
     for change in changes {
         match change {
@@ -103,21 +104,21 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
     }
     retries::retire(builder, context, options, &mut removals);
     deletions::plan(builder, context, options, removals);
-    externals::missing(builder, context);
-    lacking(builder, context);
+    externals::check(builder, context);
+    report_missing_arguments(builder, context);
     keeps::orphans(builder, context);
-    exclusive_queues(builder, context);
+    block_exclusive_queues(builder, context);
     lacks_auto_delete::plan(builder, context, options);
     retries::hazards(builder, context);
     retries::hazards_of_ends(builder, context);
     target::restrict(builder, context, options);
     migrate::keep_planned(builder);
-    migrate::finish(builder, context, options);
+    migrate::resume(builder, context, options);
     recreate::drop_undesired_bindings(builder);
-    deletions::foreign_auto_delete(builder, context);
+    deletions::unmanaged_auto_delete(builder, context);
     shovels::hazards(builder, context);
     stale_counts::unasked(builder, context);
-    old_bindings::note(builder, context);
+    old_bindings::report(builder, context);
     effects::hazards(builder, context, options);
     limits::hazards(builder, context);
     deletions::last_bindings(builder, context);
@@ -144,11 +145,11 @@ pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
 pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
     let mut summary = document::Summary::default();
     for change in vhosts.iter().flat_map(|part| &part.changes) {
-        let binding = matches!(change.id(), Some(ObjectId::Binding(_)));
+        let is_binding = matches!(change.id(), Some(ObjectId::Binding(_)));
         let count = match change.kind {
-            ChangeKind::Create if binding => &mut summary.bind,
+            ChangeKind::Create if is_binding => &mut summary.bind,
             ChangeKind::Create => &mut summary.create,
-            ChangeKind::Delete if binding => &mut summary.unbind,
+            ChangeKind::Delete if is_binding => &mut summary.unbind,
             ChangeKind::Delete => &mut summary.delete,
             ChangeKind::Change => &mut summary.change,
             ChangeKind::Recreate => &mut summary.recreate,
@@ -159,7 +160,7 @@ pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
     summary
 }
 
-/// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application
+/// Adds the queue types that the broker would add. A spec sets all of them, but a definitions file or an application
 /// may not.
 fn as_stored_all<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
     let mut stored = Cow::Borrowed(topology);
@@ -177,24 +178,26 @@ fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) 
     builder.changes.push(planned);
 }
 
-/// What a queue of today would have, and a live one of an older broker has not: no reason to recreate it.
-fn lacking(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Reports the arguments of a queue that topo would set today and that an older queue lacks. They are not a reason to
+/// recreate it.
+fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for (name, arguments) in &context.desired.scope.optional {
         let Some(live) = context.current.queues.get(name) else { continue };
         let lacks = |argument: &&String| !live.arguments.contains_key(*argument);
-        let lacking: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
-        if !lacking.is_empty() {
+        let missing: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
+        if !missing.is_empty() {
             let text = format!(
                 "it was created without {}, which topo would set today; it stays unchanged",
-                lacking.join(" and ")
+                missing.join(" and ")
             );
             builder.info(&context.address(&ObjectId::Queue(name.clone())), text);
         }
     }
 }
 
-/// A queue that is exclusive to a connection refuses every declare but that connection's own, equal or not.
-fn exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Blocks the plan if a queue is exclusive to a connection: the broker refuses every declare of other connections, even
+/// an equal one.
+fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for name in context.desired.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());
         let address = context.address(&id);

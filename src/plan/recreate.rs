@@ -1,4 +1,5 @@
-//! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
+//! Decides whether an object that cannot change in place may be recreated. Determines the hazards of the recreate, and
+//! the bindings that it restores.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -9,12 +10,12 @@ use super::{QueueActivity, Verdict, topic_permissions};
 use crate::model::count::number;
 use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut};
 
-/// Why a conflict is not resolved by a recreate.
+/// The reason why a recreate does not resolve a conflict.
 pub(super) struct Refusal {
     pub(super) text: String,
-    /// What lifts it; without, the last way out does.
+    /// The remedy; without one, the last resolution is the remedy.
     pub(super) remedy: Option<String>,
-    /// Whether the object could be recreated, if it were asked for.
+    /// True if the object could be recreated on request.
     pub(super) may_recreate: bool,
 }
 
@@ -28,8 +29,8 @@ impl Refusal {
     }
 }
 
-/// The management API lists a void as the text `undefined`, at any depth (all versions): to a headers exchange a void means
-/// that the header is there, whatever its value.
+/// Returns true if the value may be an AMQP void. The management API lists a void as the string `undefined`, at any
+/// depth (all versions). To a headers exchange, a void means that the header exists, with any value.
 fn may_be_void(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::Null => true,
@@ -40,7 +41,7 @@ fn may_be_void(value: &ArgumentValue) -> bool {
     }
 }
 
-/// `None` when it may be recreated.
+/// Returns the reason why the object may not be recreated; `None` if it may.
 pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
     let name = id.name()?;
@@ -50,14 +51,14 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     }
     if context.untouchable.contains(&id) {
         let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
-        return Refusal::never(text, "wait until it is gone, or use another name");
+        return Refusal::never(text, "wait until it is deleted, or use another name");
     }
-    let is_read = |object: &Object| match object {
+    let is_complete = |object: &Object| match object {
         Object::Exchange(_, exchange) => !has_cut(&exchange.arguments),
         Object::Queue(_, queue) => !has_cut(&queue.arguments),
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => true,
     };
-    if !planned.before.as_ref().is_none_or(is_read) {
+    if !planned.before.as_ref().is_none_or(is_complete) {
         let text = format!("an argument of {id} has {}: topo cannot recreate it", ArgumentValue::too_large());
         return Refusal::never(text, "delete it manually, or use another name");
     }
@@ -66,14 +67,14 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
             format!("a recreate could not restore {binding}: an argument of it has {}", ArgumentValue::too_large());
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
-    // Refused by the new object, too: an exchange of another type takes other bindings.
+    // The new object would also refuse the binding: an exchange of another type accepts other bindings.
     let refused = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
     if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refused(one)?))) {
         let text = format!("a recreate could not restore {binding}: {}", why.text);
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     let declared = &context.desired.topology.bindings;
-    // A migration compares what it bound with what was there, and can bind over AMQP.
+    // A migration compares the bindings that it restores with the original ones, and can bind over AMQP.
     let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
     let void =
         |binding: &Binding| !is_compared && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
@@ -104,7 +105,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         && on_conflict != OnConflict::Refuse
         && migrate::is_interrupted(context.current, name)
     {
-        // Its messages are beside it: whatever it holds itself says nothing of them.
+        // Its messages are in the holding queues: its own count does not include them.
         let text = "a migration of it was interrupted: it can be resumed or rolled back, but not recreated".to_owned();
         return Refusal::unless_asked(text, None);
     }
@@ -122,12 +123,12 @@ fn exchange_refusal(planned: &PlannedChange, on_conflict: OnConflict) -> Option<
 }
 
 fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict) -> Option<Refusal> {
-    let stream = queue.queue_type() == Some(QueueType::Stream);
+    let is_stream = queue.queue_type() == Some(QueueType::Stream);
     match on_conflict {
         OnConflict::Refuse => {
-            Refusal::unless_asked(fields_text(planned, if stream { "stream" } else { "queue" }), None)
+            Refusal::unless_asked(fields_text(planned, if is_stream { "stream" } else { "queue" }), None)
         }
-        OnConflict::IfEmpty if stream => Refusal::unless_asked(
+        OnConflict::IfEmpty if is_stream => Refusal::unless_asked(
             "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
             Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
         ),
@@ -157,7 +158,7 @@ fn fields_text(planned: &PlannedChange, kind: &str) -> String {
     format!("{} cannot change on an existing {kind}", fields.join(", "))
 }
 
-/// The live bindings that go when the object goes.
+/// Returns the current bindings that are deleted with the object.
 pub(super) fn bindings_of<'a>(context: &PlanContext<'a>, id: &'a ObjectId) -> impl Iterator<Item = &'a Binding> {
     context.current.bindings.iter().filter(move |binding| binding.touches(id))
 }
@@ -177,7 +178,8 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     kept
 }
 
-/// What is pruned or removed is not restored first: it goes with the old object.
+/// Drops the bindings that are pruned or removed: a recreate does not restore them, and they are deleted with the old
+/// object.
 pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
@@ -185,7 +187,7 @@ pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     }
 }
 
-/// What a recreate can lose and disturb.
+/// Adds the hazards of a recreate.
 pub(super) fn hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -253,13 +255,13 @@ fn bindings(count: usize) -> String {
     if count == 1 { "binding is".to_owned() } else { format!("{count} bindings are") }
 }
 
-/// The hazards of deleting a queue with what is in it and on it. A number that is not known is "some".
+/// Adds the hazards of deleting a queue with its messages and consumers. An unknown number counts as some.
 pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Queue, live: Option<&QueueActivity>) {
     let messages = live.and_then(|live| live.messages);
-    let stream = queue.queue_type() == Some(QueueType::Stream);
+    let is_stream = queue.queue_type() == Some(QueueType::Stream);
     let held = live.and_then(|live| live.unacknowledged).unwrap_or(0);
     let text = match messages {
-        Some(0) if stream => Some("a stream: all messages written to it are deleted".to_owned()),
+        Some(0) if is_stream => Some("a stream: all messages written to it are deleted".to_owned()),
         Some(0) => None,
         Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (it is unacknowledged)" } else { "" })),
         Some(count) if held > 0 => {
@@ -269,14 +271,14 @@ pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Que
         None => Some("the broker does not report its number of messages: all are deleted".to_owned()),
     };
     if let Some(text) = text {
-        // The count of a stream says nothing of what somebody may still want to read.
-        let bounded = if stream { None } else { messages };
+        // The count of a stream does not show which messages are still to be read.
+        let bounded = if is_stream { None } else { messages };
         builder.hazard(HazardKind::MessageLoss, address, text, bounded);
     }
     let text = match live.map(|live| (live.held_by_unlisted(), live.consumers.as_deref())) {
         Some((Some(held), _)) => format!("{}; this client loses the queue", held_by_unlisted(held)),
         Some((None, Some([]))) => match live.and_then(|live| live.unlisted_consumers) {
-            Some(count) => format!("{} and must subscribe again", unlisted_are_cancelled(count)),
+            Some(count) => format!("{} and must subscribe again", unlisted_consumers(count)),
             None => return,
         },
         Some((None, Some([one]))) => format!("1 consumer is canceled and must subscribe again ({one})"),
@@ -286,14 +288,14 @@ pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Que
     builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
 }
 
-/// Consumers that only the queue itself knows are cancelled.
-pub(super) fn unlisted_are_cancelled(count: u64) -> String {
+/// Describes canceled consumers that only the queue itself reports.
+pub(super) fn unlisted_consumers(count: u64) -> String {
     let (consumers, are) =
         if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
     format!("{consumers} {are} canceled (not in the statistics of the broker yet)")
 }
 
-/// Who holds so many messages, though the broker lists no consumer.
+/// Describes unacknowledged messages of a queue whose consumers the broker does not list.
 pub(super) fn held_by_unlisted(held: u64) -> String {
     let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
     format!(

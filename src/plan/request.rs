@@ -1,4 +1,4 @@
-//! Turns an action into the request that carries it out. Pure: what a plan shows and what an apply sends are one value.
+//! Turns an action into its request. Pure: a plan shows the same value that an apply sends.
 
 use super::Action;
 use crate::model::address::encode;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// The methods that the management API is spoken to with.
+/// The HTTP methods of the management API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// Reads.
     Get,
-    /// Creates, or writes over what is there.
+    /// Creates or overwrites.
     Put,
     /// Creates a binding.
     Post,
@@ -23,7 +23,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The word in the request line.
+    /// Returns the name in the request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -43,16 +43,16 @@ impl fmt::Display for Method {
 /// One request of the management API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// What to do.
+    /// The HTTP method.
     pub method: Method,
-    /// What to do it to: percent-encoded, from `/api` on, without base URL and path prefix.
+    /// The path: percent-encoded, from `/api` on, without base URL and path prefix.
     pub path: String,
-    /// What to send.
+    /// The body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
-/// `PUT /api/queues/shop/orders.work`.
+/// Formats the request: `PUT /api/queues/shop/orders.work`.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.path)
@@ -60,30 +60,31 @@ impl fmt::Display for Request {
 }
 
 impl Request {
-    /// A read.
+    /// Builds a GET request.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self { method: Method::Get, path: path.into(), body: None }
     }
 
-    /// A write.
+    /// Builds a PUT request.
     pub(crate) fn put(path: String, body: Value) -> Self {
         Self { method: Method::Put, path, body: Some(body) }
     }
 
-    /// A delete.
+    /// Builds a DELETE request.
     pub(crate) fn delete(path: String) -> Self {
         Self { method: Method::Delete, path, body: None }
     }
 
-    /// The same request with a query behind its path.
+    /// Returns the same request with a query.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         self.path.push('?');
         self.path.push_str(query);
         self
     }
 
-    /// The segment that no HTTP request can carry, if there is one: cowboy decodes a path and then removes dot segments
-    /// (`cowboy_router:split_path`), so `%2E%2E` is gone like `..`, and so does every client before it.
+    /// Returns the path segment that no HTTP request can carry, if there is one. Cowboy decodes a path and then removes
+    /// dot segments (`cowboy_router:split_path`), so `%2E%2E` is removed like `..`. Every HTTP client removes dot
+    /// segments, too.
     pub fn unaddressable(&self) -> Option<&'static str> {
         let path = self.path.split('?').next().unwrap_or_default();
         path.split('/').find_map(|segment| match segment {
@@ -94,7 +95,7 @@ impl Request {
     }
 }
 
-/// The path of a collection or an object: `/api/KIND/VHOST[/NAME…]`, each segment encoded.
+/// Builds the path of a collection or an object: `/api/KIND/VHOST[/NAME…]`, each segment encoded.
 pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
     let mut path = format!("/api/{kind}");
     for segment in segments {
@@ -104,30 +105,30 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
     path
 }
 
-/// The request of an action in a vhost.
+/// Returns the request of an action in a vhost; `None` for moving messages, which needs more than one request.
 ///
-/// Writes always say `durable`, `auto_delete`, `arguments`, and `type` or `internal`: what a PUT leaves out counts as
-/// false, so an empty body makes a transient queue (all versions).
+/// Writes always set `durable`, `auto_delete`, `arguments`, and `type` or `internal`. A PUT treats missing booleans as
+/// false, so an empty body declares a transient queue (all versions).
 ///
-/// The guard of a [`Action::DeleteQueue`] is not in it. Which flags a guarded delete may carry depends on the type of
-/// the live queue, which an action does not know: classic queues take `if-empty` and `if-unused`, quorum queues answer
-/// 400 to both, streams ignore both. the broker layer adds the flags and does the reads around this very request.
-///
-/// `None` is what takes more than a request: moving messages.
+/// The request does not include the guard of a [`Action::DeleteQueue`]. The flags that a guarded delete may use depend
+/// on the type of the current queue, which an action does not contain. Classic queues accept `if-empty` and
+/// `if-unused`, quorum queues answer 400 to both, and streams ignore both. The broker layer adds the flags, and the
+/// reads before and after this request.
 pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
-            // All of it: from 3.10 on, a PUT empties the description and tags that it leaves out. The default queue type
-            // alone is left out when it is not set: there is no value that says "none" on every version.
+            // All settings: from 3.10 on, a PUT clears a missing description and missing tags. Only the default queue
+            // type is left out if it is not set, because no value means "none" on every version.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
-                // Text and not a list: 3.8 splits the text, later versions take both (`rabbit_vhost:parse_tags`).
+                // A string, not a list: 3.8 splits the string, and later versions accept both
+                // (`rabbit_vhost:parse_tags`).
                 "tags": settings.tags.join(","),
             });
             if let Some(default) = &settings.default_queue_type {
                 body["default_queue_type"] = json!(default);
-                // The same by its first name, which 3.10 and early 3.11 know instead; the others ignore it.
+                // The first name of the setting, which 3.10 and early 3.11 use instead; other versions ignore it.
                 body["defaultqueuetype"] = json!(default);
             }
             Request::put(path("vhosts", &[vhost.as_str()]), body)
@@ -160,8 +161,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
         },
         Action::Unbind { binding, properties_key } => {
             let key = match properties_key.as_str() {
-                // The broker decodes this segment once more than the others (`rabbit_mgmt_wm_binding`), so a routing key
-                // that would be a dot segment can be carried encoded.
+                // The broker decodes this segment once more than the others (`rabbit_mgmt_wm_binding`), so an encoded
+                // routing key can be a dot segment.
                 "." => "%2E",
                 ".." => "%2E%2E",
                 key => key,
@@ -179,13 +180,14 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     })
 }
 
-/// The path of a record: `/api/operator-policies/shop/ceiling`.
+/// Builds the path of a record: `/api/operator-policies/shop/ceiling`.
 fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     let key = id.key.iter().map(String::as_str);
     path(id.kind.row().path, &[vhost.as_str()].into_iter().chain(key).collect::<Vec<_>>())
 }
 
-/// The broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all versions).
+/// Returns the broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all
+/// versions).
 pub(crate) fn properties_key(routing_key: &str) -> String {
     if routing_key.is_empty() {
         return "~".to_owned();
@@ -241,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn dot_segments_are_seen() {
+    fn dot_segments_are_unaddressable() {
         assert_eq!(delete_queue("..").unaddressable(), Some(".."));
         assert_eq!(delete_queue(".").unaddressable(), Some("."));
         assert_eq!(delete_queue("..").with_query("if-empty=true").unaddressable(), Some(".."));
     }
 
     #[test]
-    fn a_queue_says_everything() {
+    fn body_of_a_queue_is_complete() {
         let queue = Queue {
             durable: true,
             auto_delete: false,
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_says_everything() {
+    fn body_of_an_exchange_is_complete() {
         let exchange = Exchange {
             kind: "topic".to_owned(),
             durable: true,
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_has_the_brokers_keys() {
+    fn body_of_a_policy_has_the_keys_of_the_broker() {
         let policy = Policy {
             pattern: "^a".to_owned(),
             apply_to: ApplyTo::QuorumQueues,
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_is_deleted_by_its_listed_key() {
+    fn bindings_are_deleted_by_their_listed_key() {
         let binding = Binding {
             source: "amq.topic".into(),
             destination: Destination::Exchange("e/2".into()),
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vhost_is_written_whole() {
+    fn body_of_a_vhost_is_complete() {
         let settings = Vhost { description: None, tags: vec!["a".into(), "b".into()], default_queue_type: None };
         let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(put.to_string(), "PUT /api/vhosts/a%2Fb");

@@ -3,78 +3,78 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kinds of ways out of a conflict, most gentle first.
+/// The kinds of resolutions, least disruptive first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ResolutionKind {
-    /// The spec is made to say what is live.
+    /// The spec is changed to the current settings.
     Keep,
-    /// A policy does it, and the object itself stays as it is.
+    /// A policy sets the value, and the object itself stays unchanged.
     Policy,
     /// The desired object gets another name.
     Rename,
-    /// The object is deleted and made again.
+    /// The object is deleted and created again.
     Recreate,
 }
 
-/// How far a way out leads.
+/// The extent to which a resolution applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Applicability {
-    /// All that differs is settled by it.
+    /// It resolves all differences.
     Yes,
-    /// Some of what differs is settled by it, or something else has to be done first.
+    /// It resolves some of the differences, or needs another action first.
     Partly,
-    /// It is no way out here; the text says why.
+    /// It does not apply; the text contains the reason.
     No,
 }
 
-/// One way out.
+/// A resolution of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
-    /// What it is.
+    /// The kind of the resolution.
     pub kind: ResolutionKind,
-    /// How far it leads.
+    /// The extent to which it applies.
     pub applicability: Applicability,
-    /// All of it in one line, for people.
+    /// A description in one line.
     pub text: String,
-    /// Field by field, where it does not treat all alike.
+    /// The effect on each field, if it differs between fields.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldAdvice>,
-    /// What to write into the spec: a document of the spec's own keys, to be put in where the same keys stand. What
-    /// is to be taken out of it stands in a comment, and in `removeKeys`.
+    /// The YAML to merge into the spec: a document with the same keys. A comment and `removeKeys` list the keys to
+    /// remove.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub yaml: Option<String>,
-    /// The keys that the spec must not say any more, as paths: of the object (`arguments.x-message-ttl`), or of its
-    /// document (`defaults.queue.messageTtl`).
+    /// The keys to remove from the spec, as paths: of the object (`arguments.x-message-ttl`), or of its document
+    /// (`defaults.queue.messageTtl`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub remove_keys: Vec<String>,
-    /// The flag of `topo plan` and `topo apply` that does it.
+    /// The flag of `topo plan` and `topo apply` that selects the resolution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,
-    /// What to mind before doing it.
+    /// Warnings to consider first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
-    /// What applications see that declare the object, once it is done.
+    /// The effect on applications that declare the object afterwards.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applications: Option<String>,
 }
 
-/// What a way out does for one field.
+/// The effect of a resolution on one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldAdvice {
-    /// RabbitMQ's name for the field.
+    /// The name of the field in RabbitMQ.
     pub field: String,
-    /// Whether the field is settled by it.
+    /// True if the resolution applies to the field.
     pub applicability: bool,
-    /// Why, or why not.
+    /// The reason.
     pub why: String,
 }
 
 impl Resolution {
-    /// With nothing but its line.
+    /// Builds a resolution with only a text.
     pub(super) fn new(kind: ResolutionKind, applicability: Applicability, text: String) -> Self {
         Self {
             kind,
@@ -91,7 +91,7 @@ impl Resolution {
 }
 
 impl ResolutionKind {
-    /// The word for it in plans.
+    /// Returns the name in plans.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "keep",

@@ -1,7 +1,8 @@
-//! Finds what a user of the broker may not do of a plan, and the least rights to grant.
+//! Determines the rights that a user lacks for a plan, and the least rights to grant.
 //!
-//! `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3: a permission is a pattern over the
-//! name of an object, evaluated as those of policies are; an empty one is `^$`. Topic permissions are not looked at.
+//! Sources: `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3. A permission is a
+//! pattern over the name of an object, evaluated like the pattern of a policy; an empty one is `^$`. Topic permissions
+//! are not checked.
 
 use super::{Action, VhostPlan};
 use crate::model::names::pattern_of;
@@ -10,8 +11,8 @@ use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Above this number of names, a pattern matches what they begin with.
-const MOST_NAMES: usize = 8;
+/// The maximum number of names in a pattern; above it, a pattern matches their common prefix.
+const MAX_NAMES: usize = 8;
 /// The characters that end the first word of a name.
 const SEPARATORS: [char; 5] = ['.', '-', '_', ':', '/'];
 /// The pattern that matches no object.
@@ -20,16 +21,16 @@ const NO_OBJECT: &str = "^$";
 /// A user of the management API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name by which the broker knows it.
+    /// The name of the user on the broker.
     pub name: String,
-    /// Its tags.
+    /// The tags of the user.
     pub tags: BTreeSet<String>,
-    /// Whether its permissions are those that the broker lists, and not of another backend; from 4.0 on.
+    /// True if the broker's own list contains the permissions, not another backend. Known from 4.0 on.
     pub is_internal: Option<bool>,
 }
 
 impl User {
-    /// Whether it has a tag, or one that includes it.
+    /// Returns true if the user has a tag, or a tag that includes it.
     pub fn has(&self, tag: Tag) -> bool {
         self.is_administrator()
             || match tag {
@@ -38,13 +39,13 @@ impl User {
             }
     }
 
-    /// Whether it has the tag `administrator`.
+    /// Returns true if the user has the tag `administrator`.
     pub fn is_administrator(&self) -> bool {
         self.tags.contains("administrator")
     }
 }
 
-/// The patterns of a user's permissions in a vhost; all are empty where it has none.
+/// The permission patterns of a user in a vhost; all are empty if the user has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
     /// To declare and delete.
@@ -77,27 +78,27 @@ pub struct Lacking {
     pub records: BTreeSet<RecordKind>,
     /// Permissions on objects.
     pub permissions: Needs,
-    /// The least patterns that permit the plan, where they differ from those of the user: configure, write and read.
+    /// The least patterns that permit the plan, if they differ from those of the user: configure, write and read.
     pub patterns: Option<[String; 3]>,
 }
 
 impl Needs {
-    /// The permission to declare and delete one object.
+    /// Returns the needs to declare and delete one object.
     pub fn configure(name: &str) -> Self {
         Self { configure: [name.to_owned()].into(), ..Self::default() }
     }
 
-    /// Whether there are none.
+    /// Returns true if no permissions are needed.
     pub fn is_empty(&self) -> bool {
         self.configure.is_empty() && self.write.is_empty() && self.read.is_empty()
     }
 
-    /// The names of each permission, with its name.
+    /// Returns the object names for each permission.
     pub fn by_permission(&self) -> [(&'static str, &BTreeSet<String>); 3] {
         [("configure", &self.configure), ("write", &self.write), ("read", &self.read)]
     }
 
-    /// The needs of a plan that holds this lock.
+    /// Returns the needs of a plan that holds this lock.
     fn of(part: &VhostPlan, lock: &QueueName) -> Self {
         let mut needs = Self::configure(lock.as_str());
         part.steps.iter().for_each(|step| needs.add(&step.action));
@@ -116,8 +117,8 @@ impl Needs {
             Action::DeleteExchange { name } => drop(self.configure.insert(name.to_string())),
             Action::DeleteQueue { name, .. } => drop(self.configure.insert(name.as_str().to_owned())),
             Action::Bind { binding } | Action::Unbind { binding, .. } => self.bind(binding),
-            // The first takes a tag, as policies do; topic permissions are planned only where the user may read them, which
-            // takes the same tag; messages may be moved by another user.
+            // A vhost requires a tag, and so do policies. Topic permissions are planned only if the user may read them,
+            // which requires the same tag. Another user may move the messages.
             Action::PutVhost { .. }
             | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
@@ -128,10 +129,10 @@ impl Needs {
         }
     }
 
-    /// An object that sends messages on to an exchange: it is read, and the exchange is written.
-    fn declare(&mut self, name: &str, arguments: &Arguments, refers: &str) {
+    /// Adds the needs of an object that sends messages to an exchange: read for the object, and write for the exchange.
+    fn declare(&mut self, name: &str, arguments: &Arguments, argument: &str) {
         self.configure.insert(name.to_owned());
-        if let Some(exchange) = arguments.get(refers).and_then(|value| value.as_text()) {
+        if let Some(exchange) = arguments.get(argument).and_then(|value| value.as_text()) {
             self.read.insert(name.to_owned());
             self.write.insert(permission_name(exchange).to_owned());
         }
@@ -142,7 +143,8 @@ impl Needs {
         self.read.insert(permission_name(binding.source.as_str()).to_owned());
     }
 
-    /// Those that a permission does not give. A pattern that cannot be evaluated here counts as one that matches.
+    /// Returns the needs that a permission does not cover. A pattern that topo cannot evaluate counts as one that
+    /// matches.
     fn beyond(&self, permission: &Permission) -> Self {
         let beyond = |names: &BTreeSet<String>, pattern: &str| {
             let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
@@ -155,7 +157,7 @@ impl Needs {
         }
     }
 
-    /// The patterns that give these permissions beside those of the user.
+    /// Returns the patterns that grant these permissions in addition to those of the user.
     fn patterns(&self, permission: &Permission) -> [String; 3] {
         [
             pattern(&self.configure, &permission.configure),
@@ -165,8 +167,8 @@ impl Needs {
     }
 }
 
-/// The rights that a user lacks for the plan of a vhost. `permission` is `None` where the user may not read it: then only
-/// tags count.
+/// Returns the rights that a user lacks for the plan of a vhost. `permission` is `None` if the user may not read it:
+/// then only tags are checked.
 pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Option<&Permission>) -> Lacking {
     let mut lacking = Lacking::default();
     let does = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
@@ -199,12 +201,12 @@ pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Opti
     lacking
 }
 
-/// The name of an exchange in permissions.
+/// Returns the name of an exchange in permissions.
 fn permission_name(exchange: &str) -> &str {
     if exchange.is_empty() { "amq.default" } else { exchange }
 }
 
-/// The least pattern for these names, in front of the one that the user has.
+/// Returns the least pattern for these names, followed by the current pattern of the user.
 fn pattern(names: &BTreeSet<String>, present: &str) -> String {
     let present = if present.is_empty() { NO_OBJECT } else { present };
     if names.is_empty() {
@@ -214,10 +216,11 @@ fn pattern(names: &BTreeSet<String>, present: &str) -> String {
     if present == NO_OBJECT { added } else { format!("{added}|{present}") }
 }
 
-/// The pattern of some names. Many that begin alike become their beginning, which matches more, but can be read.
+/// Returns a pattern for these names. Many names with the same first word become their common prefix, which matches
+/// more names but is readable.
 pub fn added(names: &BTreeSet<String>) -> String {
     let exact = || names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
-    if names.len() <= MOST_NAMES {
+    if names.len() <= MAX_NAMES {
         return exact();
     }
     let mut alike: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -225,18 +228,19 @@ pub fn added(names: &BTreeSet<String>) -> String {
         let word = name.find(SEPARATORS).map_or(name.as_str(), |end| &name[..end]);
         alike.entry(word).or_default().push(name);
     }
-    if alike.len() > MOST_NAMES {
+    if alike.len() > MAX_NAMES {
         return exact();
     }
     let patterns = alike.values().map(|names| match names[..] {
         [name] => pattern_of(name),
-        _ => beginning(names),
+        _ => prefix_pattern(names),
     });
     patterns.collect::<Vec<_>>().join("|")
 }
 
-/// The pattern of all names that begin as these do. They are sorted: what the first and the last have in common, all have.
-fn beginning(names: &[&str]) -> String {
+/// Returns the pattern of all names with the common prefix of these. They are sorted, so the first and the last one
+/// determine the prefix.
+fn prefix_pattern(names: &[&str]) -> String {
     let (first, last) = names.first().zip(names.last()).map_or(("", ""), |(first, last)| (*first, *last));
     let common: String =
         first.chars().zip(last.chars()).take_while(|(one, other)| one == other).map(|it| it.0).collect();
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_keep_what_the_user_has() {
+    fn patterns_keep_the_permissions_of_the_user() {
         assert_eq!(pattern(&names(&["a.b"]), "^x"), r"^a\.b$|^x");
         assert_eq!(pattern(&names(&["a", "b"]), ""), "^a$|^b$");
         assert_eq!(pattern(&names(&["a"]), "^$"), "^a$");
@@ -262,21 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn many_names_become_their_beginning() {
+    fn many_names_become_their_prefix() {
         let many: BTreeSet<String> = (0..20).map(|number| format!("shop.$q{number}")).collect();
         assert_eq!(added(&many), r"^shop\.\$q");
-        // The lock is among the names of each plan.
+        // The lock is one of the names of each plan.
         let with_lock = many.iter().cloned().chain(["topo.lock".to_owned()]).collect();
         assert_eq!(added(&with_lock), r"^shop\.\$q|^topo\.lock$");
         let escaped: BTreeSet<String> = (0..20).map(|number| format!("a.b${number}")).collect();
         assert_eq!(added(&escaped), r"^a\.b\$");
-        // Never a pattern that matches everything.
+        // The pattern must not match everything.
         let apart: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
         assert_eq!(added(&apart).split('|').count(), 20);
     }
 
     #[test]
-    fn an_empty_pattern_gives_nothing() {
+    fn empty_pattern_grants_nothing() {
         let needs = Needs { read: names(&["amq.default"]), ..Needs::configure("q") };
         assert_eq!(needs.beyond(&Permission::default()), needs);
         let some = Permission { configure: "q".to_owned(), ..Permission::default() };

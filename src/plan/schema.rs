@@ -1,14 +1,14 @@
-//! The JSON Schema of a plan, from the same types that write it.
+//! Generates the JSON Schema of a plan from the types that serialize it.
 
 use super::Plan;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Draft-07, as the spec's schema.
+/// Returns the schema as Draft-07, like the schema of the spec.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Plan>().to_value();
     schema["title"] = Value::from("topo plan");
-    schema["description"] = Value::from("What `topo plan --format json` prints and `--out` saves.");
+    schema["description"] = Value::from("The document that `topo plan --format json` prints and `--out` saves.");
     schema
 }
 
@@ -16,15 +16,15 @@ pub fn schema() -> Value {
 mod tests {
     use super::*;
 
-    /// `TOPO_UPDATE=1` writes the file anew.
+    /// `TOPO_UPDATE=1` writes the file again.
     #[test]
-    fn the_committed_schema_is_this_one() {
+    fn committed_schema_is_current() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json");
         let text = format!("{:#}\n", schema());
         if std::env::var_os("TOPO_UPDATE").is_some() {
             std::fs::write(&path, &text).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap();
-        assert!(committed == text, "schema/plan.schema.json is old: run the tests with TOPO_UPDATE=1");
+        assert!(committed == text, "schema/plan.schema.json is outdated: run the tests with TOPO_UPDATE=1");
     }
 }

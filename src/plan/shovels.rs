@@ -1,8 +1,8 @@
-//! Warns of dynamic shovels that use a queue that a plan deletes or recreates.
+//! Adds hazards for dynamic shovels that use a queue that a plan deletes or recreates.
 //!
-//! A shovel declares its queues by itself whenever it connects (all versions): a source that is deleted is back within seconds, with
-//! the default type and no arguments, so the desired queue is refused or a deleted one returns. Messages that a shovel
-//! publishes to a queue that is gone are lost.
+//! A shovel declares its queues itself whenever it connects (all versions). So a deleted source exists again within
+//! seconds, with the default type and no arguments. Then the broker refuses the desired queue, or a deleted queue is
+//! back. Messages that a shovel publishes to a missing queue are lost.
 
 use super::activity::{ShovelEnd, Shovels};
 use super::builder::PlanBuilder;
@@ -14,12 +14,12 @@ use crate::model::count::count;
 use crate::model::{ObjectId, QueueName};
 use std::collections::BTreeMap;
 
-/// Whether a plan deletes or recreates a queue: only then it matters which shovels there are.
+/// Returns true if a plan deletes or recreates a queue. The shovels matter only then.
 pub fn deletes_queues(part: &VhostPlan) -> bool {
     !deleted(&part.changes, &part.migrations).is_empty()
 }
 
-/// The queues that are deleted, and whether each is declared again.
+/// Returns the deleted queues, with true for each that is declared again.
 fn deleted<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
     let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
         (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
@@ -33,7 +33,7 @@ fn deleted<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTr
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each queue that a shovel uses, or one that says that this is not known.
+/// Adds a hazard for each queue that a shovel uses, or one hazard if the shovels are unknown.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
@@ -69,13 +69,13 @@ fn text(end: &ShovelEnd, is_recreated: bool) -> String {
     let effect = match (is_source, is_recreated) {
         (true, false) => format!("reads from it: within seconds, it declares the queue again, {redeclares}"),
         (true, true) => format!(
-            "reads from it: while the queue is gone, it can declare the queue {redeclares}, and the broker then refuses the \
-             new one"
+            "reads from it: while the queue does not exist, it can declare the queue {redeclares}, and the broker then \
+             refuses the new one"
         ),
         (false, false) => format!(
             "writes to it: its messages are lost, and when it connects again, it declares the queue {redeclares}"
         ),
-        (false, true) => "writes to it: its messages are lost while the queue is gone".to_owned(),
+        (false, true) => "writes to it: its messages are lost while the queue does not exist".to_owned(),
     };
     format!("shovel {shovel} of vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
 }

@@ -1,4 +1,4 @@
-//! A plan is checked before it is shown: its steps are run on a topology in memory, and what is left must be nothing.
+//! Checks a plan before it is shown. Its steps are run on a topology in memory, and must lead to the desired topology.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -10,7 +10,7 @@ use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topolo
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What a topology is after these steps; a step that could not be done is an error that names it.
+/// Returns the topology after these steps. The error names a step that is not possible.
 pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, Topology>, String> {
     let mut state = Cow::Borrowed(current);
     for step in steps {
@@ -44,12 +44,12 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
         }
         Action::DeleteQueue { name, .. } => {
             state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
-            let lost = auto_delete::going(&state.bindings, |binding| binding.touches_queue(name));
+            let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_queue(name));
             unbind(state, lost);
         }
         Action::DeleteExchange { name } => {
             state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
-            let lost = auto_delete::going(&state.bindings, |binding| binding.touches_exchange(name));
+            let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_exchange(name));
             unbind(state, lost);
         }
         Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
@@ -64,21 +64,21 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
 
 fn unbind(state: &mut Topology, lost: Vec<Binding>) {
     let Topology { bindings, exchanges, .. } = state;
-    let fallen =
+    let deleted =
         auto_delete::unbind(bindings, lost, |name| exchanges.get(name).is_some_and(|exchange| exchange.auto_delete));
-    for (gone, _) in &fallen {
-        exchanges.remove(gone);
+    for (name, _) in &deleted {
+        exchanges.remove(name);
     }
 }
 
-/// Blocks the plan when its steps would not lead to what is desired: a defect of topo, and no reason to try.
+/// Blocks the plan if its steps would not lead to the desired topology: a defect of topo.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
     if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;
     }
     let blocked: BTreeSet<Address> = builder.blocks.iter().map(|block| block.address.clone()).collect();
     let left = match run(context.current, steps) {
-        Ok(after) => left(&after, context, options, &builder.undesired_bindings())
+        Ok(after) => remaining_differences(&after, context, options, &builder.undesired_bindings())
             .into_iter()
             .filter(|id| !is_blocked(context, &blocked, id))
             .map(|id| context.address(&id).to_string())
@@ -93,7 +93,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     }
 }
 
-/// Whether something that stands in the way of this object is said already: of it, or of an end that it binds.
+/// Returns true if a block is already reported for this object, or for an end of a binding.
 fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
     let is_blocked = |id: &ObjectId| blocked.contains(&context.address(id));
     is_blocked(id)
@@ -113,8 +113,8 @@ fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &Objec
         }
 }
 
-/// What would still differ, apart from what only gets reported.
-fn left(
+/// Returns the remaining differences, without those that are only reported.
+fn remaining_differences(
     after: &Topology,
     context: &PlanContext<'_>,
     options: &Options,
@@ -130,8 +130,8 @@ fn left(
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
-                let protected = id.name().is_some_and(|name| desired.scope.protects(name));
-                !protected
+                let is_protected = id.name().is_some_and(|name| desired.scope.protects(name));
+                !is_protected
                     && !context.is_untouchable(&id)
                     && !context.is_undeletable(&id)
                     && (matches!(reason, DeleteReason::Removed | DeleteReason::Unset)
@@ -140,17 +140,17 @@ fn left(
         })
         .map(|change| change.id())
         .collect();
-    // Every binding that nobody asked to remove is still there.
+    // Every binding must remain whose removal was not requested.
     let lost = context.current.bindings.iter().filter(|binding| {
-        let asked = undesired.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
-        !asked && !after.bindings.contains(*binding)
+        let is_requested = undesired.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
+        !is_requested && !after.bindings.contains(*binding)
     });
     left.extend(lost.cloned().map(ObjectId::Binding));
     left.extend(
         after
             .exchanges
             .iter()
-            .filter(|(_, exchange)| keeps::counted_by(exchange).is_some())
+            .filter(|(_, exchange)| keeps::read_keep(exchange).is_some())
             .filter(|(name, _)| !context.current.exchanges.contains_key(*name))
             .map(|(name, _)| ObjectId::Exchange(name.clone())),
     );

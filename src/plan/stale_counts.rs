@@ -1,8 +1,8 @@
-//! Queues that a plan has to ask themselves, because the counts and consumers that the broker lists may be too old.
+//! Finds queues that topo has to query itself, because the counts and consumers that the broker lists may be too old.
 //!
-//! The count of a quorum queue comes with a tick, so 0 may stand for messages that came since, and a plan that lowers
-//! a limit cannot believe it. Consumers come from statistics, so a plan that deletes a queue may not know of one that
-//! subscribed a moment ago. The queue itself knows both; only AMQP asks it.
+//! The broker updates the count of a quorum queue with a tick, so 0 may miss newer messages. A plan that lowers a limit
+//! cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new consumer.
+//! The queue itself knows both, and only AMQP queries it.
 
 use super::activity::Unasked;
 use super::builder::PlanBuilder;
@@ -14,30 +14,30 @@ use crate::model::intervals::in_words;
 use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Topology};
 use std::collections::BTreeSet;
 
-/// The queues whose counts or consumers may be too old for this plan.
+/// Returns the queues whose counts or consumers may be too old for this plan.
 pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let mut queues = without_listed_consumers(part, activity);
     queues.extend(of_hazards(part, live, activity));
     queues.into_iter().collect()
 }
 
-/// Adds an info about queues that were not asked.
+/// Adds an info about queues that topo did not query.
 pub(super) fn unasked(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let Some(Unasked { queues, reason }) = &context.activity.unasked else { return };
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));
     let text = format!(
-        "{} could not be asked over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
+        "{} could not be queried over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
          {reason}",
         count(*queues, "queue")
     );
     builder.info(&context.address(&ObjectId::Vhost), text);
 }
 
-/// The queues that the plan deletes or recreates, and that have no consumer by the statistics.
+/// Returns the queues that the plan deletes or recreates, and that have no consumer in the statistics.
 fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<QueueName> {
-    let goes = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
-    let queues = goes.filter_map(|change| match &change.before {
+    let deleted = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
+    let queues = deleted.filter_map(|change| match &change.before {
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => Some(name),
         Some(
             Object::Vhost(_)
@@ -55,9 +55,9 @@ fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<Q
     queues.filter(is_unlisted).cloned().collect()
 }
 
-/// Those of whose messages a hazard speaks although none was counted.
+/// Returns the queues with a hazard about their messages although their count is 0.
 fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
-    let is_meant = |kind| match kind {
+    let concerns_messages = |kind| match kind {
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss
         | HazardKind::AccessGain
@@ -73,15 +73,15 @@ fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<Que
         | HazardKind::LimitReached
         | HazardKind::MassDelete => false,
     };
-    let told: BTreeSet<&Address> =
-        part.hazards.iter().filter(|hazard| is_meant(hazard.kind)).map(|hazard| &hazard.address).collect();
-    if told.is_empty() {
+    let reported: BTreeSet<&Address> =
+        part.hazards.iter().filter(|hazard| concerns_messages(hazard.kind)).map(|hazard| &hazard.address).collect();
+    if reported.is_empty() {
         return Vec::new();
     }
     let is_late = |name: &QueueName| {
         let counted = activity.queues.get(name);
         counted.is_some_and(|it| it.messages == Some(0) && !it.asked)
-            && told.contains(&Address::of(&live.vhost, &ObjectId::Queue(name.clone())))
+            && reported.contains(&Address::of(&live.vhost, &ObjectId::Queue(name.clone())))
     };
     let quorum = live.queues.iter().filter(|(_, queue)| queue.queue_type() == Some(QueueType::Quorum));
     quorum.map(|(name, _)| name).filter(|name| is_late(name)).cloned().collect()

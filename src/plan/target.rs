@@ -1,4 +1,4 @@
-//! `--target`: keeps only what the addresses match, and what that needs to exist.
+//! Restricts a plan to the objects that `--target` matches, and to their dependencies.
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
@@ -8,10 +8,10 @@ use crate::model::{Address, ApplyTo, Arguments, Destination, ExchangeName, Objec
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Drops every change that no target asks for. A queue or an exchange brings the bindings into it, and a queue the policies
-/// that are for it alone, such as the one that wires its dead letters; what is created brings what it needs: the vhost,
-/// both ends of a binding, all of a queue's retries, and its alternate or dead-letter exchange with all ways on from
-/// there: without these, what comes there would be dropped in silence.
+/// Drops every change that no target requires. A queue or an exchange includes the bindings to it. A queue also
+/// includes the policies for it alone, such as the policy that wires its dead-lettering. A created object includes its
+/// dependencies: the vhost, both ends of a binding, and all retries of a queue. It also includes its alternate or
+/// dead-letter exchange with all exchanges behind it: without them, the broker would silently drop messages there.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
@@ -20,12 +20,12 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
     let all = Related::of(&builder.changes, &context.desired.topology);
     let mut kept: BTreeSet<ObjectId> = BTreeSet::new();
     for (id, change) in &all.changes {
-        let asked_for = match id {
+        let is_requested = match id {
             ObjectId::Binding(binding) => matches(&context.address(&binding.destination.id())),
             ObjectId::Policy(_) => all.only_queue(id).is_some_and(|queue| matches(&context.address(&queue))),
             ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Record(_) => false,
         };
-        if asked_for || matches(&change.address) {
+        if is_requested || matches(&change.address) {
             kept.insert(id.clone());
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
         }
         let Some(change) = all.changes.get(&id).filter(|change| change.kind != ChangeKind::Delete) else { continue };
         for needed in all.needs(change) {
-            if all.can_bring(&needed) && kept.insert(needed.clone()) {
+            if all.can_add(&needed) && kept.insert(needed.clone()) {
                 open.push(needed);
             }
         }
@@ -55,26 +55,26 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
         drop
     };
     let addresses: BTreeSet<Address> = builder.changes.iter().map(|change| change.address.clone()).collect();
-    let desired = |address: &Address| addresses.contains(address) || matches(address);
-    builder.blocks.retain(|block| desired(&block.address));
-    builder.hazards.retain(|hazard| desired(&hazard.address));
-    builder.infos.retain(|info| desired(&info.address));
-    builder.unmanaged.retain(|unmanaged| desired(&unmanaged.address));
+    let is_kept = |address: &Address| addresses.contains(address) || matches(address);
+    builder.blocks.retain(|block| is_kept(&block.address));
+    builder.hazards.retain(|hazard| is_kept(&hazard.address));
+    builder.infos.retain(|info| is_kept(&info.address));
+    builder.unmanaged.retain(|unmanaged| is_kept(&unmanaged.address));
     if !dropped.is_empty() {
         let address = context.address(&ObjectId::Vhost);
         builder.info(&address, format!("--target excludes {} of the changes", dropped.len()));
     }
 }
 
-/// Changes by what they are about, and by what they come along with.
+/// The changes by object, with their relations.
 struct Related<'a> {
     changes: BTreeMap<ObjectId, &'a PlannedChange>,
     bindings_from: BTreeMap<&'a ExchangeName, Vec<ObjectId>>,
-    /// The policies whose pattern is for one queue alone.
+    /// The policies whose pattern matches one queue only.
     policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
     only_queue: BTreeMap<ObjectId, QueueName>,
-    /// Where exchanges send on to others, as the spec wants it: over bindings and alternates. Also those that are there
-    /// already, behind which something may be missing.
+    /// The exchanges that each exchange of the spec routes to, through bindings and as its alternate. It includes
+    /// existing exchanges, because an exchange behind them may be missing.
     onward: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
@@ -125,8 +125,9 @@ impl<'a> Related<'a> {
         self.only_queue.get(policy).cloned().map(ObjectId::Queue)
     }
 
-    /// What is there can be relied on as it is; but a queue's own policy must say what the spec says.
-    fn can_bring(&self, id: &ObjectId) -> bool {
+    /// Returns true if a target can add the change. An existing object is used unchanged, but the policy of a queue
+    /// must match the spec.
+    fn can_add(&self, id: &ObjectId) -> bool {
         match self.changes.get(id).map(|change| change.kind) {
             Some(ChangeKind::Create) => true,
             Some(ChangeKind::Change) => matches!(id, ObjectId::Policy(_)),
@@ -157,15 +158,15 @@ impl<'a> Related<'a> {
             }
             Some(Object::Vhost(_) | Object::Record(_)) | None => [None, None],
         };
-        for exchange in self.ways_on(next.into_iter().flatten()) {
+        for exchange in self.with_onward(next.into_iter().flatten()) {
             needed.extend(self.bindings_from.get(&exchange).into_iter().flatten().cloned());
             needed.push(ObjectId::Exchange(exchange));
         }
         needed
     }
 
-    /// These exchanges and all to which they send on.
-    fn ways_on<'n>(&'n self, from: impl Iterator<Item = &'n str>) -> impl Iterator<Item = ExchangeName> {
+    /// Returns these exchanges, and all exchanges that they route to.
+    fn with_onward<'n>(&'n self, from: impl Iterator<Item = &'n str>) -> impl Iterator<Item = ExchangeName> {
         let mut found = BTreeSet::new();
         let mut open: Vec<&str> = from.collect();
         while let Some(name) = open.pop() {

@@ -1,6 +1,6 @@
-//! Topic permissions of exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3; 4.0 to 4.2 with the
-//! feature flag `khepri_db`) deletes them with their exchange. A user without one is not restricted, so a recreate has to
-//! restore them.
+//! Restores the topic permissions of exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3;
+//! 4.0 to 4.2 with the feature flag `khepri_db`) deletes them with their exchange. A user without topic permissions is
+//! not restricted, so a recreate has to restore them.
 
 use super::Action;
 use super::activity::TopicPermissions;
@@ -8,24 +8,25 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Step, VhostPlan};
 use super::hazard::HazardKind;
-use super::keeps::{self, counted_by};
+use super::keeps::{self, read_keep};
 use crate::model::count::count;
 use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The type of exchange that heeds topic permissions.
-const HEEDED_BY: &str = "topic";
-/// How many users a sentence names.
+/// The type of exchange to which topic permissions apply.
+const RESTRICTED_TYPE: &str = "topic";
+/// The maximum number of users in a text.
 const NAMED: usize = 3;
 
-/// Whether a plan deletes or recreates an exchange, or resumes a recreate that has to restore topic permissions: only then
-/// topic permissions matter.
+/// Returns true if a plan deletes or recreates an exchange, or resumes a recreate that has to restore topic
+/// permissions. The topic permissions matter only then.
 pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
-    let is_kept = |exchange: &Exchange| counted_by(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
+    let is_kept = |exchange: &Exchange| read_keep(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
     !deleted(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
 }
 
-/// The live exchanges that steps delete, or unbind so that the broker deletes them, and whether each is declared again.
+/// Returns the current exchanges that steps delete, directly or with their last binding, and true for each that is
+/// declared again.
 fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
     let mut deleted = BTreeMap::new();
     for step in steps {
@@ -51,12 +52,12 @@ fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
     deleted
 }
 
-/// The topic permissions that the broker deletes with an exchange.
+/// Returns the topic permissions that the broker deletes with an exchange.
 pub(super) fn on(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
     kept(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
 }
 
-/// The same; `None` where they are not known, or are not deleted.
+/// Returns the same topic permissions; `None` if they are unknown, or are not deleted.
 pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
     match (id, &context.activity.topic_permissions) {
         (ObjectId::Exchange(name), TopicPermissions::Known(all)) => {
@@ -66,15 +67,16 @@ pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<Topic
     }
 }
 
-/// Those of an interrupted recreate that are not there: the newest topic permission of a user is never overwritten.
+/// Returns the topic permissions of an interrupted recreate that are missing. A newer topic permission of a user is
+/// never overwritten.
 pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
     let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
     let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
-/// Adds a hazard for topic permissions of a keep that an interrupted recreate cannot have left behind with certainty: topo restores
-/// topic permissions before bindings, and any user who may declare exchanges can forge a keep.
+/// Adds a hazard for topic permissions of a keep that may not come from an interrupted recreate. topo restores topic
+/// permissions before bindings, and any user who may declare exchanges can forge a keep.
 pub(super) fn restored(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -104,11 +106,11 @@ pub(super) fn restored(
     builder.hazard(HazardKind::AccessLoss, &context.address(id), text, None);
 }
 
-/// Notes the topic permissions that are restored, and adds a hazard for those that are lost.
+/// Adds an info for the topic permissions that are restored, and a hazard for those that are lost.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
     for (name, is_declared) in deleted(steps, context.current) {
         let address = context.address(&ObjectId::Exchange(name.clone()));
-        let is_topic = |exchange: Option<&Exchange>| exchange.is_some_and(|exchange| exchange.kind == HEEDED_BY);
+        let is_topic = |exchange: Option<&Exchange>| exchange.is_some_and(|exchange| exchange.kind == RESTRICTED_TYPE);
         match &context.activity.topic_permissions {
             TopicPermissions::NotRead | TopicPermissions::Kept => {}
             TopicPermissions::Hidden => {
@@ -131,12 +133,13 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                 if permissions.is_empty() {
                     continue;
                 }
-                let those = described(&permissions);
+                let permissions = described(&permissions);
                 if is_declared {
-                    builder.info(&address, format!("{those} on it: restored before its bindings"));
+                    builder.info(&address, format!("{permissions} on it: restored before its bindings"));
                 } else {
-                    let text =
-                        format!("{those} on it: deleted with it; if it is declared again, any routing key may be used");
+                    let text = format!(
+                        "{permissions} on it: deleted with it; if it is declared again, any routing key may be used"
+                    );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
             }
@@ -144,7 +147,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
     }
 }
 
-/// `2 topic permissions (users alice, bob)`.
+/// Formats topic permissions: `2 topic permissions (users alice, bob)`.
 pub(super) fn described(permissions: &[TopicPermission]) -> String {
     let mut users: Vec<String> = permissions.iter().take(NAMED).map(|it| it.user.to_string()).collect();
     if let more @ 1.. = permissions.len().saturating_sub(NAMED) {

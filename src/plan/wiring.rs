@@ -1,6 +1,7 @@
-//! The policies that wire dead letters, as they must be beside what is live: a spec does not know the policies of others,
-//! and one of those may go before a generated one, or be displaced by it. So each is worked out again whenever it is
-//! planned, from its own keys alone: the same live policies give the same one, and when they change or go, it changes.
+//! Adapts the policies that wire dead-lettering to the current policies. A spec does not know unmanaged policies: one
+//! of them may have precedence over a generated policy, or be displaced by it. So topo computes each generated policy
+//! again for every plan, from its own keys alone. The same current policies give the same result, and a change of them
+//! changes it.
 
 use super::document::{Desired, Options};
 use crate::model::{ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology, naming};
@@ -17,7 +18,7 @@ pub(super) struct Wired<'a> {
     pub(super) queue: &'a Queue,
 }
 
-/// All of them.
+/// Returns the desired policies that wire a queue of the spec.
 pub(super) fn wired(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
     desired.policies.iter().filter_map(|(name, policy)| {
         let queue_name = naming::queue_of_dead_letter_policy(name)?;
@@ -26,7 +27,7 @@ pub(super) fn wired(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
     })
 }
 
-/// What is desired, with these policies as they must be.
+/// Returns the desired topology with adapted policies.
 pub(super) fn adapted<'a>(
     desired: &'a Desired,
     current: &Topology,
@@ -45,8 +46,8 @@ pub(super) fn adapted<'a>(
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut fit = wiring_policy(&queue_name, &fitting, wires);
-        // High enough is high enough: lowered beside a policy that goes in the same plan, it would leave the queue to
-        // that one for a moment, and what is rejected then is lost.
+        // A current priority that is high enough is kept. If a plan lowered it and deleted another policy, that policy
+        // would govern the queue for a moment. Messages that are rejected in that moment would be lost.
         if let Some(live) = current.policies.get(name) {
             fit.priority = fit.priority.max(live.priority);
         }
@@ -60,15 +61,15 @@ pub(super) fn adapted<'a>(
     Cow::Owned(desired)
 }
 
-/// The policies that there are beside those after the plan: the spec's as it wants them, and what is live and stays.
+/// Returns the other policies after the plan: those of the spec, and the current ones that stay.
 fn others<'a>(desired: &'a Desired, current: &'a Topology, options: &Options) -> BTreeMap<&'a PolicyName, &'a Policy> {
     let Desired { topology, scope, .. } = desired;
-    let goes = |name: &PolicyName| {
+    let is_deleted = |name: &PolicyName| {
         let is_pruned = || scope.owns(name.as_str()) && options.prune.contains(&ObjectKind::Policy);
         let is_kept = scope.protects(name.as_str()) || scope.ignores(name.as_str());
         !is_kept && (scope.removed.contains(&ObjectId::Policy(name.clone())) || is_pruned())
     };
-    let mut others: BTreeMap<_, _> = current.policies.iter().filter(|(name, _)| !goes(name)).collect();
+    let mut others: BTreeMap<_, _> = current.policies.iter().filter(|(name, _)| !is_deleted(name)).collect();
     others.extend(&topology.policies);
     for wired in wired(topology) {
         others.remove(wired.name);

@@ -119,11 +119,11 @@ fn queues_that_cannot_be_asked_are_counted_with_the_reason() {
     make_live(&vhost, &json!({"queues": [classic("own.a"), classic("own.b")]}));
     let topo = Topo::new(&vhost).spec("owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
     let output = topo.run(["plan", "--prune", "--amqp-url", "amqp://127.0.0.1:1"]).expect_code(0);
-    let output = output.expect_text("2 queues could not be asked over AMQP for current consumers and messages");
+    let output = output.expect_text("2 queues could not be queried over AMQP for current consumers and messages");
     output.expect_text("cannot connect to amqp://127.0.0.1:1: connection refused");
     let output = topo.run(["plan", "--prune", "--transport", "shovel"]).expect_code(0);
-    output.expect_text("2 queues could not be asked over AMQP").expect_text("the transport is `shovel`");
-    topo.run(["plan", "--prune"]).expect_code(0).expect_no_text("could not be asked");
+    output.expect_text("2 queues could not be queried over AMQP").expect_text("the transport is `shovel`");
+    topo.run(["plan", "--prune"]).expect_code(0).expect_no_text("could not be queried");
 }
 
 #[test]

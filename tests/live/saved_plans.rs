@@ -271,7 +271,7 @@ fn plan_must_equal_the_plan_under_the_lock() {
     *shown = json!(5_000_000);
     topo.write("edited.json", &sealed(edited));
     let refused = topo.run(["apply", "--plan", "edited.json"]).expect_code(5);
-    refused.expect_text(&format!("policies/{}/p", vhost.name())).expect_text("contains another change");
+    refused.expect_text(&format!("policies/{}/p", vhost.name())).expect_text("contains a different change");
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 

@@ -1,12 +1,12 @@
-//! Predicts the response to applications that declare the object themselves after it has been recreated.
+//! Predicts the broker's response to applications that declare the object themselves after it has been recreated.
 
 use crate::diff::fields;
 use crate::model::{Object, Queue, VhostName};
 use crate::plan::context::PlanContext;
 use crate::plan::verdict::{broker_error, is_refused_again, rank};
 
-/// The broker's sentence for an application that still declares what was live, after a recreate; `None` where the broker
-/// takes that, too. A passive declare is not compared.
+/// Returns the broker's error message for an application that still declares the current object after a recreate.
+/// Returns `None` if the broker accepts that declare. A passive declare is not compared.
 pub(in crate::plan) fn error_after_recreate(
     context: &PlanContext<'_>,
     before: &Object,
@@ -20,23 +20,23 @@ pub(in crate::plan) fn error_after_recreate(
     Some(broker_error(vhost, before, first, context.profile))
 }
 
-/// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
-/// already say: the broker puts its default in.
+/// Describes the result of a declare without `x-queue-type`, for which the broker uses its default type. Returns `None`
+/// if the other error messages already cover it.
 pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
     let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();
-    let asked = |queue: &Queue| match default {
-        // Only classic queues are transient or auto-delete: the broker then leaves its default aside.
+    let declared_type = |queue: &Queue| match default {
+        // The broker uses its default only for durable queues that are not auto-delete: others must be classic.
         Some(default) if queue.durable && !queue.auto_delete => default,
         Some(_) | None => "classic",
     };
     let (live_type, desired_type) = (live.type_name(), desired.type_name());
-    // Classic is what no default means, too: then the other sentences say it.
-    if asked(live) == "classic" || live_type == desired_type && asked(live) == live_type {
+    // Without a default, the type is classic, too: the other error messages cover that case.
+    if declared_type(live) == "classic" || live_type == desired_type && declared_type(live) == live_type {
         return None;
     }
-    let answer = |is_taken: bool| if is_taken { "taken" } else { "refused" };
-    let (now, then) = (answer(asked(live) == live_type), answer(asked(desired) == desired_type));
-    let asked = asked(live);
-    Some(format!("without x-queue-type it is {asked} here: {now} now, {then} after a recreate"))
+    let result = |is_accepted: bool| if is_accepted { "accepted" } else { "refused" };
+    let (now, then) = (result(declared_type(live) == live_type), result(declared_type(desired) == desired_type));
+    let declared_type = declared_type(live);
+    Some(format!("without x-queue-type it is {declared_type} here: {now} now, {then} after a recreate"))
 }

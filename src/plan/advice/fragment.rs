@@ -1,9 +1,9 @@
-//! The part of a spec that a resolution asks to write.
+//! Builds the part of a spec that a resolution tells the user to write.
 
 use crate::model::yaml::{Tree, scalar};
 use std::fmt::Write;
 
-/// A document that is built key by key, in blocks.
+/// A document that is built key by key, in block style.
 pub(super) struct Fragment {
     remarks: Vec<String>,
     tree: Tree,
@@ -31,7 +31,7 @@ impl Fragment {
         self.remarks.push(scalar::comment(text));
     }
 
-    /// The text; `None` if there is nothing to write.
+    /// Returns the text, or `None` if no key is set.
     pub(super) fn text(&self) -> Option<String> {
         if self.tree.is_empty() {
             return None;
@@ -53,10 +53,10 @@ mod tests {
         let mut fragment = Fragment::default();
         assert_eq!(fragment.text(), None);
         fragment.set(&["queues", "a: b", "messageTtl"], Tree::plain("1m"));
-        fragment.set(&["exchanges", "gone", "external"], Tree::plain(true));
-        fragment.comment(&["exchanges", "gone"], vec!["second".to_owned()]);
+        fragment.set(&["exchanges", "old", "external"], Tree::plain(true));
+        fragment.comment(&["exchanges", "old"], vec!["second".to_owned()]);
         fragment.remark("first\nline");
-        let expected = "# first\\nline\nqueues:\n  \"a: b\":\n    messageTtl: 1m\nexchanges:\n  # second\n  gone:\n    \
+        let expected = "# first\\nline\nqueues:\n  \"a: b\":\n    messageTtl: 1m\nexchanges:\n  # second\n  old:\n    \
                         external: true\n";
         assert_eq!(fragment.text().unwrap(), expected);
     }

@@ -35,13 +35,13 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Whether more is to be written than can be listed.
+    /// Returns true if the objects to edit are too many to list.
     pub(super) fn is_laborious(&self) -> bool {
         self.defaults.iter().any(|default| default.others.is_none())
     }
 
-    /// All that must not be there, as paths of keys: of the object, or of the document.
-    pub(super) fn all_to_take_out(&self) -> Vec<String> {
+    /// Returns all keys to remove, as paths: of the object, or of the document.
+    pub(super) fn all_keys_to_remove(&self) -> Vec<String> {
         self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
     }
 
@@ -57,16 +57,14 @@ impl Edits {
     }
 }
 
-/// Keeping all that is live.
-pub(super) fn way(subject: &Subject<'_>) -> Resolution {
+/// Returns the resolution that keeps the current settings.
+pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     if let Some(queue) = retries::needed_by(subject) {
-        let text = format!(
-            "the current settings cannot be kept: the retries of queue {queue} need an exchange of \
-                            that name"
-        );
+        let text =
+            format!("the current settings cannot be kept: the retries of queue {queue} need an exchange of that name");
         return Resolution::new(ResolutionKind::Keep, Applicability::No, text);
     }
-    let edits = live(subject, &subject.hard);
+    let edits = edits_for(subject, &subject.immutable);
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &edits);
     let mut parts: Vec<String> = edits.keys.iter().map(|(key, value)| format!("{key}: {value}")).collect();
@@ -93,24 +91,26 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     Resolution {
         fields: fields.collect(),
         yaml: fragment.text(),
-        remove_keys: edits.all_to_take_out(),
+        remove_keys: edits.all_keys_to_remove(),
         ..Resolution::new(ResolutionKind::Keep, applicability, text)
     }
 }
 
-/// What the spec has to say so that these fields are as they are live.
-pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edits {
+/// Returns the edits of the spec that set these fields to their current values.
+pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edits {
     match subject.before {
         Object::Queue(name, queue) => {
             let (own, rest): (Vec<_>, Vec<_>) =
                 fields.iter().copied().partition(|field| retries::owns(subject, &field.field));
-            let mut edits = live_queue(subject, name, queue, &rest);
+            let mut edits = queue_edits(subject, name, queue, &rest);
             if !own.is_empty() {
-                retries::live(subject, &mut edits, name, queue, &own);
+                retries::keep_retries(subject, &mut edits, name, queue, &own);
             }
             edits
         }
-        Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => generated_exchange(exchange, fields),
+        Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => {
+            generated_exchange_edits(exchange, fields)
+        }
         Object::Exchange(_, exchange) => {
             let desired = match &subject.planned.after {
                 Some(Object::Exchange(_, desired)) => &desired.arguments,
@@ -119,13 +119,14 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edits {
                 )
                 | None => &exchange.arguments,
             };
-            live_exchange(subject, exchange, desired, fields)
+            exchange_edits(subject, exchange, desired, fields)
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => Edits::default(),
     }
 }
 
-/// Returns the keys that an export writes for a live queue, with the retries and the dead-letter queues that the plan knows.
+/// Returns the keys that an export writes for an existing queue, with the retries and the dead-letter queues that the
+/// plan knows.
 pub(super) fn current_keys(
     subject: &Subject<'_>,
     name: &QueueName,
@@ -148,7 +149,7 @@ pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_pol
     spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// The dead-letter queue of the spec to which an exchange and a key lead.
+/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
 fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
     let context = subject.context;
     let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
@@ -174,10 +175,10 @@ fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<Que
     })
 }
 
-fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fields: &[&FieldVerdict]) -> Edits {
+fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();
     let current = current_keys(subject, queue_name, queue, None);
-    let takes =
+    let supports =
         |known: &KnownArgument| queue.queue_type().is_none_or(|queue_type| known.support_for(queue_type).is_some());
     for field in fields {
         let name = field.field.as_str();
@@ -188,16 +189,16 @@ fn live_queue(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fiel
                 let is_done = edits.keys.iter().any(|(key, _)| key == DEAD_LETTER)
                     || edits.remove_keys.contains(&DEAD_LETTER.to_owned());
                 if !is_done {
-                    dead_letter(subject, &mut edits, &current, (queue_name, queue), (name, takes(known)));
+                    dead_letter(subject, &mut edits, &current, (queue_name, queue), (name, supports(known)));
                 }
             }
             (_, Some(known)) => match &field.before {
-                None => places::remove_keys(subject, &mut edits, known, takes(known)),
+                None => places::remove_keys(subject, &mut edits, known, supports(known)),
                 Some(value) => {
-                    let is_taken = takes(known) && is_representable(known, value);
+                    let is_valid = supports(known) && is_representable(known, value);
                     let key =
                         if name == "x-queue-type" { current.queue_type.as_ref() } else { current.keys.get(known.name) };
-                    let key = key.filter(|_| is_taken).cloned();
+                    let key = key.filter(|_| is_valid).cloned();
                     if key.is_some() {
                         places::move_out_of_arguments(subject, &mut edits, name);
                     }
@@ -216,17 +217,17 @@ fn dead_letter(
     edits: &mut Edits,
     current: &QueueKeys,
     (name, queue): (&QueueName, &Queue),
-    (field, is_taken): (&str, bool),
+    (field, is_supported): (&str, bool),
 ) {
     let exchange = queue.arguments.get("x-dead-letter-exchange");
     let key = queue.arguments.get("x-dead-letter-routing-key");
     match (exchange, key) {
-        (None, None) if is_taken => without_arguments(subject, edits, current, (name, queue)),
-        // A default that the live type does not take goes with the desired type.
+        (None, None) if is_supported => without_arguments(subject, edits, current, (name, queue)),
+        // A default that the current type does not support is removed together with the desired type.
         (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
         (None, None) if places::move_dead_letter(subject, edits) => {}
         (None, None) => edits.remove_keys.push(DEAD_LETTER.to_owned()),
-        (Some(_), _) if !is_taken => edits.unrepresentable.push(field.to_owned()),
+        (Some(_), _) if !is_supported => edits.unrepresentable.push(field.to_owned()),
         (exchange, key) => {
             let is_key = key.is_none_or(|key| key.as_text().is_some_and(|key| key.len() <= LONGEST_NAME));
             let value = current.dead_letter.clone().filter(|_| is_key && exchange.is_some());
@@ -239,7 +240,7 @@ fn dead_letter(
     }
 }
 
-/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or it has none.
+/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or the queue has none.
 pub(super) fn without_arguments(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -252,10 +253,10 @@ pub(super) fn without_arguments(
         edits.exchanges.extend(own_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
         return;
     }
-    let others = by_others(subject, name, queue);
+    let others = other_dead_lettering(subject, name, queue);
     let has_default = places::has_default(subject, "x-dead-letter-exchange");
     if others.is_some() && !has_default {
-        // An export leaves the key out, too: the policy stays in force.
+        // An export omits the key, too: the policy remains effective.
         if !is_moved {
             edits.remove_keys.push(DEAD_LETTER.to_owned());
         }
@@ -266,8 +267,8 @@ pub(super) fn without_arguments(
     edits.remarks.extend(others);
 }
 
-/// A sentence about the policy of others that dead-letters the messages of a queue without arguments.
-fn by_others(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
+/// Describes the policy that dead-letters the messages of a queue without arguments.
+fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
     let context = subject.context;
     let operator_policies = context.operator_policies();
     let all = [("policy", &context.current.policies), ("operator policy", &operator_policies)];
@@ -285,7 +286,7 @@ fn by_others(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<S
     })
 }
 
-fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Edits {
+fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();
     let mut arguments = desired.clone();
     arguments.remove("alternate-exchange");
@@ -320,7 +321,7 @@ fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments
             }
         }
     }
-    // All of them, because they stand in one table.
+    // All arguments, because they are in one mapping.
     if is_argument_changed {
         edits.remove_keys.retain(|key| !key.starts_with("arguments."));
     }
@@ -333,8 +334,8 @@ fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments
     edits
 }
 
-/// The exchange of a dead-letter queue has few keys.
-fn generated_exchange(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
+/// Returns the edits of the exchange of a dead-letter queue, which has few keys.
+fn generated_exchange_edits(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();
     for field in fields {
         match field.field.as_str() {

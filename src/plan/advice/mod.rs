@@ -1,5 +1,5 @@
 //! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
-//! recreate. Each has the YAML to write, and the response that applications get afterwards.
+//! recreate. Each contains the YAML to write, and the broker's response to applications afterwards.
 
 mod applications;
 mod fragment;
@@ -21,54 +21,54 @@ use crate::model::yaml::scalar;
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
 use fragment::Fragment;
 
-/// What one can do about a live object that differs. `instead` is what helps where no recreate may be.
+/// Returns the resolutions of a conflict. `instead` is the remedy if a recreate is not possible.
 pub(super) fn resolutions(
     context: &PlanContext<'_>,
     planned: &PlannedChange,
     instead: Option<String>,
 ) -> Vec<Resolution> {
     let Some(subject) = Subject::of(context, planned) else { return Vec::new() };
-    let mut ways = Vec::new();
-    if !subject.hard.is_empty() {
-        ways.push(keep::way(&subject));
-        ways.push(policy::way(&subject));
+    let mut resolutions = Vec::new();
+    if !subject.immutable.is_empty() {
+        resolutions.push(keep::resolution(&subject));
+        resolutions.push(policy::resolution(&subject));
     }
     match instead {
         Some(text) => {
-            ways.push(Resolution::new(
+            resolutions.push(Resolution::new(
                 ResolutionKind::Recreate,
                 Applicability::Partly,
                 format!("not possible now: {text}"),
             ));
         }
-        None => ways.extend(recreate::ways(context, planned)),
+        None => resolutions.extend(recreate::resolutions(context, planned)),
     }
-    ways
+    resolutions
 }
 
-/// The object that advice is about.
+/// The object of a conflict.
 struct Subject<'a> {
     context: &'a PlanContext<'a>,
     planned: &'a PlannedChange,
     before: &'a Object,
     /// The fields that cannot change in place.
-    hard: Vec<&'a FieldVerdict>,
+    immutable: Vec<&'a FieldVerdict>,
 }
 
 impl<'a> Subject<'a> {
     fn of(context: &'a PlanContext<'a>, planned: &'a PlannedChange) -> Option<Self> {
-        let is_hard =
+        let is_immutable =
             |field: &&FieldVerdict| matches!(field.verdict, Verdict::Conflict | Verdict::Drift | Verdict::Invalid);
-        let hard = planned.fields.iter().filter(is_hard).collect();
-        Some(Self { context, planned, before: planned.before.as_ref()?, hard })
+        let immutable = planned.fields.iter().filter(is_immutable).collect();
+        Some(Self { context, planned, before: planned.before.as_ref()?, immutable })
     }
 
-    /// The dead-letter queue that it is part of in the spec.
+    /// Returns the dead-letter queue that the object is part of in the spec.
     fn dead_letter_queue(&self) -> Option<&str> {
         Some(self.planned.source.as_ref()?.part_of.as_ref()?.as_str())
     }
 
-    /// Where the object stands in the spec.
+    /// Returns the path of the object in the spec.
     fn path(&self) -> Vec<&str> {
         match (self.before, self.dead_letter_queue()) {
             (Object::Queue(name, _), None) => vec!["queues", name.as_str()],
@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
         }
         let name = self.before.id();
         for exchange in &edits.exchanges {
-            self.refer(
+            self.declare_external(
                 fragment,
                 exchange,
                 &match name {
@@ -118,8 +118,9 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Declares an exchange that the spec does not know but has to name. `messages` are those that are sent to it.
-    fn refer(&self, fragment: &mut Fragment, exchange: &ExchangeName, messages: &str) {
+    /// Declares an exchange that the values name and that the spec does not declare. `messages` describes the messages
+    /// that are sent to it.
+    fn declare_external(&self, fragment: &mut Fragment, exchange: &ExchangeName, messages: &str) {
         let desired = self.context.desired;
         let is_known = exchange.is_predeclared()
             || desired.topology.exchanges.contains_key(exchange)
@@ -135,7 +136,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The exchange that such an argument or policy key names.
+/// Returns the exchange that an argument or a policy key names.
 fn exchange_named(value: Option<&ArgumentValue>) -> Option<ExchangeName> {
     value.and_then(ArgumentValue::as_text).map(ExchangeName::new)
 }

@@ -1,5 +1,6 @@
-//! Doing it by a policy, in place: for which fields the broker would follow one, and the policy that takes them all,
-//! above those that govern the object now and with all that they set, because policies are not merged.
+//! Resolves a conflict by a policy, in place. Determines the fields for which the broker would follow a policy, and
+//! builds one policy that sets all of them. The policy has a higher priority than the policies that govern the object
+//! now, and includes their settings, because RabbitMQ does not merge policies.
 
 use super::fragment::Fragment;
 use super::keep::{self, DEAD_LETTER, Edits};
@@ -21,17 +22,17 @@ use crate::rabbitmq::{
 use std::collections::BTreeMap;
 use takeover::Takeover;
 
-/// What a policy can do for a field.
+/// The ability of a policy to set a field.
 struct Decision<'a> {
     field: &'a FieldVerdict,
-    /// The policy's key and value, if it can.
+    /// The key and the value of the policy, if a policy can set the field.
     setting: Option<(&'static str, ArgumentValue)>,
     why: String,
 }
 
-/// By a policy, as far as that goes.
-pub(super) fn way(subject: &Subject<'_>) -> Resolution {
-    let decisions: Vec<Decision<'_>> = subject.hard.iter().map(|field| decide(subject, field)).collect();
+/// Returns the resolution by a policy, for all fields that a policy can set.
+pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
+    let decisions: Vec<Decision<'_>> = subject.immutable.iter().map(|field| decide(subject, field)).collect();
     let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
     let fields = decisions.iter().map(|decision| FieldAdvice {
         field: decision.field.field.clone(),
@@ -45,7 +46,7 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
     let takeover = Takeover::of(subject, wires(&by));
-    if let Some((policy, key)) = takeover.unsayable() {
+    if let Some((policy, key)) = takeover.unrepresentable_key() {
         let text = format!("a policy does not help: policy {policy} sets {key}, which a spec cannot represent");
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
@@ -66,7 +67,7 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     Resolution {
         fields,
         yaml: fragment.text(),
-        remove_keys: edits.all_to_take_out(),
+        remove_keys: edits.all_keys_to_remove(),
         warnings,
         applications: Some("applications that declare the current settings continue to work".to_owned()),
         ..Resolution::new(ResolutionKind::Policy, applicability, text)
@@ -77,7 +78,7 @@ fn shown((key, value): &(&'static str, ArgumentValue)) -> String {
     format!("{key} {}", with_unit(key, value))
 }
 
-/// Reasons with the fields that they hold for, in the order of the fields.
+/// Groups the fields by their reason, in the order of the fields.
 fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for decision in decisions {
@@ -114,7 +115,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
                 None => return no(&format!("no policy sets it on an existing {queue_type} queue")),
             }
         }
-        // `rabbit_exchange:get_args_policy`: the argument first.
+        // `rabbit_exchange:get_args_policy`: the argument has precedence.
         Object::Exchange(..) if field.field == "alternate-exchange" && subject.dead_letter_queue().is_none() => {
             ("alternate-exchange", Precedence::Argument)
         }
@@ -124,7 +125,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     };
     let value = match field.after.clone() {
         Some(value) => value,
-        None => match absence(key, profile) {
+        None => match value_of_absence(key, profile) {
             Some(value) if field.before.as_ref() == Some(&value) => {
                 return no("the current value is the default");
             }
@@ -142,10 +143,10 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Precedence::Policy => "no policy sets it",
         });
     }
-    if let Some(why) = refused(key, &value, profile) {
+    if let Some(why) = refusal_reason(key, &value, profile) {
         return no(&why);
     }
-    if let Some(why) = bounded(subject, key, &value) {
+    if let Some(why) = override_reason(subject, key, &value) {
         return no(&why);
     }
     let why = match (&field.before, rule) {
@@ -159,11 +160,11 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
 
-/// Why the value would not hold although a policy said it: the operator's says another, and wins.
-fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
+/// Returns the reason why the value of a policy would not be effective: an operator policy overrides it.
+fn override_reason(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
     let settings = with_policy(subject, key, value)?;
-    let held = settings.get(key).filter(|held| held.value != *value)?;
-    Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
+    let effective = settings.get(key).filter(|it| it.value != *value)?;
+    Some(format!("{} keeps {key} at {}", effective.source, with_unit(key, &effective.value)))
 }
 
 /// Returns the effective settings of the existing queue under a policy with this key, and its operator policy.
@@ -177,7 +178,7 @@ fn with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Optio
     Some(EffectiveSettings::of(queue, Some(Named { name: &advice, policy: &policy }), operator, profile))
 }
 
-/// A policy of one key.
+/// Builds a policy with one key.
 fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
     Policy {
         pattern: "^$".to_owned(),
@@ -187,8 +188,8 @@ fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
     }
 }
 
-/// What a policy says instead of saying nothing, where there is a word for it.
-fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
+/// Returns the value that has the same effect in a policy as a missing key, if there is one.
+fn value_of_absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),
         "delayed-retry-type" => Some("disabled".into()),
@@ -197,16 +198,16 @@ fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     }
 }
 
-/// Why the spec or the broker would not take the policy.
-fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
-    let is_sayable = match KnownArgument::of_policy_key(key) {
+/// Returns the reason why the spec or the broker would refuse the policy.
+fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
+    let can_represent = match KnownArgument::of_policy_key(key) {
         Some(known) => is_representable(known, value),
         None => value.as_text().is_some(),
     };
-    if !is_sayable {
+    if !can_represent {
         return Some("a policy cannot represent it".to_owned());
     }
-    // As an argument the broker looks at no value of it; as a policy it takes a negative one since 4.0.
+    // The broker does not validate the value as an argument. As a policy, it accepts a negative value since 4.0.
     if key == "delivery-limit"
         && value.as_integer().is_some_and(|limit| limit < 0)
         && !profile.version.is_at_least(4, 0)
@@ -217,19 +218,19 @@ fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 
-/// Whether the policy that wires dead letters is among what can be done: the spec has words of its own for it.
+/// Returns true if a policy can set the dead-letter exchange. The spec has the key `wiring: policy` for that.
 fn wires(by: &[&Decision<'_>]) -> bool {
     by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
 
-/// The edits of the object itself; the policy sets the rest.
+/// Returns the edits of the object itself; the policy sets the other fields.
 fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     let is_wired = wires(by);
     let of_dead_letters =
         |field: &&FieldVerdict| field.field.starts_with("x-dead-letter-") && field.field != "x-dead-letter-strategy";
     let fields: Vec<&FieldVerdict> =
         by.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
-    let mut edits = keep::live(subject, &fields);
+    let mut edits = keep::edits_for(subject, &fields);
     let Some(Object::Queue(_, desired)) = &subject.planned.after else { return edits };
     if let (true, Some(to)) = (is_wired, dead_lettering(&desired.arguments, "x-")) {
         places::move_dead_letter(subject, &mut edits);
@@ -238,7 +239,7 @@ fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     edits
 }
 
-/// The policy: what it takes over, and on top what it is made for.
+/// Writes the policy: the settings of the policy that it replaces, and the values that resolve the conflict.
 fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeover, by: &[&Decision<'_>]) {
     let is_wired = wires(by);
     let mut definition: BTreeMap<&str, &ArgumentValue> =
@@ -262,12 +263,12 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
     fragment.set(&["policies", policy, "definition"], Tree::table(entries));
     for key in ["dead-letter-exchange", "alternate-exchange"] {
         if let Some(exchange) = exchange_named(definition.get(key).copied()) {
-            subject.refer(fragment, &exchange, &format!("the messages that policy `{policy}` sends there"));
+            subject.declare_external(fragment, &exchange, &format!("the messages that policy `{policy}` sends there"));
         }
     }
 }
 
-/// What such a policy does to what the queue holds now. The plan with it shows that as a hazard.
+/// Returns a warning about the messages that the queue holds now. The plan with the policy shows that risk as a hazard.
 fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> Option<String> {
     let Object::Queue(_, queue) = subject.before else { return None };
     let messages = subject.planned.live.as_ref().and_then(|live| live.messages);
@@ -278,20 +279,19 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         Some(messages) => format!("the queue holds {}", count(messages, "message")),
         None => "its number of messages is not known".to_owned(),
     };
-    let said = shown(&(key, value.clone()));
+    let setting = shown(&(key, value.clone()));
     match *key {
         "max-length" if messages.zip(limit).is_none_or(|(messages, limit)| messages > limit) => {
-            Some(format!("{said}: {holds}, and messages over the limit are removed at once"))
+            Some(format!("{setting}: {holds}, and messages over the limit are removed immediately"))
         }
-        "max-age" | "max-length-bytes" if is_stream => Some(format!(
-            "{said}: the oldest messages beyond that are \
-            deleted"
-        )),
-        "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can be removed")),
-        "expires" => Some(format!("{said}: the queue itself is deleted when it is unused for that long")),
-        "dead-letter-strategy" => Some(format!("{said}: messages that wait to be dead-lettered can be dropped")),
+        "max-age" | "max-length-bytes" if is_stream => {
+            Some(format!("{setting}: the oldest messages beyond that are deleted"))
+        }
+        "max-length-bytes" | "message-ttl" => Some(format!("{setting}: {holds}, and some can be removed")),
+        "expires" => Some(format!("{setting}: the queue itself is deleted when it is unused for that long")),
+        "dead-letter-strategy" => Some(format!("{setting}: messages that wait to be dead-lettered can be dropped")),
         "overflow" if with_policy(subject, key, value).is_some_and(|it| it.when_full().refuses()) => {
-            Some(format!("{said}: publishes are rejected when it is full"))
+            Some(format!("{setting}: publishes are rejected when it is full"))
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Deleting and making again: the flags, with what that costs now.
+//! Lists the recreates that resolve a conflict: their flags, with their effect on the current messages.
 
 use crate::model::Object;
 use crate::model::count::number;
@@ -7,14 +7,14 @@ use crate::plan::document::PlannedChange;
 use crate::plan::migrate;
 use crate::plan::resolution::{Applicability, Resolution, ResolutionKind};
 
-/// The ways that end the live object.
-pub(super) fn ways(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Resolution> {
+/// Returns the resolutions that delete the current object.
+pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Resolution> {
     let address = &planned.address;
-    let recreate = |words: &str, how: &str, applicability: Applicability| {
+    let recreate = |intro: &str, how: &str, applicability: Applicability| {
         let flag = format!("--recreate {address}={how}");
         Resolution {
             flag: Some(flag.clone()),
-            ..Resolution::new(ResolutionKind::Recreate, applicability, format!("{words} {flag}"))
+            ..Resolution::new(ResolutionKind::Recreate, applicability, format!("{intro} {flag}"))
         }
     };
     let Some(Object::Queue(name, queue)) = &planned.before else {
@@ -25,7 +25,7 @@ pub(super) fn ways(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Re
     }
     let messages = planned.live.as_ref().and_then(|live| live.messages);
     match messages {
-        // Whatever its count says: no stream can be proven empty.
+        // A stream cannot be proven empty, whatever its count is.
         _ if queue.type_name() == "stream" => vec![
             Resolution::new(
                 ResolutionKind::Rename,

@@ -1,5 +1,5 @@
-//! Keeps the current retries. Their arguments on a queue are generated, so the spec has to declare the retries and not
-//! the arguments.
+//! Keeps the current retries. Their arguments on a queue are generated, so the spec has to declare the retries instead
+//! of the arguments.
 
 use super::keep::{self, DEAD_LETTER, Edits};
 use super::{Subject, places};
@@ -11,7 +11,7 @@ use crate::plan::spec_keys::Tiered;
 use crate::rabbitmq::dead_lettering;
 use crate::rabbitmq::routing::DeadLettering;
 
-/// The queue for whose retries an exchange is desired, which therefore cannot be what it is.
+/// Returns the queue whose retries need this exchange. Such an exchange cannot keep its current settings.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };
     let id = ObjectId::Exchange(name.clone());
@@ -19,12 +19,12 @@ pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
 }
 
-/// Whether a field of a queue belongs to its retries, those that are live or those that are desired.
+/// Returns true if a field of a queue belongs to its current or its desired retries.
 pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
     let is_one = |strategies: &[Strategy]| {
         let (old, new) = (retries::strategy_of(subject.context, name), desired(subject, name));
-        // A limit may be there without any retries.
+        // A queue can have a limit without retries.
         (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
     };
     match field {
@@ -40,8 +40,14 @@ fn desired(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
-/// Sets the keys with which the queue retries as it does now, and its dead-lettered messages keep their destination.
-pub(super) fn live(subject: &Subject<'_>, edits: &mut Edits, name: &QueueName, queue: &Queue, own: &[&FieldVerdict]) {
+/// Writes the keys with which the queue keeps its current retries and the destination of its dead-lettered messages.
+pub(super) fn keep_retries(
+    subject: &Subject<'_>,
+    edits: &mut Edits,
+    name: &QueueName,
+    queue: &Queue,
+    own: &[&FieldVerdict],
+) {
     let context = subject.context;
     let old = retries::strategy_of(context, name);
     let end = live_end(subject, name, queue, old);
@@ -57,14 +63,14 @@ pub(super) fn live(subject: &Subject<'_>, edits: &mut Edits, name: &QueueName, q
             edits.set("retry", Tree::plain("none"));
             edits.set("maxRetries", Tree::plain(0));
         }
-        // Republishing without delays has no delayed retry queues, and a spec cannot know its count.
+        // Republishing without delays uses no delayed retry queues, so the number of retries is unknown.
         (Some(_), Some(retry)) => edits.keys.extend(retry.explicit_entries().map(|it| it.into_parts())),
         (Some(_), None) => edits.unrepresentable.extend(own.iter().map(|field| field.field.clone())),
     }
     keep_end(subject, edits, (name, queue), end);
 }
 
-/// The destination of messages after the last retry, as the queue's arguments or its last binding set it.
+/// Returns the destination of messages after the last retry, as the arguments of the queue or its last binding set it.
 fn live_end(subject: &Subject<'_>, name: &QueueName, queue: &Queue, old: Option<Strategy>) -> Option<DeadLettering> {
     match old {
         Some(Strategy::Ladder) => {

@@ -1,5 +1,5 @@
-//! The policy that governs an object now, as far as another one has to take its place: its keys, a higher priority, and
-//! a name that is free.
+//! Builds the frame of a policy that replaces the governing policy of an object: its keys, a higher priority, and an
+//! unused name.
 
 use super::Subject;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
@@ -14,20 +14,21 @@ pub(super) struct Takeover {
     pub(super) pattern: String,
     pub(super) apply_to: ApplyTo,
     pub(super) priority: Priority,
-    /// What governs now.
+    /// The settings of the governing policy.
     pub(super) definition: Arguments,
-    /// Whether a policy that the spec does not declare governs now: the spec's own words do not take it into account.
+    /// True if the spec does not declare the governing policy: then the keys of the spec do not include its settings.
     pub(super) is_by_others: bool,
-    /// The policy that it is taken from.
+    /// The governing policy.
     governing: Option<PolicyName>,
-    /// Others that the broker may choose instead, because they have the same priority.
+    /// Other policies of the same priority, which the broker may choose instead.
     ties: Vec<PolicyName>,
-    /// Policies whose patterns cannot be evaluated here.
+    /// Policies whose patterns topo cannot evaluate.
     unread: Vec<PolicyName>,
 }
 
 impl Takeover {
-    /// With `is_wired`, the policy that the spec's `wiring: policy` stands for goes above this one by itself.
+    /// Builds the frame. With `is_wired`, the generated policy of `wiring: policy` is left out, because it gets a
+    /// higher priority than this one.
     pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
         let context = subject.context;
         let desired = &context.desired.topology.policies;
@@ -36,7 +37,7 @@ impl Takeover {
         let name = id.name().unwrap_or_default();
         let mut policies = context.current.policies.clone();
         policies.extend(desired.iter().map(|(name, policy)| (name.clone(), policy.clone())));
-        // A generated policy is made anew, above whatever the spec says.
+        // A generated policy is computed again, with a higher priority than the policies of the spec.
         policies.retain(|known, _| {
             let is_own = known.as_str().starts_with(&format!("{name}.topo."));
             !(is_own && (is_wired || desired.contains_key(known)))
@@ -64,7 +65,7 @@ impl Takeover {
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
         };
         match governing {
-            // The spec's own policy for this one object only needs more keys.
+            // A policy of the spec for this object alone only needs more keys.
             Some(Named { name: own, policy })
                 if desired.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
             {
@@ -77,32 +78,29 @@ impl Takeover {
         takeover
     }
 
-    /// A key that has to be taken over, and that a spec cannot say; with the policy that sets it.
-    pub(super) fn unsayable(&self) -> Option<(&PolicyName, &str)> {
-        let is_sayable = |key: &str| {
+    /// Returns a key that the policy must include and that a spec cannot represent, with the policy that sets it.
+    pub(super) fn unrepresentable_key(&self) -> Option<(&PolicyName, &str)> {
+        let is_representable = |key: &str| {
             PolicyKey::spelling(key).is_some()
                 || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
         };
-        let key = self.definition.keys().find(|key| !is_sayable(key))?;
+        let key = self.definition.keys().find(|key| !is_representable(key))?;
         Some((self.governing.as_ref()?, key))
     }
 
-    /// What can keep the policy from doing what it is made for.
+    /// Returns warnings about policies that may have precedence over this one.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .unread
             .iter()
             .map(|policy| {
-                format!(
-                    "topo cannot evaluate the pattern of policy {policy}: it may have precedence over \
-                                   this one"
-                )
+                format!("topo cannot evaluate the pattern of policy {policy}: it may have precedence over this one")
             })
             .collect();
-        if let (Some(taken), false) = (&self.governing, self.ties.is_empty()) {
+        if let (Some(governing), false) = (&self.governing, self.ties.is_empty()) {
             let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
             warnings.push(format!(
-                "{taken} and {} may govern it, and RabbitMQ does not define which one: this policy includes {taken}",
+                "{governing} and {} may govern it, and RabbitMQ does not define which one: this policy includes {governing}",
                 ties.join(", ")
             ));
         }
@@ -110,7 +108,7 @@ impl Takeover {
     }
 }
 
-/// The object's own name, because `owns` and `ignore` then hold for it as for the object; else with a number.
+/// Returns an unused name: the name of the object, so that `owns` and `ignore` match both, or that name with a number.
 fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName {
     let mut stem = name;
     while stem.len() + 6 > LONGEST_NAME {
@@ -121,7 +119,7 @@ fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName 
     names.find(|name| !policies.contains_key(name)).unwrap_or_else(|| PolicyName::new(name))
 }
 
-/// A policy's key as specs write it.
+/// Returns the spelling of a policy key in a spec.
 pub(super) fn spec_key(key: &str) -> &str {
     PolicyKey::spelling(key).unwrap_or(key)
 }

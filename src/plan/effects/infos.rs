@@ -1,5 +1,5 @@
-//! Adds notes about policies: those that govern nothing, those that do not apply to a queue type, unmanaged ones that
-//! govern new queues, and those whose patterns topo cannot evaluate.
+//! Adds infos about policies that govern nothing, that do not apply to a queue type, or that topo cannot evaluate. Also
+//! reports unmanaged policies that govern new queues.
 
 use super::Sides;
 use crate::model::units::with_unit;
@@ -11,10 +11,11 @@ use crate::rabbitmq::governing::chosen;
 use crate::rabbitmq::{Governed, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many names stand for all.
+/// The maximum number of names in a text.
 const NAMED: usize = 3;
 
-/// Of policies, or operator policies, that the plan creates, changes or deletes. `after` are all of that kind after the plan.
+/// Adds infos about policies, or operator policies, that the plan creates, changes or deletes. `after` contains all
+/// policies of that kind after the plan.
 pub(super) fn touched(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -40,10 +41,10 @@ pub(super) fn touched(
         );
         builder.info(&address(unreadable.name), text);
     }
-    // By policy: whether it governs a queue, and what goes before it.
+    // By policy: true if it governs a queue, and the policy that has precedence over it.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
     let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
-    // A desired queue is what a live one of its name becomes.
+    // A desired queue replaces the current queue of its name.
     let queues: BTreeMap<&QueueName, &Queue> =
         context.current.queues.iter().chain(&context.desired.topology.queues).collect();
     for (name, queue) in queues {
@@ -58,17 +59,18 @@ pub(super) fn touched(
                 (None, _) => {
                     let (governs, winner) = matching.entry(fit.named.name).or_default();
                     *governs |= governing.names().contains(&Some(fit.named.name));
-                    // One that says the same and more, such as a queue's own policy that is merged with this one.
-                    let says = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
-                    let holds = |of: &Named<'_>| fit.named.policy.definition.iter().all(|entry| says(of, entry));
-                    if let Some(before) = governing.likely().filter(|before| !holds(before)) {
+                    // A policy with the same settings and more does not count, such as a queue's own policy that
+                    // includes this one.
+                    let sets = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
+                    let includes = |of: &Named<'_>| fit.named.policy.definition.iter().all(|entry| sets(of, entry));
+                    if let Some(before) = governing.likely().filter(|before| !includes(before)) {
                         *winner = winner.or(Some(before.name));
                     }
                 }
             }
         }
     }
-    // Somebody else's goes before it wherever it matches.
+    // The policy governs no queue: another one has precedence wherever it matches.
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
             let text = format!("it governs no queue: {kind} {winner} has precedence wherever it matches");
@@ -77,16 +79,16 @@ pub(super) fn touched(
     }
     for ((policy, key, queue_type), names) in skipped {
         let text =
-            format!("it does not apply to {}: {queue_type} queues do not support {key} in a policy", some(&names));
+            format!("it does not apply to {}: {queue_type} queues do not support {key} in a policy", joined(&names));
         builder.info(&address(policy), text);
     }
 }
 
-/// Of policies that this spec does not declare and that govern queues which are made now.
-pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
+/// Adds infos about policies that this spec does not declare and that govern new queues.
+pub(super) fn unmanaged(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let context = sides.context;
     let declared = &context.desired.topology.policies;
-    // Whether it is the operator's, with its name; what it does to which queues.
+    // By policy, true for an operator policy: the governed queues, and the settings.
     let mut found = BTreeMap::<(bool, PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
     for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {
         let Some(Object::Queue(name, queue)) = &change.after else { continue };
@@ -107,7 +109,7 @@ pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
     }
     for ((is_operators, name), (names, settings)) in found {
         let settings: Vec<String> = settings.into_iter().collect();
-        let (names, settings) = (some(&names), settings.join(", "));
+        let (names, settings) = (joined(&names), settings.join(", "));
         if is_operators {
             let text = format!("operator policy {name} governs {names}, created by this plan: {settings}");
             builder.info(&context.address(&ObjectId::Vhost), text);
@@ -118,8 +120,8 @@ pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
     }
 }
 
-/// `queue a`, `queues a, b`, `queues a, b, c and 7 more`.
-fn some(names: &[&QueueName]) -> String {
+/// Formats names: `queue a`, `queues a, b`, `queues a, b, c and 7 more`.
+fn joined(names: &[&QueueName]) -> String {
     let named: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
     let rest = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
     let queues = if names.len() == 1 { "queue" } else { "queues" };

@@ -37,7 +37,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         context,
         before: Policies::new(&context.current.policies, version),
         after: Policies::new(&policies, version),
-        beside: Policies::new(policies.iter().filter(|(name, _)| !wired.contains(name)), version),
+        without_wiring: Policies::new(policies.iter().filter(|(name, _)| !wired.contains(name)), version),
         operator_before: Policies::new(&operator_before, version),
         operator: Policies::new(&operator_after, version),
     };
@@ -49,7 +49,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         })
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
-    infos::foreign(builder, &sides, &changes);
+    infos::unmanaged(builder, &sides, &changes);
     generated::hazards(builder, &sides, &changes);
     retried::hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
@@ -62,11 +62,11 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
             Some((ChangeKind::Delete, _)) => {}
             Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(builder, name, queue, made),
             Some(_) | None if is_untouched || queue.is_topos_own() => {}
-            Some(_) | None => sides.live_queue(builder, name, queue),
+            Some(_) | None => sides.existing_queue(builder, name, queue),
         }
     }
     for migration in builder.migrations.clone() {
-        sides.brought_back(builder, &migration);
+        sides.returned_messages(builder, &migration);
     }
     if touched.is_empty() {
         return;
@@ -78,17 +78,17 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         internal: false,
         arguments: crate::model::Arguments::new(),
     };
-    // No topology contains them, but policies govern them.
+    // No topology contains predeclared exchanges, but policies govern them.
     let predeclared: Vec<ExchangeName> = in_every_vhost().collect();
     for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
-        let goes = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
-        if !goes && !exchange.is_topos_own() {
+        let is_deleted = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
+        if !is_deleted && !exchange.is_topos_own() {
             sides.exchange(builder, name, exchange);
         }
     }
 }
 
-/// The policies that the vhost has after the plan, and which of them the plan creates, changes or deletes.
+/// Returns the policies of the vhost after the plan, and the names of those that the plan creates, changes or deletes.
 fn policies_after(
     builder: &PlanBuilder,
     context: &PlanContext<'_>,
@@ -111,7 +111,8 @@ fn policies_after(
     (after, touched)
 }
 
-/// The operator policies that the vhost has after the plan, and which of them the plan creates, changes or deletes.
+/// Returns the operator policies of the vhost after the plan, and the names of those that the plan creates, changes or
+/// deletes.
 fn operator_policies_after(
     builder: &PlanBuilder,
     before: &BTreeMap<PolicyName, Policy>,
@@ -135,11 +136,12 @@ struct Sides<'a> {
     context: &'a PlanContext<'a>,
     before: Policies<'a>,
     after: Policies<'a>,
-    /// Those after it, but for the ones that wire dead letters: what would govern a queue without its own.
-    beside: Policies<'a>,
-    /// The operator policies before it.
+    /// The policies after the plan, without those that wire dead-lettering: they would govern a queue without its own
+    /// policy.
+    without_wiring: Policies<'a>,
+    /// The operator policies before the plan.
     operator_before: Policies<'a>,
-    /// The operator policies after it.
+    /// The operator policies after the plan.
     operator: Policies<'a>,
 }
 
@@ -150,32 +152,32 @@ impl<'a> Sides<'a> {
         EffectiveSettings::of(queue, policy, operator, self.context.profile)
     }
 
-    /// Returns what governs queues before the plan.
+    /// Returns the policies that govern queues before the plan.
     fn governors_before(&self) -> Governors<'_, 'a> {
         Governors::of(&self.before, self.context.profile).with_operators(&self.operator_before)
     }
 
-    /// Returns what governs queues after the plan.
+    /// Returns the policies that govern queues after the plan.
     fn governors(&self) -> Governors<'_, 'a> {
         Governors::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
-    /// Who of others says what holds for a queue, if it is none of the spec's: also where the policy that wires the queue's
-    /// dead letters repeats it.
-    fn foreigner(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
+    /// Returns the undeclared policy that sets an effective setting of a queue, if one does. The policy that wires the
+    /// dead-lettering of the queue can repeat such a setting. In that case, returns the policy that it displaces.
+    fn unmanaged_policy(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
         let declared = &self.context.desired.topology.policies;
         match source {
             Source::OperatorPolicy(name) => Some(format!("operator policy {name}")),
             Source::Policy(policy) if !declared.contains_key(policy) => Some(format!("policy {policy}")),
             Source::Policy(policy) if *policy == naming::dead_letter_policy(name) && !WIRING_KEYS.contains(&key) => {
-                let displaced = self.beside.governing(name.as_str(), queue.into()).likely()?;
+                let displaced = self.without_wiring.governing(name.as_str(), queue.into()).likely()?;
                 (!declared.contains_key(displaced.name)).then(|| format!("policy {}", displaced.name))
             }
             Source::Policy(_) | Source::Argument | Source::Default => None,
         }
     }
 
-    fn live_queue(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
+    fn existing_queue(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
         let kind = Governed::from(queue);
         let (was, is) = (self.before.governing(name.as_str(), kind), self.after.governing(name.as_str(), kind));
         let bounds =
@@ -192,32 +194,32 @@ impl<'a> Sides<'a> {
             let mut text = shifts.map(|((of, shift), _)| format!("{of}{shift}")).collect::<Vec<_>>().join("; ");
             let before = was.certain().zip(bounds.0.certain());
             if let Some(((was, old), (is, new))) = before.zip(is.certain().zip(bounds.1.certain())) {
-                text += &told(&self.values(queue, was, old), &self.values(queue, is, new));
+                text += &changed_settings(&self.values(queue, was, old), &self.values(queue, is, new));
             }
             builder.hazard(HazardKind::PolicyShift, &address, text, None);
         }
         let live = self.context.live(&id);
         let (pairs, bounds) = (pairs(&was, &is), pairs(&bounds.0, &bounds.1));
         let cases = pairs.len() * bounds.len();
-        let mut threats: Vec<(ValueHazard, usize)> = Vec::new();
+        let mut found: Vec<(ValueHazard, usize)> = Vec::new();
         for (was, is) in pairs {
             for (bound_before, bound) in &bounds {
                 let (old, new) = (self.values(queue, was, *bound_before), self.values(queue, is, *bound));
-                for threat in value_hazard::threats(queue, live, self.context.activity.intervals, &old, &new) {
-                    match threats.iter_mut().find(|(known, _)| *known == threat) {
+                for hazard in value_hazard::hazards(queue, live, self.context.activity.intervals, &old, &new) {
+                    match found.iter_mut().find(|(known, _)| *known == hazard) {
                         Some((_, count)) => *count += 1,
-                        None => threats.push((threat, 1)),
+                        None => found.push((hazard, 1)),
                     }
                 }
             }
         }
-        for (ValueHazard { kind, text, messages }, count) in threats {
+        for (ValueHazard { kind, text, messages }, count) in found {
             let text = if count == cases { text } else { format!("possibly: {text}") };
             builder.hazard(kind, &address, text, messages);
         }
     }
 
-    /// Another type of queue can come under another policy.
+    /// Adds a hazard if another policy governs the recreated queue, because of another queue type.
     fn recreated(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
@@ -227,13 +229,13 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it. That run may be long
-    /// gone, and its queue, too: what comes back is held by what is said now.
-    fn brought_back(&self, builder: &mut PlanBuilder, migration: &Migration) {
+    /// Adds the hazards of messages that a migration returns to the new queue, also of those that an interrupted run
+    /// holds. That run and its queue may no longer exist, so the settings of this plan apply to the returned messages.
+    fn returned_messages(&self, builder: &mut PlanBuilder, migration: &Migration) {
         let Migration { queue: name, desired, .. } = migration;
         let address = self.context.address(&ObjectId::Queue(name.clone()));
-        let begun = migration.old(self.context.current);
-        let Some(old) = begun.as_ref().or_else(|| self.context.current.queues.get(name)) else { return };
+        let original = migration.old(self.context.current);
+        let Some(old) = original.as_ref().or_else(|| self.context.current.queues.get(name)) else { return };
         let held = MigrationNames::of(name);
         let messages = [name.clone(), QueueName::new(held.hold), QueueName::new(held.drained)]
             .into_iter()
@@ -242,21 +244,22 @@ impl<'a> Sides<'a> {
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
         let was = self.governors_before().likely(name, old);
         let new = self.governors().likely(name, desired);
-        let mut threats = value_hazard::threats_of_return(desired, messages, &was, &new);
-        if begun.is_some() {
-            // Policies may have changed since it began, and what is held beside a queue follows none.
-            for more in value_hazard::threats_of_overflow(desired, messages, &self.values(old, None, None), &new) {
-                if !threats.contains(&more) {
-                    threats.push(more);
+        let mut found = value_hazard::hazards_of_return(desired, messages, &was, &new);
+        if original.is_some() {
+            // Policies may have changed since the migration started, and the holding queues follow no policy.
+            for more in value_hazard::hazards_of_overflow(desired, messages, &self.values(old, None, None), &new) {
+                if !found.contains(&more) {
+                    found.push(more);
                 }
             }
         }
-        for ValueHazard { kind, text, messages } in threats {
+        for ValueHazard { kind, text, messages } in found {
             builder.hazard(kind, &address, text, messages);
         }
     }
 
-    /// Of all that a policy can say to an exchange, the alternate exchange alone is the broker's own.
+    /// Adds the hazards of a changed alternate exchange, the only setting of an exchange policy that RabbitMQ itself
+    /// defines.
     fn exchange(&self, builder: &mut PlanBuilder, name: &ExchangeName, exchange: &Exchange) {
         let was = self.before.governing(name.as_str(), Governed::Exchange);
         let is = self.after.governing(name.as_str(), Governed::Exchange);
@@ -265,27 +268,27 @@ impl<'a> Sides<'a> {
         }
         let address = self.context.address(&ObjectId::Exchange(name.clone()));
         let pairs = pairs(&was, &is);
-        let doubt = if pairs.len() == 1 { "" } else { "possibly: " };
-        let mut said = BTreeSet::new();
+        let prefix = if pairs.len() == 1 { "" } else { "possibly: " };
+        let mut reported = BTreeSet::new();
         for (was, is) in pairs {
             let alternate = |policy| effective_alternate(exchange, policy).map(|found| found.value);
             let (old, new) = (alternate(was), alternate(is));
-            if old == new || !said.insert((old.clone(), new.clone())) {
+            if old == new || !reported.insert((old.clone(), new.clone())) {
                 continue;
             }
             let names = shift_of(was, is);
             match (old, new) {
-                // Named after what it does to messages, as where a dead-letter exchange goes.
+                // The hazard is named after its effect on messages, as for a removed dead-letter exchange.
                 (Some(old), None) => {
                     let text = format!(
-                        "{doubt}its alternate exchange {old} is removed: unroutable messages are dropped from then on"
+                        "{prefix}its alternate exchange {old} is removed: unroutable messages are dropped from then on"
                     );
                     builder.hazard(HazardKind::MessageDrop, &address, text, None);
                 }
                 (old, Some(new)) => {
                     let old = old.map_or_else(|| "absent".to_owned(), |old| old.to_string());
                     let text = format!(
-                        "{doubt}{names}alternate-exchange {old} → {new}: unroutable messages go there from then on"
+                        "{prefix}{names}alternate-exchange {old} → {new}: unroutable messages go there from then on"
                     );
                     builder.hazard(HazardKind::PolicyShift, &address, text, None);
                 }
@@ -295,7 +298,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// What can have been with what can be. A policy that is possible on both sides is the same one on both.
+/// Pairs the possible policies before with those after. Two policies that are possible on both sides are paired only
+/// with themselves.
 fn pairs<'a>(was: &Governing<'a>, is: &Governing<'a>) -> Vec<(Option<Named<'a>>, Option<Named<'a>>)> {
     let (old_names, new_names) = (was.names(), is.names());
     let name = |named: &Option<Named<'a>>| named.map(|named| named.name);
@@ -328,8 +332,8 @@ fn policy(named: Option<Named<'_>>) -> String {
     named.map_or_else(|| "no policy".to_owned(), |named| named.name.to_string())
 }
 
-/// `: max-length 1000 → absent`, or nothing where all stays as it was.
-fn told(old: &EffectiveSettings, new: &EffectiveSettings) -> String {
+/// Describes the changed settings: `: max-length 1000 → absent`, or nothing if all settings stay the same.
+fn changed_settings(old: &EffectiveSettings, new: &EffectiveSettings) -> String {
     let text = |key: &str, values: &EffectiveSettings| {
         values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))
     };

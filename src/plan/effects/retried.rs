@@ -1,5 +1,5 @@
-//! Policies of others that break the retries of a queue: under them, messages that come back from a tier are lost. Those
-//! of the spec itself are refused when it is expanded (`expand::ladder`, `expand::case`), by the same rules.
+//! Finds unmanaged policies that break the retries of a queue: under them, messages that return from a tier are lost.
+//! The expansion refuses such policies of the spec itself by the same rules (`expand::ladder`, `expand::case`).
 
 use super::Sides;
 use crate::model::units::with_unit;
@@ -10,12 +10,13 @@ use crate::plan::document::{ChangeKind, Options};
 use crate::rabbitmq::EffectiveSettings;
 use std::collections::BTreeSet;
 
-/// A hazard where the plan makes or changes such retries, or what wires them; else it has happened, and is a note.
+/// Adds a hazard if the plan creates or changes such retries or their wiring. Otherwise the problem already exists, and
+/// is reported as an info.
 pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let is_touched = is_touched(builder, family);
         let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
-        // With a target, the rest is not looked at.
+        // With a target, other retries are not checked.
         if !is_touched && !options.targets.is_empty() {
             continue;
         }
@@ -42,7 +43,7 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
     for (_, settings) in sides.governors().possible(name, queue) {
         for (key, holds) in settings.iter() {
             let Some(why) = loses(sides, family, queue, &settings, key) else { continue };
-            if let Some(by) = sides.foreigner(name, queue, key, &holds.source) {
+            if let Some(by) = sides.unmanaged_policy(name, queue, key, &holds.source) {
                 found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &holds.value)));
             }
         }
@@ -50,7 +51,7 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
     found
 }
 
-/// What a setting that holds for a queue does to its retries, if it loses any.
+/// Returns the effect of an effective setting on the retries of a queue, if they lose messages.
 fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, settings: &EffectiveSettings, key: &str) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
     let rejects = settings.when_full().refuses();
@@ -72,7 +73,8 @@ fn cycle(version: crate::model::BrokerVersion) -> String {
 }
 
 impl Sides<'_> {
-    /// A desired queue as the plan leaves it; `None` where it is not there then, or in a conflict, which says enough.
+    /// Returns a desired queue after the plan. Returns `None` if the queue does not exist then, or is in conflict,
+    /// which is already reported.
     pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
         match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {

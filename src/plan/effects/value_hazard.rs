@@ -8,14 +8,14 @@ use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
 use crate::plan::{HazardKind, QueueActivity};
 use crate::rabbitmq::EffectiveSettings;
 
-/// More messages, and more bytes, than a quorum queue takes in between two ticks of the default interval.
-const IN_ONE_TICK: i64 = 1_000_000;
-const BYTES_IN_ONE_TICK: i64 = 10_000_000_000;
+/// Bounds above the messages and bytes that a quorum queue receives between two ticks of the default interval.
+const MESSAGES_PER_TICK: i64 = 1_000_000;
+const BYTES_PER_TICK: i64 = 10_000_000_000;
 
-/// Where a full queue rejects.
-const WAITS: &str = "messages that do not fit wait until consumers make room, and publishes are rejected until then";
+/// The effect of a full queue that rejects publishes.
+const WAITING: &str = "messages that do not fit wait until consumers make room, and publishes are rejected until then";
 
-/// One of them.
+/// A hazard of a changed setting.
 #[derive(PartialEq, Eq)]
 pub(super) struct ValueHazard {
     pub(super) kind: HazardKind,
@@ -23,8 +23,8 @@ pub(super) struct ValueHazard {
     pub(super) messages: Option<u64>,
 }
 
-/// All of them, by what the queue holds, as far as that is known.
-pub(super) fn threats(
+/// Returns the hazards for the messages that a queue holds, as far as their number is known.
+pub(super) fn hazards(
     queue: &Queue,
     live: Option<&QueueActivity>,
     intervals: Intervals,
@@ -33,45 +33,48 @@ pub(super) fn threats(
 ) -> Vec<ValueHazard> {
     let messages = live.and_then(|live| live.messages);
     let mut change = Difference { intervals, ..Difference::new(queue, messages, old, new) };
-    change.the_queue_itself();
-    change.dead_letters();
+    change.expires();
+    change.dead_lettering();
     change.retention();
-    // An unknown number is some, and so is a count that may be old, to what goes at once.
-    if change.is_counted_late() {
+    // An unknown number counts as some messages. A count that may be old does, too, for messages that are removed
+    // immediately.
+    if change.has_stale_count() {
         change.backlog();
-        // What waits to be dead-lettered, a queue does not tell.
+        // A queue does not report messages that wait to be dead-lettered.
         if !live.is_some_and(|live| live.asked) {
             change.length();
             change.bytes();
         }
     } else if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
         change.backlog();
-        change.returns();
+        change.requeues();
         change.length();
         change.bytes();
-        change.age();
+        change.message_ttl();
     }
     change.found
 }
 
-/// What a migration brings back into a queue comes to it anew, and what the new queue says holds for it. `queue` is the new one.
-pub(super) fn threats_of_return(
+/// Returns the hazards for messages that a migration returns to a queue: they arrive again, under the settings of the
+/// new queue. `queue` is the new one.
+pub(super) fn hazards_of_return(
     queue: &Queue,
     messages: Option<u64>,
     old: &EffectiveSettings,
     new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
     let mut change = Difference::new(queue, messages, old, new);
-    change.the_queue_itself();
-    change.dead_letters();
+    change.expires();
+    change.dead_lettering();
     if messages != Some(0) {
-        change.room();
+        change.returned_messages();
     }
     change.found
 }
 
-/// What is held and does not fit, where that is certain: the count is known, and the oldest go.
-pub(super) fn threats_of_overflow(
+/// Returns the hazards for held messages that certainly do not fit: their number is known, and the queue removes the
+/// oldest.
+pub(super) fn hazards_of_overflow(
     queue: &Queue,
     messages: Option<u64>,
     old: &EffectiveSettings,
@@ -79,7 +82,7 @@ pub(super) fn threats_of_overflow(
 ) -> Vec<ValueHazard> {
     let mut change = Difference::new(queue, messages, old, new);
     if messages.is_some() && !new.when_full().refuses() {
-        change.places();
+        change.returned_length();
     }
     change.found
 }
@@ -87,7 +90,7 @@ pub(super) fn threats_of_overflow(
 struct Difference<'a> {
     queue_type: Option<QueueType>,
     messages: Option<u64>,
-    /// How often the count is renewed.
+    /// The intervals at which the broker updates the count.
     intervals: Intervals,
     old: &'a EffectiveSettings,
     new: &'a EffectiveSettings,
@@ -104,33 +107,33 @@ impl<'a> Difference<'a> {
         self.found.push(ValueHazard { kind, text, messages });
     }
 
-    /// The new value, if it is a tighter limit than the old one. A negative limit is none.
+    /// Returns the new value if it is a tighter limit than the old one. A negative value is not a limit.
     fn lowered(&self, key: &str) -> Option<i64> {
         let limit = |values: &EffectiveSettings| values.integer(key).filter(|limit| *limit >= 0);
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
     }
 
-    /// The count of a quorum queue comes with a tick: 0 may stand for
-    /// messages that came since. A queue that is not there yet has no count, and is nobody's threat.
-    fn is_counted_late(&self) -> bool {
+    /// Returns true if the count may be stale. The broker updates the count of a quorum queue with a tick, so 0 may
+    /// miss newer messages. A queue that does not exist yet has no count and no hazard.
+    fn has_stale_count(&self) -> bool {
         self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
     }
 
-    /// How many a hazard of a loss is said to drop, where that is known.
+    /// Returns the number of messages that a hazard reports as lost, if it is known.
     fn bound(&self) -> Option<u64> {
         self.messages.filter(|count| *count > 0)
     }
 
-    /// Whether it may hold more messages than that.
+    /// Returns true if the queue may hold more messages than the limit.
     fn may_exceed(&self, limit: i64) -> bool {
-        if self.is_counted_late() {
-            return limit < IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default());
+        if self.has_stale_count() {
+            return limit < MESSAGES_PER_TICK.saturating_mul(self.intervals.ticks_by_default());
         }
         self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
     }
 
     fn holds(&self) -> String {
-        if self.is_counted_late() {
+        if self.has_stale_count() {
             return format!("0 messages (a count that is up to {} old)", in_words(self.intervals.tick()));
         }
         match self.messages {
@@ -139,7 +142,7 @@ impl<'a> Difference<'a> {
         }
     }
 
-    fn the_queue_itself(&mut self) {
+    fn expires(&mut self) {
         if let Some(expires) = self.lowered("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
             let text = format!("expires becomes {value}: the queue itself is deleted when it is unused for that long");
@@ -147,8 +150,9 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Not a loss of what is in it now, but of all that is rejected later: it was kept so far.
-    fn dead_letters(&mut self) {
+    /// Adds the hazard of a removed dead-letter exchange. It affects no current message, but all messages that are
+    /// rejected from then on: they were kept so far.
+    fn dead_lettering(&mut self) {
         let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
             let text = format!(
@@ -159,7 +163,7 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Whole segments of a stream go, all but the newest one.
+    /// Adds the hazards of a stream. The broker deletes whole segments, all but the newest one.
     fn retention(&mut self) {
         if self.queue_type != Some(QueueType::Stream) {
             return;
@@ -176,20 +180,21 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Dead letters wait in a quorum queue until they have arrived, as long as it is at-least-once; when it no longer is,
-    /// all that wait are dropped at once (seen live on 3.10.8 and 4.3.6: 5 of 5).
+    /// Adds the hazard of messages that wait to be dead-lettered. They stay in a quorum queue until they have arrived,
+    /// as long as its dead-lettering is at-least-once. When it no longer is, the broker drops all of them immediately
+    /// (measured on 3.10.8 and 4.3.6: 5 of 5).
     fn backlog(&mut self) {
         if self.old.is_at_least_once() && !self.new.is_at_least_once() {
             let holds = self.holds();
             let text = format!(
                 "its dead-lettering is no longer at-least-once, and the queue holds {holds}: messages that wait to be \
-                 dead-lettered are dropped at once"
+                 dead-lettered are dropped immediately"
             );
             self.add(HazardKind::MessageDrop, text, self.bound());
         }
     }
 
-    fn returns(&mut self) {
+    fn requeues(&mut self) {
         let Some(limit) = self.new.delivery_limit() else { return };
         if self.old.delivery_limit().is_some_and(|old| old <= limit) {
             return;
@@ -208,33 +213,30 @@ impl<'a> Difference<'a> {
         if let Some(limit) = limit {
             let over = self.may_exceed(limit);
             let holds = self.holds();
-            let mut told = false;
+            let mut is_reported = false;
             if over && (lowered.is_some() || rejected && !rejects) {
-                // A classic queue takes in `max-length` before `overflow` (`rabbit_amqqueue_process:
-                // process_args_policy`): one that did not reject before drops first and rejects afterwards (seen live:
-                // 4 messages, limit 2, 2 were left).
+                // A classic queue applies `max-length` before `overflow`
+                // (`rabbit_amqqueue_process:process_args_policy`). A queue that did not reject publishes before first
+                // drops messages and then rejects publishes. (Measured: of 4 messages with limit 2, 2 remained.)
                 if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
                     let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
                     let why = match lowered {
                         Some(_) => format!("max-length becomes {limit}, and the queue holds {holds}"),
-                        None => format!(
-                            "the queue no longer rejects publishes, and holds {holds} with max-length \
-                                         {limit}"
-                        ),
+                        None => {
+                            format!("the queue no longer rejects publishes, and holds {holds} with max-length {limit}")
+                        }
                     };
-                    self.add(HazardKind::MessageDrop, format!("{why}: the oldest are removed at once"), dropped);
+                    self.add(HazardKind::MessageDrop, format!("{why}: the oldest are removed immediately"), dropped);
                 }
                 if rejects {
-                    let are = if self.is_counted_late() { "can be" } else { "are" };
-                    let text = format!(
-                        "max-length becomes {limit}, and the queue holds {holds}: publishes {are} \
-                                        rejected"
-                    );
+                    let are = if self.has_stale_count() { "can be" } else { "are" };
+                    let text =
+                        format!("max-length becomes {limit}, and the queue holds {holds}: publishes {are} rejected");
                     self.add(HazardKind::PublisherBlock, text, None);
-                    told = true;
+                    is_reported = true;
                 }
             }
-            if told {
+            if is_reported {
                 return;
             }
         }
@@ -253,7 +255,7 @@ impl<'a> Difference<'a> {
         let (rejected, rejects) = (self.old.when_full().refuses(), self.new.when_full().refuses());
         let limit = self.new.integer("max-length-bytes");
         let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
-        if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default()) {
+        if self.has_stale_count() && bytes >= BYTES_PER_TICK.saturating_mul(self.intervals.ticks_by_default()) {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
@@ -267,29 +269,25 @@ impl<'a> Difference<'a> {
             return;
         }
         if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
-            let text = format!(
-                "max-length-bytes becomes {value}, and the queue holds {holds}: some of them can be \
-                                removed"
-            );
+            let text =
+                format!("max-length-bytes becomes {value}, and the queue holds {holds}: some of them can be removed");
             self.add(HazardKind::MessageDrop, text, self.bound());
         } else {
-            let text = format!(
-                "max-length-bytes becomes {value}, and the queue holds {holds}: publishes can be \
-                                rejected"
-            );
+            let text =
+                format!("max-length-bytes becomes {value}, and the queue holds {holds}: publishes can be rejected");
             self.add(HazardKind::PublisherBlock, text, None);
         }
     }
 
-    /// Whether there is room for all that comes back, and for how long.
-    fn room(&mut self) {
-        self.places();
-        let (rejects, come) = (self.new.when_full().refuses(), self.come());
+    /// Adds the hazards of returned messages that do not fit, or that expire before they are consumed.
+    fn returned_messages(&mut self) {
+        self.returned_length();
+        let (rejects, returning) = (self.new.when_full().refuses(), self.returning());
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-            let text = format!("max-length-bytes becomes {value}, and {come}");
+            let text = format!("max-length-bytes becomes {value}, and {returning}");
             if rejects {
-                self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
+                self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
             } else {
                 self.add(HazardKind::MessageDrop, format!("{text}: some of them can be removed"), self.bound());
             }
@@ -298,38 +296,37 @@ impl<'a> Difference<'a> {
             let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
             let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!(
-                "message-ttl becomes {value}, and {come}: messages that are not consumed by then are \
-                                {fate}"
+                "message-ttl becomes {value}, and {returning}: messages that are not consumed by then are {fate}"
             );
             self.add(HazardKind::MessageDrop, text, self.messages);
         }
     }
 
-    /// Whether as many messages fit as come back.
-    fn places(&mut self) {
+    /// Adds the hazard of more returned messages than the queue may hold.
+    fn returned_length(&mut self) {
         let Some(limit) = self.lowered("max-length") else { return };
         if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
             return;
         }
-        let text = format!("max-length becomes {limit}, and {}", self.come());
+        let text = format!("max-length becomes {limit}, and {}", self.returning());
         if self.new.when_full().refuses() {
-            self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
+            self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
         } else {
             let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
-            self.add(HazardKind::MessageDrop, format!("{text}: the oldest are removed at once"), dropped);
+            self.add(HazardKind::MessageDrop, format!("{text}: the oldest are removed immediately"), dropped);
         }
     }
 
-    fn come(&self) -> String {
+    fn returning(&self) -> String {
         match self.messages {
-            Some(1) => "1 message comes back".to_owned(),
-            Some(messages) => format!("{} messages come back", number(messages)),
-            None => "an unknown number of messages comes back".to_owned(),
+            Some(1) => "1 message returns".to_owned(),
+            Some(messages) => format!("{} messages return", number(messages)),
+            None => "an unknown number of messages return".to_owned(),
         }
     }
 
-    /// When a message expires is settled as it comes in, on every type.
-    fn age(&mut self) {
+    /// Adds the hazard of a shorter TTL. For every queue type, a message gets its expiry when it arrives.
+    fn message_ttl(&mut self) {
         let Some(ttl) = self.lowered("message-ttl") else { return };
         let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
@@ -342,7 +339,7 @@ impl<'a> Difference<'a> {
     }
 }
 
-/// Whether one age, such as `7D`, is shorter than another; in doubt, it is.
+/// Returns true if an age, such as `7D`, is shorter than another, or if they cannot be compared.
 fn is_shorter(new: &str, old: &str) -> bool {
     match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,

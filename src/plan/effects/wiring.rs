@@ -1,5 +1,5 @@
 //! Checks that dead-lettered messages of a queue with `wiring: policy` go where the spec sends them, despite unmanaged
-//! policies and the arguments of the queue; and reports the policies that the generated policy displaces.
+//! policies and the arguments of the queue. Reports the policies that the generated policy displaces.
 
 use super::Sides;
 use crate::model::units::with_unit;
@@ -10,7 +10,8 @@ use crate::plan::wiring::{Wired, wired};
 use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{Governed, Governing, Source};
 
-/// Blocks the plan where they do not, on every plan: what is rejected would be lost, and nothing would say so.
+/// Blocks the plan if dead-lettered messages would go elsewhere, even if it changes nothing: rejected messages would be
+/// lost silently.
 pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for wired in wired(&sides.context.desired.topology) {
         let address = sides.context.address(&ObjectId::Policy(wired.name.clone()));
@@ -21,7 +22,7 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
             continue;
         }
         let Some(queue) = sides.queue_after(builder, &wired.queue_name) else { continue };
-        let displaced = sides.beside.governing(wired.queue_name.as_str(), Governed::from(&queue));
+        let displaced = sides.without_wiring.governing(wired.queue_name.as_str(), Governed::from(&queue));
         if let Some(unclear) = unclear(sides, &displaced, &wired.queue_name, &queue) {
             let text = format!(
                 "topo cannot evaluate the pattern of policy {unclear}: it may govern queue {}, and would then have to \
@@ -46,7 +47,7 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
     }
 }
 
-/// The policy whose pattern nobody here can read, and which would govern the queue if that matched.
+/// Returns the policy whose pattern topo cannot evaluate, and that would govern the queue if the pattern matched.
 fn unclear<'a>(
     sides: &Sides<'a>,
     displaced: &Governing<'a>,
@@ -54,12 +55,12 @@ fn unclear<'a>(
     queue: &Queue,
 ) -> Option<&'a PolicyName> {
     let possible = displaced.names();
-    let fitting = sides.beside.fitting(name.as_str(), Governed::from(queue));
+    let fitting = sides.without_wiring.fitting(name.as_str(), Governed::from(queue));
     let mut unclear = fitting.iter().filter(|fit| !fit.is_certain).map(|fit| fit.named.name);
     unclear.find(|name| possible.contains(&Some(*name)))
 }
 
-/// Why dead letters go elsewhere, if they do or may.
+/// Returns the reason why dead-lettered messages go, or may go, elsewhere.
 fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
     for (policy, settings) in sides.governors().possible(&wired.queue_name, queue) {
         for key in WIRING_KEYS {
@@ -80,7 +81,8 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
     None
 }
 
-/// Whose place it takes: `it goes before policy limits (not in this spec), and holds what that says: max-length 100`.
+/// Describes the displaced policies: `for queue work it has precedence over policy limits (not in this spec), and
+/// includes its settings: max-length 100`.
 fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
     let declared = &sides.context.desired.topology.policies;

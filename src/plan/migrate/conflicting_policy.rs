@@ -1,14 +1,14 @@
-//! A policy that came after the plan, and takes what the holding queues hold.
+//! Finds a policy that was created after the plan and removes messages from the holding queues.
 
 use super::Migration;
-use super::names::eats;
+use super::names::removing_key;
 use crate::model::{BrokerVersion, Policy, PolicyName};
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
 impl Migration {
-    /// The policy that takes messages from what holds them, of the users' policies and the operator policies that the vhost
-    /// has now, in words.
+    /// Describes the policy that removes messages from the holding queues, of the current policies and operator
+    /// policies of the vhost.
     pub fn conflicting_policy(
         &self,
         policies: &BTreeMap<PolicyName, Policy>,
@@ -16,13 +16,13 @@ impl Migration {
         version: BrokerVersion,
     ) -> Option<String> {
         let names = self.names();
-        // An operator policy holds beside whatever a user's says, also beside the shield.
+        // An operator policy applies in addition to a user policy, also in addition to the shield.
         [("policy", policies), ("operator policy", operator_policies)].into_iter().find_map(|(kind, all)| {
             let all = Policies::new(all, version);
             [&names.hold, &names.drained].into_iter().find_map(|name| {
                 let governing = all.governing(name, Governed::from(&self.holding));
                 let named = governing.likely().filter(|named| *named.name != names.shield)?;
-                eats(&named).map(|key| format!("{kind} {} sets {key} on {name}", named.name))
+                removing_key(&named).map(|key| format!("{kind} {} sets {key} on {name}", named.name))
             })
         })
     }

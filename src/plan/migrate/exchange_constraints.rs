@@ -6,7 +6,7 @@ use crate::plan::context::PlanContext;
 use crate::rabbitmq::routing::{Keys, Message, Reason, Routing};
 use std::collections::BTreeSet;
 
-/// The exchanges that are bound to a queue.
+/// Returns the exchanges that are bound to a queue.
 fn sources<'a>(
     context: &'a PlanContext<'_>,
     name: &'a QueueName,
@@ -17,16 +17,15 @@ fn sources<'a>(
     names.into_iter().filter_map(|source| Some((source, context.current.exchanges.get(source)?)))
 }
 
-/// A source that allows no tap: it is bound to the tap for a while, and to the queue again.
-pub(super) fn obstacle(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
+/// Returns a blocker if a source cannot be bound to the tap, and later to the queue again.
+pub(super) fn blocker(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
     sources(context, name).find_map(|(source, exchange)| {
         let why = match exchange.kind.as_str() {
-            // Measured: of 10 messages that it remembered 30 were in the queue afterwards.
+            // Measured: 10 remembered messages became 30 messages in the queue.
             "x-recent-history" => {
-                "it sends the messages that it remembers to each new binding, so that they are \
-                                   delivered three times"
+                "it sends the messages that it remembers to each new binding, so that they are delivered three times"
             }
-            // Refused by the broker.
+            // The broker refuses the binding.
             "x-local-random" => "it can be bound only to queues, and `migrate` puts an exchange in front of the queue",
             _ => return None,
         };
@@ -39,26 +38,27 @@ pub(super) fn obstacle(context: &PlanContext<'_>, name: &QueueName) -> Option<Mi
     })
 }
 
-/// The sources that divide their keys among all that is bound, and do it anew with each change of a binding.
-pub(super) fn dividing<'a>(context: &'a PlanContext<'_>, name: &'a QueueName) -> Vec<&'a ExchangeName> {
-    let divides = |kind: &str| kind == "x-consistent-hash" || kind == "x-modulus-hash";
-    sources(context, name).filter(|(_, exchange)| divides(&exchange.kind)).map(|(source, _)| source).collect()
+/// Returns the sources that distribute their routing keys among their bindings, and redistribute them with each change
+/// of a binding.
+pub(super) fn redistributing<'a>(context: &'a PlanContext<'_>, name: &'a QueueName) -> Vec<&'a ExchangeName> {
+    let redistributes = |kind: &str| kind == "x-consistent-hash" || kind == "x-modulus-hash";
+    sources(context, name).filter(|(_, exchange)| redistributes(&exchange.kind)).map(|(source, _)| source).collect()
 }
 
-/// Whether dead letters of a queue can come back to it: retries, as a rule.
-pub(super) fn comes_back(context: &PlanContext<'_>, name: &QueueName) -> bool {
+/// Returns true if dead-lettered messages of a queue can return to it, usually as retries.
+pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName) -> bool {
     let external = BTreeSet::new();
     let operator = context.operator_policies();
     let routing = Routing::new(context.current, &operator, &external, context.profile);
-    let (mut seen, mut todo) = (BTreeSet::new(), vec![name.clone()]);
-    while let Some(queue) = todo.pop() {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![name.clone()]);
+    while let Some(queue) = open.pop() {
         let ways = routing.route_dead_letter(&Message::with(Keys::any()), &queue, Reason::Rejected);
         for next in ways.into_values().flat_map(|route| route.surely.into_iter().chain(route.perhaps)) {
             if next == *name {
                 return true;
             }
             if seen.insert(next.clone()) {
-                todo.push(next);
+                open.push(next);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Hazards of a migration.
+//! Adds the hazards of a migration.
 
 use super::{Migration, exchange_constraints};
 use crate::model::count::{count, number};
@@ -6,14 +6,15 @@ use crate::model::{Address, ArgumentValue, Queue, QueueName, QueueType};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
-use crate::plan::recreate::{held_by_unlisted, unlisted_are_cancelled};
+use crate::plan::recreate::{held_by_unlisted, unlisted_consumers};
 use crate::plan::{QueueActivity, Transports};
 use crate::rabbitmq::{Governors, Policies, Source};
 
-/// More messages than these take long enough to be told of: the transports do 6,000 to 24,000 a second.
-const TAKE_A_SECOND: u64 = 5_000;
+/// The number of messages above which the duration of a move is reported. The transports move 6,000 to 24,000 messages
+/// a second.
+const LONG_MOVE: u64 = 5_000;
 
-/// Adds what the migration of a queue that was `old` cannot promise.
+/// Adds the hazards of the migration of a queue. `old` is the current queue.
 pub(in crate::plan) fn hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -22,16 +23,16 @@ pub(in crate::plan) fn hazards(
     (old, live): (&Queue, Option<&QueueActivity>),
 ) {
     let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
-               redirected: during the swap they can be lost, even if confirmed; all others are held and come back";
+               redirected: during the swap they can be lost, even if confirmed; all others are held and returned";
     builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
-    // Once it is begun, it may be a transport of topo's that was killed a moment ago.
-    let is_begun = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
-    let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_begun);
+    // After an interruption, the client may be a transport of topo that was killed a moment ago.
+    let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
+    let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_started);
     if let Some(text) = disruption(migration, old, live, unlisted) {
         builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
     }
-    let dividing = exchange_constraints::dividing(context, &migration.queue);
-    for source in &dividing {
+    let redistributing = exchange_constraints::redistributing(context, &migration.queue);
+    for source in &redistributing {
         let text = format!(
             "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, keys \
              go to other queues than before, for all of its queues"
@@ -59,23 +60,22 @@ pub(in crate::plan) fn hazards(
          twice; so may messages that are published while an application binds the queue again itself",
         must_be_allowed,
     );
-    // Seen on 3.8.9 at a load of 25 on two processors, also on the way to a quorum queue; never on 3.10.8 and later. What was
-    // mirrored is held in quorum queues.
-    let of_it = [old, &migration.desired, &migration.holding];
-    if !context.profile.version.is_at_least(3, 10) && of_it.into_iter().any(is_quorum) {
+    // Measured on 3.8.9 under a load of 25 on two processors, also for a migration to a quorum queue; never on 3.10.8
+    // and later. The messages of a mirrored queue are held in quorum queues.
+    let queues = [old, &migration.desired, &migration.holding];
+    if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
                     delivered twice, or the run stops halfway; nothing is lost, and the next run resumes";
         shown(HazardKind::Duplicates, text, true);
     }
-    if let Some(limit) = limit_of_deliveries(context, &migration.queue, old) {
+    if let Some(limit) = configured_delivery_limit(context, &migration.queue, old) {
         let is_dead_lettered = migration.holding.arguments.contains_key("x-dead-letter-exchange");
         let most = match (limit, &context.activity.transports) {
             (0, _) => "all messages in flight",
             (_, Transports::Amqp) => "at most one",
             (_, Transports::Shovel) => "as many as are in flight",
             (_, Transports::Unknown | Transports::None { .. }) => {
-                "at most one over AMQP, with a shovel as many as are in \
-                                                           flight"
+                "at most one over AMQP, or as many as are in flight with a shovel"
             }
         };
         let (kind, end) = if is_dead_lettered {
@@ -84,13 +84,15 @@ pub(in crate::plan) fn hazards(
             (HazardKind::MessageLoss, "dropped")
         };
         let text = format!(
-            "its delivery limit is {limit}: if topo is killed, messages in flight that were delivered that often \
-             before are {end}: {most}"
+            "its delivery limit is {limit}: if topo is killed, messages in flight that have reached this limit \
+             ({most}) are {end}"
         );
         shown(kind, &text, limit == 0);
     }
-    // Before, a message that is published again keeps the `x-death` that it comes with.
-    if context.profile.version.is_at_least(4, 0) && exchange_constraints::comes_back(context, &migration.queue) {
+    // Before 4.0, a message that is published again keeps its `x-death`.
+    if context.profile.version.is_at_least(4, 0)
+        && exchange_constraints::has_dead_letter_cycle(context, &migration.queue)
+    {
         let text = format!(
             "a message that is being retried loses its history when it is moved (RabbitMQ 4.0 and later): at its next \
              failure, `x-death` counts from 1, and names exchange {} and a key of the retries instead of the original \
@@ -105,8 +107,8 @@ fn is_quorum(queue: &Queue) -> bool {
     queue.queue_type() == Some(QueueType::Quorum)
 }
 
-/// How often a message of a quorum queue may be delivered again, where somebody said so.
-pub(super) fn limit_of_deliveries(context: &PlanContext<'_>, name: &QueueName, queue: &Queue) -> Option<i64> {
+/// Returns the delivery limit of a quorum queue, if an argument or a policy sets it.
+pub(super) fn configured_delivery_limit(context: &PlanContext<'_>, name: &QueueName, queue: &Queue) -> Option<i64> {
     if !is_quorum(queue) {
         return None;
     }
@@ -119,8 +121,8 @@ pub(super) fn limit_of_deliveries(context: &PlanContext<'_>, name: &QueueName, q
     settings.delivery_limit()
 }
 
-/// What consumers see of it; nothing, where there are none. `unlisted` is how many messages somebody holds whom the broker
-/// does not list.
+/// Describes the effect on consumers; `None` if the queue has none. `unlisted` is the number of unacknowledged messages
+/// if the broker lists no consumer.
 fn disruption(
     migration: &Migration,
     old: &Queue,
@@ -128,15 +130,15 @@ fn disruption(
     unlisted: Option<u64>,
 ) -> Option<String> {
     let pause = if is_quorum(old) || is_quorum(&migration.desired) { "some 13 to 25 s" } else { "about 1 s" };
-    let many = live.and_then(|live| live.messages).filter(|messages| *messages > TAKE_A_SECOND);
+    let many = live.and_then(|live| live.messages).filter(|messages| *messages > LONG_MOVE);
     let more = many.map(|it| format!(", and for as long as {} messages are moved", number(it))).unwrap_or_default();
-    let who = match (live.and_then(|live| live.consumers.as_deref()), unlisted) {
+    let clients = match (live.and_then(|live| live.consumers.as_deref()), unlisted) {
         (_, Some(held)) => {
             format!("{}; consumers are canceled once and receive nothing", held_by_unlisted(held))
         }
         (Some([]), None) => {
             let count = live.and_then(|live| live.unlisted_consumers)?;
-            format!("{} and receive nothing", unlisted_are_cancelled(count))
+            format!("{} and receive nothing", unlisted_consumers(count))
         }
         (Some([one]), None) => format!("1 consumer is canceled once ({one}) and receives nothing"),
         (Some(several), None) => {
@@ -148,7 +150,7 @@ fn disruption(
         }
     };
     Some(format!(
-        "{who} for {pause}{more}; a consumer that declares the queue with the old arguments gets 406 until it is \
+        "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments gets 406 until it is \
          updated, and one that connects during the swap can lose its connection"
     ))
 }

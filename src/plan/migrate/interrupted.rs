@@ -1,6 +1,6 @@
 //! Detects interrupted migrations in the current state, and plans to resume them or to roll them back.
 
-use super::names::{MigrationBlocker, forged, immovable_by};
+use super::names::{MigrationBlocker, transport_blocker, unexpected_object};
 use super::original_state::old;
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
@@ -11,8 +11,8 @@ use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, InterruptedMigration, Options, PlannedChange};
 use std::collections::BTreeSet;
 
-/// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can
-/// write what looks like one, so only one of the right name is believed.
+/// Returns the queues with an interrupted migration, each with its first holding queue. Any user who may declare a
+/// queue can forge one, so only a holding queue with the expected name counts.
 pub(super) fn interrupted(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
     live.queues.iter().filter_map(|(name, holding)| {
         let queue = migrated(&holding.arguments)?;
@@ -20,7 +20,7 @@ pub(super) fn interrupted(live: &Topology) -> impl Iterator<Item = (QueueName, &
     })
 }
 
-/// All queues from which the transports of migrations that were cut short take messages.
+/// Returns all queues from which the transports of interrupted migrations move messages.
 pub fn left_behind(live: &Topology) -> Vec<QueueName> {
     let queues = interrupted(live).flat_map(|(name, _)| moved_from(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
@@ -31,8 +31,8 @@ fn moved_from(name: &QueueName) -> [QueueName; 3] {
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Nothing can be proven, or brought back, while somebody moves the messages elsewhere.
-fn out_of_reach(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
+/// Blocks the plan while a shovel still moves messages: topo can neither prove a queue empty nor return its messages.
+fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
     for queue in moved_from(name).into_iter().filter(|queue| context.activity.out_of_reach.contains(queue)) {
         let text =
             format!("a shovel of the interrupted run still moves messages of {queue}, and this user may not delete it");
@@ -42,32 +42,32 @@ fn out_of_reach(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &Que
     }
 }
 
-/// What moves no message cannot bring any back.
-fn immovable(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address) {
-    if let Some(MigrationBlocker { text, remedy }) = immovable_by(&context.activity.transports) {
+/// Blocks the plan if no transport can return the messages.
+fn block_without_transport(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address) {
+    if let Some(MigrationBlocker { text, remedy }) = transport_blocker(&context.activity.transports) {
         builder.block(address, text, remedy);
     }
 }
 
 /// Blocks a migration whose holding objects differ from what topo declares.
-fn expected(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
-    if let Some(MigrationBlocker { text, remedy }) = forged(migration, context) {
+fn block_unexpected_objects(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
+    if let Some(MigrationBlocker { text, remedy }) = unexpected_object(migration, context) {
         let address = context.address(&ObjectId::Queue(migration.queue.clone()));
         builder.block(&address, text, remedy);
     }
 }
 
-/// Whether a migration of that queue was cut short.
+/// Returns true if a migration of that queue was interrupted.
 pub(in crate::plan) fn is_interrupted(live: &Topology, queue: &QueueName) -> bool {
     interrupted(live).any(|(name, _)| name == *queue)
 }
 
-/// Whether any migration was cut short.
+/// Returns true if any migration was interrupted.
 pub(in crate::plan) fn is_any_interrupted(live: &Topology) -> bool {
     interrupted(live).next().is_some()
 }
 
-/// Drops the migrations of queues that `--target` leaves out.
+/// Drops the migrations of queues that `--target` excludes.
 pub(in crate::plan) fn keep_planned(builder: &mut PlanBuilder) {
     let PlanBuilder { migrations, changes, .. } = builder;
     let is_planned = |queue: &QueueName| {
@@ -77,8 +77,8 @@ pub(in crate::plan) fn keep_planned(builder: &mut PlanBuilder) {
     migrations.retain(|migration| is_planned(&migration.queue));
 }
 
-/// Says of each what is the matter, and plans what is left to do where the spec says what the queue shall be.
-pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
+/// Describes each interrupted migration, and plans its remaining actions if the spec declares the queue.
+pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for (name, holding) in interrupted(context.current) {
         let id = ObjectId::Queue(name.clone());
         let address = context.address(&id);
@@ -92,25 +92,25 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
         let is_there = context.current.queues.contains_key(&name);
         let is_deleted =
             builder.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
-        // Only what `--abort` would take: the very queue that it began with.
+        // A rollback is possible only to the queue that the migration started with.
         let is_old = context.current.queues.get(&name).is_some_and(|live| old(holding).as_ref() == Some(live));
-        let way_back =
+        let rollback =
             if is_old { format!(", or roll back with `topo apply --abort {address}`") } else { String::new() };
-        let (text, goes_on) = match desired {
+        let (text, is_resumed) = match desired {
             _ if !is_targeted => ("`--target` excludes it from this plan".to_owned(), false),
             None if is_there => {
-                (format!("this spec does not declare the queue. Apply the spec that does{way_back}"), false)
+                (format!("this spec does not declare the queue. Apply the spec that does{rollback}"), false)
             }
             None => (
                 "this spec does not declare the queue, and the queue is deleted. Apply the spec that does".to_owned(),
                 false,
             ),
-            Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{way_back}"), false),
+            Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{rollback}"), false),
             Some(_) if !is_there => {
                 ("the old queue is deleted. Apply declares the new one and returns the messages".to_owned(), true)
             }
             Some(_) if is_planned && is_old => {
-                (format!("the old queue still exists. Run apply to resume{way_back}"), true)
+                (format!("the old queue still exists. Run apply to resume{rollback}"), true)
             }
             Some(_) if is_planned => {
                 let text = "the current queue is neither the old one nor the one in this spec. Apply recreates it as \
@@ -119,18 +119,19 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
             }
             Some(_) => ("the queue matches the spec. Apply returns the messages".to_owned(), true),
         };
-        // Also where only a binding of it is targeted: beside the tap, its messages would come twice.
-        on_the_tap(builder, context, &name);
+        // Even if only a binding of the queue is targeted: in addition to the tap, the binding would deliver messages
+        // twice.
+        drop_tapped_bindings(builder, context, &name);
         if is_targeted {
-            out_of_reach(builder, context, &name, &address);
+            block_orphan_shovels(builder, context, &name, &address);
         }
-        if goes_on && !is_planned {
-            immovable(builder, context, &address);
+        if is_resumed && !is_planned {
+            block_without_transport(builder, context, &address);
         }
         if is_deleted {
-            // What is held beside it, and all that still comes to the tap, would be left there for ever.
+            // Otherwise, the held messages and all messages that still reach the tap would remain there.
             let text = format!("a migration of it was interrupted; {}, and this plan deletes it", held(context, &name));
-            let remedy = format!("finish it first with the spec that started it{way_back}");
+            let remedy = format!("finish it first with the spec that started it{rollback}");
             builder.block(&address, text, Some(remedy));
         }
         let text = match &context.activity.applying {
@@ -141,23 +142,24 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
             None => format!(
                 "a migration of {id} was interrupted; {held}: {text}{nothing}",
                 held = held(context, &name),
-                nothing = nothing_leads_to_it(context, &name)
+                nothing = unrouted_note(context, &name)
             ),
         };
         builder.interrupted.push(InterruptedMigration { address, text, applying: context.activity.applying.clone() });
-        if let (Some(desired), true, false) = (desired, goes_on, is_planned) {
+        if let (Some(desired), true, false) = (desired, is_resumed, is_planned) {
             let mut holding = holding.clone();
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
             let migration =
                 Migration { queue: name, desired: desired.clone(), goal: Goal::Recreate, holding, shield: None };
-            expected(builder, context, &migration);
+            block_unexpected_objects(builder, context, &migration);
             builder.migrations.push(migration);
         }
     }
 }
 
-/// What leads to the tap leads to the queue, or will: it is not to be bound, and is kept by a recreate.
-fn on_the_tap(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName) {
+/// Drops the creation of bindings that lead to the tap: after the migration, they lead to the queue again. A recreate
+/// keeps them.
+fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName) {
     let tap = Destination::Exchange(MigrationNames::of(name).tap);
     let tapped: BTreeSet<Binding> = context
         .current
@@ -180,9 +182,9 @@ fn on_the_tap(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &Queue
     kept.unmanaged.extend(others);
 }
 
-/// The bindings of a tap go with it, where somebody deletes it. Those that the spec has are made again; the others are in the
-/// backup only, if one was written.
-fn nothing_leads_to_it(context: &PlanContext<'_>, name: &QueueName) -> String {
+/// Describes a queue that no binding leads to. If the tap was deleted, the broker deleted its bindings with it. The
+/// plan creates those of the spec again; the others are only in the backup, if the run wrote one.
+fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
     let tap = MigrationNames::of(name).tap;
     let topology = context.current;
     let is_to_it = |binding: &Binding| binding.destination == Destination::Queue(name.clone());
@@ -195,7 +197,7 @@ fn nothing_leads_to_it(context: &PlanContext<'_>, name: &QueueName) -> String {
     )
 }
 
-/// `1,204 messages are held beside it`.
+/// Describes the held messages: `1,204 messages are in its holding queues`.
 fn held(context: &PlanContext<'_>, name: &QueueName) -> String {
     let names = MigrationNames::of(name);
     let count = |name: &str| context.activity.queues.get(&QueueName::new(name)).and_then(|live| live.messages);
@@ -209,13 +211,13 @@ fn held(context: &PlanContext<'_>, name: &QueueName) -> String {
     }
 }
 
-/// Plans what `--abort` asks for, and nothing else.
+/// Plans the rollbacks that `--abort` requests, and nothing else.
 pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for address in &options.abort {
         let found =
             interrupted(context.current).find(|(name, _)| context.address(&ObjectId::Queue(name.clone())) == *address);
         let Some((name, holding)) = found else {
-            if is_here(context, address) {
+            if is_in_vhost(context, address) {
                 builder.block(
                     address,
                     "no migration of it is in progress: there is nothing to roll back".to_owned(),
@@ -241,26 +243,26 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                 );
             }
             Some(live) => {
-                out_of_reach(builder, context, &name, address);
-                immovable(builder, context, address);
+                block_orphan_shovels(builder, context, &name, address);
+                block_without_transport(builder, context, address);
                 let text = format!(
                     "the migration of {} is rolled back; {}{}",
                     ObjectId::Queue(name.clone()),
                     held(context, &name),
-                    nothing_leads_to_it(context, &name)
+                    unrouted_note(context, &name)
                 );
                 builder.interrupted.push(InterruptedMigration { address: address.clone(), text, applying: None });
                 let (desired, holding) = (live.clone(), holding.clone());
                 let migration = Migration { queue: name, desired, goal: Goal::PutBack, holding, shield: None };
-                expected(builder, context, &migration);
+                block_unexpected_objects(builder, context, &migration);
                 builder.migrations.push(migration);
             }
         }
     }
 }
 
-/// Whether an address is in this vhost.
-fn is_here(context: &PlanContext<'_>, address: &Address) -> bool {
+/// Returns true if an address is in this vhost.
+fn is_in_vhost(context: &PlanContext<'_>, address: &Address) -> bool {
     let vhost = context.address(&ObjectId::Queue(QueueName::new("")));
     address.as_str().starts_with(vhost.as_str())
 }

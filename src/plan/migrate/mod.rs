@@ -1,18 +1,18 @@
-//! Recreating a queue that holds messages, and losing none: what is made beside it, and what is left to do.
+//! Recreates a queue together with its messages.
 //!
-//! The idea: a fanout exchange, the *tap*, is put between the sources and the queue, with an alternate exchange that leads
-//! to a holding queue. While the tap is bound to the queue, messages reach it; unbind that one binding, and they are held.
-//! One unbind, or one bind, is an atomic switch for every message. What the old queue holds is moved into a second holding
-//! queue, so that old messages stay before new ones however fast those come; then the queue is exchanged for the new one,
-//! and both come back, the old ones first.
+//! topo puts a fanout exchange, the *tap*, between the sources and the queue. The alternate exchange of the tap leads
+//! to a holding queue. While the tap is bound to the queue, messages reach the queue; without that binding, they are
+//! held. One unbind or one bind is an atomic switch for every message. topo moves the messages of the old queue into a
+//! second holding queue. So old messages stay before new ones, however fast new ones arrive. Then topo replaces the
+//! queue, and returns the messages of both holding queues, the old ones first.
 //!
 //! ```text
 //! sources ─▶ tap ─(bound)──▶ queue ──▶ consumers
 //!             └─(alternate)─▶ hold ─▶ queue `hold`           queue ─▶ transport ─▶ drained ─▶ queue `drained`
 //! ```
 //!
-//! Nothing is remembered but on the broker: [`Migration::remaining`] reads off what is live what is left to do, for the
-//! plan that is shown, for each step that is done, and for the run that goes on after one that was killed.
+//! The broker stores the whole state: [`Migration::remaining`] derives the remaining actions from the current topology.
+//! The plan, each executed step and a run that resumes a killed one all use it.
 
 mod conflicting_policy;
 mod exchange_constraints;
@@ -27,11 +27,11 @@ mod unexpected;
 
 pub(super) use hazards::hazards;
 pub use interrupted::left_behind;
-pub(super) use interrupted::{abort, finish, is_any_interrupted, is_interrupted, keep_planned};
+pub(super) use interrupted::{abort, is_any_interrupted, is_interrupted, keep_planned, resume};
 pub(super) use names::{MigrationBlocker, migration};
 pub use next_actions::NextAction;
 pub use original_state::before_migrations;
-pub(super) use original_state::take_away;
+pub(super) use original_state::remove_migration_objects;
 pub use unexpected::Unexpected;
 
 use crate::diff::fields;
@@ -43,53 +43,55 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The argument of all that a migration makes: the name of the queue.
+/// The argument of all objects that a migration creates: the name of the queue.
 const MIGRATES: &str = "x-topo-migrates";
 /// The argument of the first holding queue: the old queue, as JSON.
 const BEFORE: &str = "x-topo-before";
 
-/// All that is decided about the migration of one queue before it begins.
+/// The decisions about the migration of one queue before it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
     /// The queue.
     pub queue: QueueName,
-    /// What it shall be.
+    /// The desired queue.
     pub desired: Queue,
-    /// What is done about the old queue.
+    /// The goal of the migration.
     pub goal: Goal,
-    /// The queues that hold its messages for the while.
+    /// The declaration of the queues that hold the messages during the migration.
     pub holding: Queue,
-    /// The policy that keeps others off the holding queues, where some would govern them.
+    /// The policy that keeps other policies off the holding queues, if such policies exist.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shield: Option<Policy>,
 }
 
-/// What a migration is for.
+/// The goal of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Goal {
-    /// The queue becomes what is desired.
+    /// The desired queue replaces the old one.
     Recreate,
-    /// All goes back into the queue as it is: `--abort`, and the way back of a migration that cannot be finished.
+    /// All messages return to the old queue: for `--abort`, and for the rollback of a migration that cannot be
+    /// completed.
     PutBack,
 }
 
-/// Where a migration stands.
+/// The stage of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
-    /// What holds messages is made; nothing is changed for anybody.
+    /// topo creates the holding objects; clients are not affected.
     Prepare,
     /// The bindings are moved from the queue to the tap; messages still reach the queue.
     Tap,
-    /// New messages are held, and the queue is emptied.
+    /// New messages are held, and the queue is drained.
     Drain,
-    /// The old queue is proven empty and deleted, and the new one declared.
+    /// The old queue is proven empty and deleted, and the new one is declared.
     Swap,
-    /// What was held comes back, then the bindings.
+    /// The held messages return, then the bindings.
     Return,
-    /// What was made for it is deleted; the first holding queue last, because it says that something is unfinished.
+    /// The objects of the migration are deleted. The first holding queue is the last one, because it marks the
+    /// migration as incomplete.
     Clean,
 }
 
@@ -107,12 +109,12 @@ impl fmt::Display for Stage {
 }
 
 impl Migration {
-    /// The names of what is made beside the queue.
+    /// Returns the names of the objects that the migration creates.
     pub fn names(&self) -> MigrationNames {
         MigrationNames::of(&self.queue)
     }
 
-    /// Whether the broker would take a live queue of that name for the desired one.
+    /// Returns true if the broker treats an existing queue of that name as the desired one.
     pub fn is_desired(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
         let (live, desired) = (object(live), object(as_stored(&self.desired, profile).as_ref()));
@@ -121,13 +123,13 @@ impl Migration {
             .all(|field| matches!(verdict(field, &live, &desired, profile), Verdict::Equal | Verdict::Unknown))
     }
 
-    /// The same, with another goal.
+    /// Returns the rollback of this migration.
     pub fn put_back(&self) -> Self {
         Self { goal: Goal::PutBack, ..self.clone() }
     }
 }
 
-/// The queue that something was made for by a migration, if it was.
+/// Returns the queue for whose migration an object was created, if any.
 fn migrated(arguments: &Arguments) -> Option<QueueName> {
     arguments.get(MIGRATES).and_then(ArgumentValue::as_text).map(QueueName::from)
 }

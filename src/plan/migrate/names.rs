@@ -15,14 +15,14 @@ use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Governed, Governors, Named, Policies, is_made_by_http};
 use std::collections::BTreeMap;
 
-/// Why a queue cannot be migrated, and what lifts it.
+/// The reason why a queue cannot be migrated, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct MigrationBlocker {
     pub(in crate::plan) text: String,
     pub(in crate::plan) remedy: Option<String>,
 }
 
-/// The migration of a live queue to what is desired.
+/// Builds the migration of a current queue to the desired one.
 pub(in crate::plan) fn migration(
     context: &PlanContext<'_>,
     name: &QueueName,
@@ -43,7 +43,7 @@ pub(in crate::plan) fn migration(
             ),
         });
     }
-    for (id, is_ours) in taken(context, &names, name) {
+    for (id, is_ours) in existing_objects(context, &names, name) {
         if !is_ours {
             return Err(MigrationBlocker {
                 text: format!("{id} exists, and no migration created it: `migrate` needs that name"),
@@ -51,14 +51,14 @@ pub(in crate::plan) fn migration(
             });
         }
     }
-    if let Some(obstacle) = exchange_constraints::obstacle(context, name) {
-        return Err(obstacle);
+    if let Some(blocker) = exchange_constraints::blocker(context, name) {
+        return Err(blocker);
     }
-    if let Some(obstacle) = immovable_by(&context.activity.transports) {
-        return Err(obstacle);
+    if let Some(blocker) = transport_blocker(&context.activity.transports) {
+        return Err(blocker);
     }
     if context.activity.transports == Transports::Shovel
-        && let Some(binding) = typed(context, name, &names)
+        && let Some(binding) = unrepresentable_binding(context, name, &names)
     {
         return Err(MigrationBlocker {
             text: format!(
@@ -76,13 +76,12 @@ pub(in crate::plan) fn migration(
     {
         return Err(MigrationBlocker {
             text: format!(
-                "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, with the \
-                           lock"
+                "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, with the lock"
             ),
             remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });
     }
-    // By then, policies are as they are desired, and those that go are not gone yet.
+    // During the migration, policies have their desired settings, and policies to delete still exist.
     let mut policies: BTreeMap<PolicyName, Policy> = context.current.policies.clone();
     policies.extend(context.desired.topology.policies.clone());
     let after = Policies::new(&policies, version);
@@ -95,31 +94,33 @@ pub(in crate::plan) fn migration(
     let mut arguments = Arguments::new();
     let kind = if quorum { QueueType::Quorum } else { QueueType::Classic };
     arguments.insert("x-queue-type".to_owned(), ArgumentValue::Text(kind.as_str().to_owned()));
-    // A routing key without an exchange is refused.
+    // The broker refuses a routing key without an exchange.
     if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
         arguments.insert("x-dead-letter-exchange".to_owned(), exchange.as_str().into());
         arguments.extend(routing_key.map(|key| ("x-dead-letter-routing-key".to_owned(), key.as_str().into())));
     }
-    // What expires meanwhile waits for its exchange as it would have in the queue. Without a limit nothing is refused.
+    // Messages that expire in the holding queue wait for their exchange, as they would in the original queue. Without a
+    // limit, the holding queue rejects nothing.
     if settings.is_at_least_once() {
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // A transport that dies counts as a delivery, and from 4.0 on the 21st is the last; before, -1 would be one.
+    // A transport that fails counts as a delivery, and from 4.0 on, the 21st delivery is the last. Before 4.0, -1 would
+    // be a limit.
     if quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
     let shield = shield(&names, &holding, &after, &operator)?;
     let migration = Migration { queue: name.clone(), desired: desired.clone(), goal: Goal::Recreate, holding, shield };
-    match forged(&migration, context) {
-        Some(obstacle) => Err(obstacle),
+    match unexpected_object(&migration, context) {
+        Some(blocker) => Err(blocker),
         None => Ok(migration),
     }
 }
 
-/// Why existing holding objects cannot be used, if that is so.
-pub(super) fn forged(migration: &Migration, context: &PlanContext<'_>) -> Option<MigrationBlocker> {
+/// Returns a blocker if an existing object of a migration differs from what topo declares.
+pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>) -> Option<MigrationBlocker> {
     let Unexpected { object, difference } = migration.unexpected(context.current)?;
     let text =
         format!("{object} would hold messages of the migration, but it differs from what topo declares: {difference}");
@@ -127,8 +128,8 @@ pub(super) fn forged(migration: &Migration, context: &PlanContext<'_>) -> Option
     Some(MigrationBlocker { text, remedy: Some(remedy) })
 }
 
-/// Why no message can be moved, if that is so.
-pub(super) fn immovable_by(transports: &Transports) -> Option<MigrationBlocker> {
+/// Returns a blocker if no transport can move messages.
+pub(super) fn transport_blocker(transports: &Transports) -> Option<MigrationBlocker> {
     let Transports::None { reasons } = transports else { return None };
     let remedy = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
                 rabbitmq_shovel_management";
@@ -136,8 +137,12 @@ pub(super) fn immovable_by(transports: &Transports) -> Option<MigrationBlocker> 
     Some(MigrationBlocker { text, remedy: Some(remedy.to_owned()) })
 }
 
-/// A binding that would have to be made again, and that HTTP cannot make.
-fn typed<'a>(context: &'a PlanContext<'_>, name: &QueueName, names: &MigrationNames) -> Option<&'a Binding> {
+/// Returns a binding that the migration has to restore, and that cannot be created over HTTP.
+fn unrepresentable_binding<'a>(
+    context: &'a PlanContext<'_>,
+    name: &QueueName,
+    names: &MigrationNames,
+) -> Option<&'a Binding> {
     let (queue, tap) = (Destination::Queue(name.clone()), Destination::Exchange(names.tap.clone()));
     let is_other = |binding: &Binding, key: &String| is_made_by_http(key, &binding.arguments) == Some(false);
     let leads_there = |binding: &Binding| binding.destination == queue || binding.destination == tap;
@@ -149,8 +154,9 @@ fn shown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
     if old.queue_type().is_some_and(|kind| kind != QueueType::Stream) { desired.type_name() } else { old.type_name() }
 }
 
-/// What has a name that the migration needs, and whether a migration of this queue made it.
-fn taken<'a>(
+/// Returns the existing objects whose names the migration needs, and true for each that a migration of this queue
+/// created.
+fn existing_objects<'a>(
     context: &'a PlanContext<'_>,
     names: &'a MigrationNames,
     name: &'a QueueName,
@@ -173,17 +179,17 @@ fn taken<'a>(
 
 fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
     let is_new = |name: &&String| !context.current.queues.contains_key(&QueueName::new(name.as_str()));
-    // The lock of the run is a queue, too, and not there yet when it is planned for people.
+    // The lock of the run is a queue, too, and does not exist yet when a plan is only shown.
     [&names.hold, &names.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 
-/// The key by which a policy takes messages from what holds them, if it does.
-pub(super) fn eats(named: &Named<'_>) -> Option<&'static str> {
+/// Returns the key by which a policy removes messages from the holding queues, if any.
+pub(super) fn removing_key(named: &Named<'_>) -> Option<&'static str> {
     let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
     affecting.into_iter().find(|key| named.policy.definition.contains_key(*key))
 }
 
-/// The policy that is needed so that no other takes messages from what holds them.
+/// Returns the policy that is needed so that no other policy removes messages from the holding queues.
 fn shield(
     names: &MigrationNames,
     holding: &Queue,
@@ -194,7 +200,8 @@ fn shield(
     let mut above: Option<Priority> = None;
     for name in [&names.hold, &names.drained] {
         let governing = operator.governing(name, Governed::from(holding));
-        if let Some((named, key)) = governing.possible().iter().flatten().find_map(|named| Some((named, eats(named)?)))
+        if let Some((named, key)) =
+            governing.possible().iter().flatten().find_map(|named| Some((named, removing_key(named)?)))
         {
             return Err(MigrationBlocker {
                 text: format!(
@@ -209,7 +216,7 @@ fn shield(
             });
         }
         let governing = after.governing(name, Governed::from(holding));
-        if !governing.possible().iter().flatten().any(|named| !own(named) && eats(named).is_some()) {
+        if !governing.possible().iter().flatten().any(|named| !own(named) && removing_key(named).is_some()) {
             continue;
         }
         let fitting = after.fitting(name, Governed::from(holding));
@@ -226,7 +233,8 @@ fn shield(
         ),
         apply_to: ApplyTo::Queues,
         priority: highest.above(),
-        // A policy must say something; without a limit this has no effect, but that at-least-once wants the one.
+        // A policy must have a setting. Without a limit, `overflow` has no effect, except that at-least-once requires
+        // its value.
         definition: [("overflow".to_owned(), overflow)].into(),
     }))
 }

@@ -1,5 +1,5 @@
-//! Derives the remaining actions of a migration from the current state. Pure: the same for the plan, the run and the
-//! next run.
+//! Derives the remaining actions of a migration from the current state. Pure: the plan, the run and the next run use
+//! the same function.
 
 use super::{BEFORE, Goal, MIGRATES, Migration, Stage};
 use crate::model::naming::MigrationNames;
@@ -8,21 +8,22 @@ use crate::plan::action::{Action, Guard, Level};
 use crate::plan::request::properties_key;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One thing to do, and the stage that it belongs to.
+/// An action, and the stage that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextAction {
     /// The stage.
     pub stage: Stage,
-    /// What to do.
+    /// The action.
     pub action: Action,
 }
 
 impl Migration {
-    /// All that is left to do, in order; empty when the migration is over.
+    /// Returns all remaining actions, in order; empty if the migration is complete.
     ///
-    /// `live` is the vhost, and `keys` the broker's own keys of its bindings. `is_desired` says whether the live queue is
-    /// as it shall be; it does not matter where there is none. Each thing can be done before it is known whether the next
-    /// one can, and wherever it stops, asking again gives what is left: that is what makes a killed run harmless.
+    /// `live` is the vhost, and `keys` are the broker's own keys of its bindings. `is_desired` is true if the current
+    /// queue matches the desired one; it has no effect if there is no queue. Each action is possible even if a later
+    /// one turns out to be impossible. Wherever a run stops, another call returns the rest: therefore a killed run does
+    /// no harm.
     pub fn remaining(
         &self,
         live: &Topology,
@@ -30,7 +31,7 @@ impl Migration {
         is_desired: bool,
     ) -> Vec<NextAction> {
         let mut list =
-            List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), todo: Vec::new() };
+            List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), actions: Vec::new() };
         let touches = |binding: &&Binding| {
             let fanouts = list.fanouts();
             binding.touches_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
@@ -38,7 +39,7 @@ impl Migration {
         list.bound = live.bindings.iter().filter(touches).cloned().collect();
         let is_there = live.queues.contains_key(&self.queue);
         if is_there && !is_desired && self.goal == Goal::Recreate {
-            list.finish_way_back();
+            list.finish_rollback();
             list.prepare();
             list.tap();
             list.drain();
@@ -47,17 +48,17 @@ impl Migration {
             list.declare();
         }
         if is_there || self.goal == Goal::Recreate {
-            // Without a tap nothing was ever held, and what refused to be made is not needed to clean up. But where nothing
-            // leads to the queue, somebody may have deleted the tap.
+            // Without a tap, no messages were ever held, and the cleanup does not need the objects that could not be
+            // created. But if no binding leads to the queue, the tap may have been deleted.
             let was_tapped = [&list.names.tap, &list.names.back].iter().any(|name| list.has_exchange(name));
-            let is_cut_off =
+            let is_unrouted =
                 list.has_exchange(&ExchangeName::new(&list.names.drained)) && list.sources_of(&list.queue()).is_empty();
-            if self.goal == Goal::Recreate || was_tapped || is_cut_off {
-                list.give_back();
+            if self.goal == Goal::Recreate || was_tapped || is_unrouted {
+                list.return_messages();
             }
             list.clean();
         }
-        list.todo
+        list.actions
     }
 }
 
@@ -66,14 +67,14 @@ struct List<'a> {
     names: MigrationNames,
     live: &'a Topology,
     keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// The bindings of the queue and of what is beside it, as they are after what is listed so far.
+    /// The bindings of the queue and of the migration objects, after the actions so far.
     bound: BTreeSet<Binding>,
-    todo: Vec<NextAction>,
+    actions: Vec<NextAction>,
 }
 
 impl List<'_> {
     fn push(&mut self, stage: Stage, action: Action) {
-        self.todo.push(NextAction { stage, action });
+        self.actions.push(NextAction { stage, action });
     }
 
     fn fanouts(&self) -> [ExchangeName; 4] {
@@ -81,7 +82,8 @@ impl List<'_> {
         [tap.clone(), back.clone(), ExchangeName::new(hold), ExchangeName::new(drained)]
     }
 
-    /// The holding queues: the first marks the migration as unfinished, so it is made first and deleted last.
+    /// Returns the holding queues. The first one marks the migration as incomplete, so it is created first and deleted
+    /// last.
     fn holding_queues(&self) -> [QueueName; 2] {
         [QueueName::new(&self.names.hold), QueueName::new(&self.names.drained)]
     }
@@ -97,7 +99,7 @@ impl List<'_> {
     }
 
     fn is_declared(&self, is_it: impl Fn(&Action) -> bool) -> bool {
-        self.todo.iter().any(|todo| is_it(&todo.action))
+        self.actions.iter().any(|next| is_it(&next.action))
     }
 
     fn bind(&mut self, stage: Stage, binding: Binding) {
@@ -110,14 +112,14 @@ impl List<'_> {
         if !self.bound.remove(binding) {
             return;
         }
-        // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
+        // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
         let keys = self.keys.get(binding).cloned().unwrap_or_else(|| vec![properties_key(&binding.routing_key)]);
         for properties_key in keys {
             self.push(stage, Action::Unbind { binding: binding.clone(), properties_key });
         }
     }
 
-    /// The bindings to a destination from what is not topo's own.
+    /// Returns the bindings to a destination from exchanges that are not topo's own.
     fn sources_of(&self, destination: &Destination) -> Vec<Binding> {
         let fanouts = self.fanouts();
         let is_source = |binding: &&Binding| binding.destination == *destination && !fanouts.contains(&binding.source);
@@ -128,11 +130,11 @@ impl List<'_> {
         Destination::Queue(self.migration.queue.clone())
     }
 
-    /// What was being put back goes back to the end before it is drained again: what was at the front is in the queue by
-    /// then, and would come behind what is still held.
-    fn finish_way_back(&mut self) {
-        let way_back = plain(&self.names.back, self.queue());
-        if !self.bound.contains(&way_back) {
+    /// Completes a started rollback before the queue is drained again. The oldest messages are already in the queue.
+    /// They would otherwise end up behind the messages that are still held.
+    fn finish_rollback(&mut self) {
+        let returning = plain(&self.names.back, self.queue());
+        if !self.bound.contains(&returning) {
             return;
         }
         let [_, drained] = self.holding_queues();
@@ -140,11 +142,11 @@ impl List<'_> {
             let to = self.names.back.clone();
             self.push(Stage::Prepare, Action::MoveMessages { from: drained, to, until: Level::Empty });
         }
-        self.unbind(Stage::Prepare, &way_back);
+        self.unbind(Stage::Prepare, &returning);
     }
 
-    /// A message that a missing alternate exchange should have taken is dropped without a word, so what holds is there and
-    /// bound before the tap is.
+    /// Creates and binds the holding objects before the tap: the broker drops a message silently if the alternate
+    /// exchange is missing.
     fn prepare(&mut self) {
         let Migration { queue, holding, shield, .. } = self.migration;
         if let Some(shield) = shield
@@ -152,9 +154,10 @@ impl List<'_> {
         {
             self.push(Stage::Prepare, Action::PutPolicy { name: self.names.shield.clone(), policy: shield.clone() });
         }
-        let before = self.live.queues.get(queue).map(|old| {
-            (BEFORE, ArgumentValue::Text(serde_json::to_string(old).expect("a queue holds nothing that JSON cannot")))
-        });
+        let before =
+            self.live.queues.get(queue).map(|old| {
+                (BEFORE, ArgumentValue::Text(serde_json::to_string(old).expect("JSON can represent a queue")))
+            });
         let [hold, drained] = self.holding_queues();
         for (name, more) in [(&hold, before), (&drained, None)] {
             if !self.has_queue(name) {
@@ -172,15 +175,15 @@ impl List<'_> {
         }
         let tap = self.names.tap.clone();
         self.fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.names.hold));
-        // With a source and without the queue, it was switched already.
+        // With a source and without the binding to the queue, the tap was already switched.
         if self.sources_of(&Destination::Exchange(tap.clone())).is_empty() {
             self.bind(Stage::Prepare, plain(&tap, self.queue()));
         }
     }
 
-    /// Whether the new queue is refused (no permission for its dead-letter exchange, say) shows while nothing is changed.
-    /// Between the holding queues: by then the first says that something is unfinished, and a vhost that has room for two
-    /// queues has room for this one.
+    /// Declares the new queue under another name, and deletes it. A refusal, such as a missing permission for its
+    /// dead-letter exchange, occurs before anything changes. The probe comes between the holding queues. By then, the
+    /// first one marks the migration as incomplete. A vhost with room for two queues also has room for the probe.
     fn probe(&mut self) {
         let Migration { queue, desired, .. } = self.migration;
         let name = QueueName::new(&self.names.probe);
@@ -193,28 +196,28 @@ impl List<'_> {
         self.delete_probe(Stage::Prepare);
     }
 
-    /// Nothing leads to it, so nothing is in it.
+    /// Deletes the probe. No binding leads to it, so it is empty.
     fn delete_probe(&mut self, stage: Stage) {
         let name = QueueName::new(&self.names.probe);
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    /// Each says itself where goes what it does not lead anywhere, so that no policy does: the argument wins. What is its own
-    /// alternate leads nowhere, and a transport gets its message back.
+    /// Declares a fanout exchange. Its argument sets the alternate exchange, and has precedence over policies. An
+    /// exchange that is its own alternate leads nowhere, and the transport gets an unroutable message back.
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
             self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
         }
     }
 
-    /// While both bindings are there, the broker delivers once.
+    /// Moves the bindings to the tap. While both bindings exist, the broker delivers each message once.
     fn tap(&mut self) {
-        self.turn(Stage::Tap, self.queue(), Destination::Exchange(self.names.tap.clone()));
+        self.move_bindings(Stage::Tap, self.queue(), Destination::Exchange(self.names.tap.clone()));
     }
 
-    /// All that leads to one leads to the other. All are bound before the first is unbound, so that one look in between
-    /// tells whether they are what they were.
-    fn turn(&mut self, stage: Stage, from: Destination, to: Destination) {
+    /// Moves all bindings from one destination to another. All are bound before the first is unbound, so that one read
+    /// in between shows whether they are unchanged.
+    fn move_bindings(&mut self, stage: Stage, from: Destination, to: Destination) {
         let bindings = self.sources_of(&from);
         for binding in &bindings {
             self.bind(stage, Binding { destination: to.clone(), ..binding.clone() });
@@ -242,7 +245,7 @@ impl List<'_> {
         self.push(Stage::Swap, Action::DeclareQueue { name: name.clone(), queue: desired.clone() });
     }
 
-    fn give_back(&mut self) {
+    fn return_messages(&mut self) {
         let [hold, drained] = self.holding_queues();
         let MigrationNames { tap, back, .. } = self.names.clone();
         let held: Vec<(QueueName, Level)> = [(drained, Level::Empty), (hold.clone(), Level::NearlyEmpty)]
@@ -258,7 +261,7 @@ impl List<'_> {
         }
         if self.has_exchange(&tap) {
             self.bind(Stage::Return, plain(&tap, self.queue()));
-            self.turn(Stage::Return, Destination::Exchange(tap), self.queue());
+            self.move_bindings(Stage::Return, Destination::Exchange(tap), self.queue());
         }
         if self.has_queue(&hold) {
             self.push(Stage::Return, Action::MoveMessages { from: hold, to: back, until: Level::Empty });
@@ -293,7 +296,7 @@ impl List<'_> {
     }
 }
 
-/// A fanout exchange beside a queue.
+/// Builds a fanout exchange of a migration.
 pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
     let text = |it: &str| ArgumentValue::Text(it.to_owned());
     let arguments = [(MIGRATES, queue.as_str()), ("alternate-exchange", alternate.as_str())];

@@ -1,18 +1,18 @@
-//! Reconstructs the state before an interrupted migration: the bindings of its tap belonged to the queue, and the
-//! objects that topo created for it did not exist.
+//! Reconstructs the topology before an interrupted migration: the bindings of its tap belonged to the queue, and the
+//! objects of the migration did not exist.
 
 use super::interrupted::interrupted;
 use super::{BEFORE, Migration};
 use crate::model::naming::MigrationNames;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, Queue, QueueName, Topology};
 
-/// What is live as if no migration had been begun: what leads to a tap leads to its queue, which is the old one where
-/// neither is there. `None` where none was cut short.
+/// Returns the current topology as if no migration had been started; `None` if none was interrupted. The sources of a
+/// tap are bound to its queue. If the queue does not exist, the old queue takes its place.
 pub fn before_migrations(live: &Topology) -> Option<Topology> {
     let mut before: Option<Topology> = None;
     for (queue, holding) in interrupted(live) {
         let before = before.get_or_insert_with(|| live.clone());
-        take_away(before, &queue);
+        remove_migration_objects(before, &queue);
         if let (false, Some(old)) = (live.queues.contains_key(&queue), old(holding)) {
             before.queues.insert(queue, old);
         }
@@ -20,8 +20,8 @@ pub fn before_migrations(live: &Topology) -> Option<Topology> {
     before
 }
 
-/// Takes away what was made beside a queue, and binds to the queue what is bound to the tap.
-pub(in crate::plan) fn take_away(topology: &mut Topology, queue: &QueueName) {
+/// Removes the objects of a migration, and binds the sources of the tap to the queue.
+pub(in crate::plan) fn remove_migration_objects(topology: &mut Topology, queue: &QueueName) {
     let names = MigrationNames::of(queue);
     let tap = Destination::Exchange(names.tap.clone());
     let own = [ExchangeName::new(&names.hold), ExchangeName::new(&names.drained), names.tap, names.back];
@@ -40,15 +40,15 @@ pub(in crate::plan) fn take_away(topology: &mut Topology, queue: &QueueName) {
     topology.policies.remove(&names.shield);
 }
 
-/// The old queue, as the first holding queue says it was.
+/// Returns the old queue, as the first holding queue stores it.
 pub(super) fn old(holding: &Queue) -> Option<Queue> {
     let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
     serde_json::from_str(text).ok()
 }
 
 impl Migration {
-    /// The old queue as it was when the migration began, where one did: what holds its messages says so, also to a run
-    /// that finds it gone.
+    /// Returns the old queue as it was when the migration started, if one was interrupted. The holding queue stores it,
+    /// so a later run finds it even if the queue no longer exists.
     pub fn old(&self, live: &Topology) -> Option<Queue> {
         interrupted(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old(holding))
     }

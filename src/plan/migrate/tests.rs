@@ -1,4 +1,4 @@
-//! Wherever a migration stops, what is left leads to the same end.
+//! Proves that a migration reaches the same state wherever it stops.
 
 use super::*;
 use crate::model::naming::MigrationNames;
@@ -64,9 +64,9 @@ fn remaining(migration: &Migration, live: &Topology) -> Vec<NextAction> {
     migration.remaining(live, &BTreeMap::new(), is_desired)
 }
 
-/// What is there when all of it is done. Each step must be possible when its turn comes.
-fn done(mut live: Topology, todo: &[NextAction]) -> Topology {
-    for one in todo {
+/// Returns the topology after all actions. Each action must be possible in its turn.
+fn done(mut live: Topology, actions: &[NextAction]) -> Topology {
+    for one in actions {
         if let Err(why) = perform(&mut live, &one.action) {
             panic!("{:?}: {why}", one.action);
         }
@@ -81,7 +81,7 @@ fn with_queue(queue: Queue) -> Topology {
 }
 
 #[test]
-fn all_of_it_changes_the_queue_and_nothing_else() {
+fn complete_migration_changes_only_the_queue() {
     for shield in [false, true] {
         let migration = migration(shield);
         let todo = remaining(&migration, &live());
@@ -91,7 +91,7 @@ fn all_of_it_changes_the_queue_and_nothing_else() {
 }
 
 #[test]
-fn wherever_it_stops_the_rest_leads_to_the_same() {
+fn interrupted_migration_resumes() {
     for shield in [false, true] {
         let migration = migration(shield);
         let todo = remaining(&migration, &live());
@@ -99,7 +99,7 @@ fn wherever_it_stops_the_rest_leads_to_the_same() {
             let halfway = done(live(), &todo[..stop]);
             let rest = remaining(&migration, &halfway);
             assert_eq!(done(halfway.clone(), &rest), with_queue(migration.desired.clone()), "stopped before {stop}");
-            // And again, wherever that stops.
+            // The rest is interrupted again, before each of its actions.
             for again in 0..rest.len() {
                 let halfway = done(halfway.clone(), &rest[..again]);
                 let rest = remaining(&migration, &halfway);
@@ -110,7 +110,7 @@ fn wherever_it_stops_the_rest_leads_to_the_same() {
 }
 
 #[test]
-fn until_the_old_queue_is_deleted_all_can_be_put_back() {
+fn migration_can_be_rolled_back_until_the_old_queue_is_deleted() {
     let migration = migration(true);
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
@@ -118,14 +118,14 @@ fn until_the_old_queue_is_deleted_all_can_be_put_back() {
         let halfway = done(live(), &todo[..stop]);
         let back = remaining(&migration.put_back(), &halfway);
         let mut after = done(halfway, &back);
-        // A shield alone is not known from what is live without its holding queue, and is made first.
+        // Without its holding queue, a shield is not recognized. It is created first.
         after.policies.remove(&migration.names().shield);
         assert_eq!(after, live(), "stopped before {stop}");
     }
 }
 
 #[test]
-fn a_way_back_that_is_cut_short_can_be_turned_round() {
+fn migration_resumes_after_an_interrupted_rollback() {
     let migration = migration(true);
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
@@ -136,7 +136,7 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
         for cut in 0..=back.len() {
             let is_interrupted = done(halfway.clone(), &back[..cut]);
             let rest = remaining(&migration, &is_interrupted);
-            // What was at the front is in the queue again: all of it must be before any of it leaves.
+            // The oldest messages are in the queue again: all other messages must return before any of them leaves.
             let moves: Vec<String> = rest
                 .iter()
                 .filter_map(|one| {
@@ -159,7 +159,7 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
 }
 
 #[test]
-fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
+fn redeclared_old_queue_is_swapped_again() {
     let migration = migration(false);
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
@@ -171,7 +171,7 @@ fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
 }
 
 #[test]
-fn messages_that_were_there_come_back_before_those_that_came_later() {
+fn old_messages_return_before_new_ones() {
     let migration = migration(false);
     let MigrationNames { hold, drained, .. } = migration.names();
     let moves: Vec<(String, Level)> = remaining(&migration, &live())
@@ -191,7 +191,7 @@ fn messages_that_were_there_come_back_before_those_that_came_later() {
 }
 
 #[test]
-fn a_long_name_gives_names_that_the_broker_takes() {
+fn names_for_a_long_queue_name_are_valid() {
     let long = QueueName::new("q".repeat(250));
     let MigrationNames { hold, drained, probe, tap, back, shield } = MigrationNames::of(&long);
     let mut names = vec![hold.as_str(), drained.as_str(), probe.as_str(), tap.as_str(), back.as_str(), shield.as_str()];
@@ -209,9 +209,9 @@ mod exchange_constraints {
     use crate::plan::{Activity, Desired};
     use std::collections::BTreeSet;
 
-    fn of<T>(live: &Topology, what: impl Fn(&PlanContext<'_>) -> T) -> T {
+    fn of<T>(live: &Topology, compute: impl Fn(&PlanContext<'_>) -> T) -> T {
         let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
-        what(&PlanContext {
+        compute(&PlanContext {
             current: live,
             desired: &std::sync::Arc::new(Desired::nothing(live.vhost.clone())),
             activity: &Activity::default(),
@@ -223,8 +223,8 @@ mod exchange_constraints {
     }
 
     #[test]
-    fn some_exchanges_cannot_be_put_off() {
-        for (kind, said) in [
+    fn some_source_exchanges_block_a_migration() {
+        for (kind, expected) in [
             (
                 "x-recent-history",
                 "exchange events is of type x-recent-history: it sends the messages that it remembers",
@@ -233,35 +233,35 @@ mod exchange_constraints {
         ] {
             let mut live = live();
             live.exchanges.insert("events".into(), exchange(kind));
-            let found = of(&live, |context| exchange_constraints::obstacle(context, &"orders".into())).unwrap();
-            assert!(found.text.starts_with(said), "{found:?}");
-            // It is no matter for a queue to which it is not bound.
-            assert_eq!(of(&live, |context| exchange_constraints::obstacle(context, &"nobody".into())), None);
+            let found = of(&live, |context| exchange_constraints::blocker(context, &"orders".into())).unwrap();
+            assert!(found.text.starts_with(expected), "{found:?}");
+            // The exchange is not bound to this queue.
+            assert_eq!(of(&live, |context| exchange_constraints::blocker(context, &"unbound".into())), None);
         }
-        assert_eq!(of(&live(), |context| exchange_constraints::obstacle(context, &"orders".into())), None);
+        assert_eq!(of(&live(), |context| exchange_constraints::blocker(context, &"orders".into())), None);
     }
 
     #[test]
-    fn dead_letters_come_back_by_any_number_of_queues() {
+    fn dead_letter_cycles_have_any_number_of_queues() {
         let dead = |to: &str| queue(&[("x-dead-letter-exchange", to.into())]);
         let by_name =
             |to: &str| queue(&[("x-dead-letter-exchange", "".into()), ("x-dead-letter-routing-key", to.into())]);
-        let comes_back = |queues: &[(&str, Queue)]| {
+        let has_cycle = |queues: &[(&str, Queue)]| {
             let mut live = live();
             live.queues.extend(queues.iter().map(|(name, queue)| (QueueName::from(*name), queue.clone())));
-            of(&live, |context| exchange_constraints::comes_back(context, &"orders".into()))
+            of(&live, |context| exchange_constraints::has_dead_letter_cycle(context, &"orders".into()))
         };
-        assert!(!comes_back(&[]));
-        assert!(comes_back(&[("orders", dead("events"))]));
-        assert!(comes_back(&[("orders", by_name("wait")), ("wait", by_name("orders"))]));
-        assert!(comes_back(&[("orders", by_name("wait")), ("wait", by_name("more")), ("more", dead("events"))]));
-        assert!(!comes_back(&[("orders", by_name("wait")), ("wait", by_name("other"))]));
-        assert!(!comes_back(&[("orders", dead("gone"))]));
+        assert!(!has_cycle(&[]));
+        assert!(has_cycle(&[("orders", dead("events"))]));
+        assert!(has_cycle(&[("orders", by_name("wait")), ("wait", by_name("orders"))]));
+        assert!(has_cycle(&[("orders", by_name("wait")), ("wait", by_name("more")), ("more", dead("events"))]));
+        assert!(!has_cycle(&[("orders", by_name("wait")), ("wait", by_name("other"))]));
+        assert!(!has_cycle(&[("orders", dead("missing"))]));
     }
 
     #[test]
-    fn a_delivery_limit_is_told_where_somebody_said_it() {
-        use crate::plan::migrate::hazards::limit_of_deliveries;
+    fn delivery_limit_is_found_if_it_is_configured() {
+        use crate::plan::migrate::hazards::configured_delivery_limit;
         let policy = |limit: i64| Policy {
             pattern: "^orders$".to_owned(),
             apply_to: crate::model::ApplyTo::Queues,
@@ -273,14 +273,14 @@ mod exchange_constraints {
             live.policies.extend(by_policy.map(|limit| ("p".into(), policy(limit))));
             let mut old = queue(&[("x-queue-type", kind.into())]);
             old.arguments.extend(argument.map(|limit| ("x-delivery-limit".to_owned(), limit.into())));
-            of(&live, |context| limit_of_deliveries(context, &"orders".into(), &old))
+            of(&live, |context| configured_delivery_limit(context, &"orders".into(), &old))
         };
         assert_eq!(limit("classic", Some(3), None), None);
-        assert_eq!(limit("quorum", None, None), None, "the broker's own 20 is no news");
+        assert_eq!(limit("quorum", None, None), None, "the default of 20 is not configured");
         assert_eq!(limit("quorum", Some(3), None), Some(3));
         assert_eq!(limit("quorum", Some(0), None), Some(0));
         assert_eq!(limit("quorum", None, Some(5)), Some(5));
-        assert_eq!(limit("quorum", Some(3), Some(5)), Some(3), "the smaller holds");
+        assert_eq!(limit("quorum", Some(3), Some(5)), Some(3), "the smaller limit applies");
         assert_eq!(limit("quorum", Some(-1), None), None);
     }
 }

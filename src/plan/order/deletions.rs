@@ -1,4 +1,4 @@
-//! Orders the deletions at the end of a plan: undesired bindings, then undesired objects one by one.
+//! Orders the deletions at the end of a plan: first undesired bindings, then undesired objects one by one.
 
 use super::super::builder::PlanBuilder;
 use super::super::{Action, Guard};
@@ -6,8 +6,8 @@ use super::Layout;
 use crate::model::{Binding, Object, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The undesired bindings that are taken away by themselves. Those of an exchange that is retired go with it, once the
-/// tiers have handed back what is in them; but what leads into a tier goes at once.
+/// Returns the undesired bindings that are deleted on their own. The bindings of a retired exchange are deleted with
+/// it, after the tiers have returned their messages. But a binding into a tier is deleted immediately.
 pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
     let retired = retiring(builder);
     let mut unbound = builder.undesired_bindings();
@@ -18,22 +18,22 @@ pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
     unbound
 }
 
-/// The queues and exchanges that are retired, by the queue for whose retries they were.
+/// Returns the retired queues and exchanges, with the queue whose retries they belong to.
 pub(super) fn retiring(builder: &PlanBuilder) -> BTreeMap<ObjectId, QueueName> {
     let retired = builder.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     retired.filter(|(id, _)| !matches!(id, ObjectId::Binding(_))).collect()
 }
 
 impl Layout<'_> {
-    /// One by one, each verified before the next. Tiers come first, because what they hand back needs what is deleted
-    /// after them: the queue, and the exchanges of its retries.
+    /// Adds the deletions one by one; each is verified before the next. Tiers come first, because their returned
+    /// messages need the objects that are deleted later: the queue, and the exchanges of its retries.
     pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
         let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
         let deletion = |object: &Object| match object {
             Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: guard(&object.id()) }),
             Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
             Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
-            // Records have their own moments.
+            // The steps of records are in `records`.
             Object::Vhost(_) | Object::Binding(_) | Object::Record(_) => None,
         };
         let is_retired = |id: &ObjectId| retired.contains_key(id);
@@ -41,9 +41,10 @@ impl Layout<'_> {
         let rank = |object: &Object| match object {
             Object::Binding(_) => 0,
             Object::Queue(..) if is_retired(&object.id()) => 1,
-            // Its dead letters have a place as long as it is there, and it may yet turn out not to be empty.
+            // While the queue exists, its dead-lettered messages need a destination, and it may turn out not to be
+            // empty.
             Object::Queue(..) if families.contains(&object.id()) => 2,
-            // The way in before what it leads to: who still publishes is told, and loses nothing.
+            // The entry before the exchanges behind it: a publisher gets an error instead of losing messages.
             Object::Exchange(..) if is_retired(&object.id()) => 3,
             Object::Queue(..) => 4,
             Object::Exchange(..) => 5,

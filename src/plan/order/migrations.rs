@@ -1,4 +1,4 @@
-//! The steps of migrations.
+//! Adds the steps of migrations.
 
 use super::Layout;
 use crate::model::{ObjectId, QueueName};
@@ -6,9 +6,10 @@ use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
 
 impl Layout<'_> {
-    /// Migrations run beside each other: in one wave, and the steps of each one after another.
+    /// Adds the steps of all migrations in one wave, so that they run concurrently. The steps of each migration run in
+    /// sequence.
     pub(super) fn migrate(&mut self, builder: &PlanBuilder) {
-        // What is live is copied for them, and most plans have none.
+        // Migrations need a copy of the current topology, and most plans have none.
         if builder.migrations.is_empty() {
             return;
         }
@@ -25,10 +26,10 @@ impl Layout<'_> {
                 let id = ObjectId::Queue(migration.queue.clone());
                 let is_desired = !is_recreated(&migration.queue);
                 let mut before = None;
-                for todo in migration.remaining(&live, layout.context.properties_keys, is_desired) {
-                    layout.push(todo.action, Some(&id));
+                for next in migration.remaining(&live, layout.context.properties_keys, is_desired) {
+                    layout.push(next.action, Some(&id));
                     let step = layout.steps.last_mut().expect("it was pushed");
-                    step.stage = Some(todo.stage);
+                    step.stage = Some(next.stage);
                     step.after.extend(before.replace(step.id));
                 }
             }

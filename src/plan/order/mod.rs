@@ -1,8 +1,8 @@
-//! The order of steps: exchanges (alternates first), policies, queues (so that they are born governed, with a place for
-//! their dead letters), the bindings on the way of dead letters, recreates, the other bindings; a changed binding is added
-//! before the old one goes; deletions last.
+//! Orders the steps of a plan: exchanges (alternates first), policies, queues, the bindings of dead-letter exchanges,
+//! recreates, the other bindings, deletions. Queues come after policies and dead-letter exchanges, so that a new queue
+//! is governed and can dead-letter from the start. A changed binding is added before the old one is deleted.
 //!
-//! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
+//! The layout tracks bindings, because a deletion also deletes bindings.
 
 mod deletions;
 mod migrations;
@@ -12,7 +12,7 @@ mod recreates;
 use super::builder::PlanBuilder;
 use super::changes_by_kind::ChangesByKind;
 use super::context::PlanContext;
-use super::dead_letter_exchanges::sinks;
+use super::dead_letter_exchanges::dead_letter_exchanges;
 use super::document::{Options, Step};
 use super::request::{properties_key, request};
 use super::retries::{self, Switch};
@@ -23,60 +23,61 @@ use crate::model::{
 use records::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The steps of all changes that are not conflicts.
+/// Returns the steps of all changes that are not conflicts.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
-    let mut work = ChangesByKind::sort(&builder.changes);
-    let aborts = !options.abort.is_empty();
+    let mut changes = ChangesByKind::sort(&builder.changes);
+    let is_abort = !options.abort.is_empty();
     let mut layout = Layout {
         context,
         steps: Vec::with_capacity(builder.changes.len()),
         wave: 0,
-        made: BTreeMap::new(),
+        created_by: BTreeMap::new(),
         bound_to: BTreeMap::new(),
         bound: context.current.bindings.clone(),
         exchanges: context.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
-        fallen: Vec::new(),
+        auto_deleted: Vec::new(),
         queues: context.current.queues.keys().cloned().collect(),
         undesired: deletions::unbound(builder),
     };
-    if aborts {
+    if is_abort {
         layout.migrate(builder);
         return layout.steps;
     }
-    if let Some(vhost) = work.vhost {
+    if let Some(vhost) = changes.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
     layout.records(&builder.changes, Moment::WithVhost);
-    layout.exchanges(&work.exchanges);
-    let recreated: BTreeSet<ObjectId> = work.recreates.iter().map(Object::id).collect();
+    layout.exchanges(&changes.exchanges);
+    let recreated: BTreeSet<ObjectId> = changes.recreates.iter().map(Object::id).collect();
     let wires_live = |name: &PolicyName| {
         let queue = naming::queue_of_dead_letter_policy(name);
         queue.is_some_and(|queue| layout.queues.contains(&queue) && !recreated.contains(&ObjectId::Queue(queue)))
     };
     let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
+        std::mem::take(&mut changes.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
     layout.records(&builder.changes, Moment::WithPolicies);
-    // Where there is none any more, its migration makes it.
-    work.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
+    // The migration of a queue that no longer exists declares it.
+    changes.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
     layout.wave(|layout| {
-        for (name, queue) in &work.queues {
+        for (name, queue) in &changes.queues {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
         }
     });
     layout.interrupted(builder, options);
-    // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
+    // The bindings of dead-letter exchanges come first: a message can be rejected as soon as a queue is bound, or wired
+    // to them.
     let switches = retries::switches(builder);
     let ends = retries::ends(builder, context);
-    let sinks = sinks(&context.desired.topology, &context.desired.scope.families);
+    let dead_letter_exchanges = dead_letter_exchanges(&context.desired.topology, &context.desired.scope.families);
     layout.wave(|layout| {
         let is_first = |binding: &&Binding| {
-            sinks.contains(&binding.source)
+            dead_letter_exchanges.contains(&binding.source)
                 && !recreated.iter().any(|id| binding.touches(id))
                 && !switches.iter().any(|switch| switch.new == **binding)
                 && !ends.after_wiring.contains(*binding)
         };
-        for binding in work.bindings.iter().filter(is_first) {
+        for binding in changes.bindings.iter().filter(is_first) {
             layout.bind(binding, None);
         }
     });
@@ -87,43 +88,43 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     let is_migrated = |object: &Object| {
         builder.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
     };
-    work.recreates.retain(|object| !is_migrated(object));
-    for object in &work.recreates {
-        layout.recreate(object, &mut work.bindings);
+    changes.recreates.retain(|object| !is_migrated(object));
+    for object in &changes.recreates {
+        layout.recreate(object, &mut changes.bindings);
     }
     layout.wave(|layout| {
-        for binding in &work.bindings {
+        for binding in &changes.bindings {
             layout.bind(binding, None);
         }
     });
     layout.wave(|layout| ends.instead_of_tiers.iter().for_each(|binding| layout.bind(binding, None)));
     layout.wave(Layout::unbind);
-    layout.deletions(&work.deletions, &deletions::retiring(builder));
+    layout.deletions(&changes.deletions, &deletions::retiring(builder));
     layout.records(&builder.changes, Moment::Last);
-    layout.fallen();
+    layout.restore_auto_deleted();
     layout.steps
 }
 
-/// The steps so far, and what the vhost holds after them.
+/// The steps so far, and the state of the vhost after them.
 struct Layout<'a> {
     context: &'a PlanContext<'a>,
     steps: Vec<Step>,
     wave: usize,
-    /// The step that made an object.
-    made: BTreeMap<ObjectId, usize>,
-    /// The bindings that steps made, by what they lead to.
+    /// The step that creates each object.
+    created_by: BTreeMap<ObjectId, usize>,
+    /// The bindings that steps create, by destination.
     bound_to: BTreeMap<Destination, Vec<ObjectId>>,
     bound: BTreeSet<Binding>,
-    /// By name, whether it goes with its last binding.
+    /// The exchanges, with true for those that the broker deletes with their last binding.
     exchanges: BTreeMap<ExchangeName, bool>,
-    /// Those that went so, and the bindings that led to them.
-    fallen: Vec<(ExchangeName, BTreeSet<Binding>)>,
+    /// The exchanges that the broker deletes with their last binding, each with the bindings to it.
+    auto_deleted: Vec<(ExchangeName, BTreeSet<Binding>)>,
     queues: BTreeSet<QueueName>,
     undesired: BTreeSet<Binding>,
 }
 
 impl Layout<'_> {
-    /// Opens a wave, and closes it again when nothing came.
+    /// Opens a wave, and drops it if it stays empty.
     fn wave(&mut self, fill: impl FnOnce(&mut Self)) {
         self.wave += 1;
         let before = self.steps.len();
@@ -137,35 +138,35 @@ impl Layout<'_> {
         let id = self.steps.len() + 1;
         let object = action.object();
         let mut after: Vec<usize> =
-            self.needs(&action).iter().filter_map(|need| self.made.get(need)).copied().collect();
+            self.needs(&action).iter().filter_map(|need| self.created_by.get(need)).copied().collect();
         after.extend(recreate.and_then(|_| self.steps.last()).filter(|last| last.wave < self.wave).map(|last| last.id));
         after.sort_unstable();
         after.dedup();
         match &action {
             Action::DeclareExchange { name, exchange, .. } => {
                 self.exchanges.insert(name.clone(), exchange.auto_delete);
-                self.made.insert(object.clone(), id);
+                self.created_by.insert(object.clone(), id);
             }
             Action::DeclareQueue { name, .. } => {
                 self.queues.insert(name.clone());
-                self.made.insert(object.clone(), id);
+                self.created_by.insert(object.clone(), id);
             }
             Action::DeleteExchange { name } => {
                 self.exchanges.remove(name);
-                self.lose(auto_delete::going(&self.bound, |binding| binding.touches_exchange(name)));
+                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_exchange(name)));
             }
             Action::DeleteQueue { name, .. } => {
                 self.queues.remove(name);
-                self.lose(auto_delete::going(&self.bound, |binding| binding.touches_queue(name)));
+                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_queue(name)));
             }
             Action::Bind { binding } => {
                 self.bound.insert(binding.clone());
-                self.made.insert(object.clone(), id);
+                self.created_by.insert(object.clone(), id);
                 self.bound_to.entry(binding.destination.clone()).or_default().push(object.clone());
             }
-            Action::Unbind { binding, .. } => self.lose(vec![binding.clone()]),
+            Action::Unbind { binding, .. } => self.remove_bindings(vec![binding.clone()]),
             Action::PutVhost { .. } | Action::PutPolicy { .. } | Action::PutRecord { .. } => {
-                self.made.insert(object.clone(), id);
+                self.created_by.insert(object.clone(), id);
             }
             Action::PutTopicPermission { .. }
             | Action::DeletePolicy { .. }
@@ -192,48 +193,49 @@ impl Layout<'_> {
         });
     }
 
-    /// Keys that change their tier, all at once, each at one moment (`retries::switches`).
+    /// Switches routing keys to another tier, all together, each atomically (`retries::switches`).
     fn switches(&mut self, switches: &[Switch]) {
-        let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.standing_in)).collect();
-        // What a change that was cut off left on a switch: as soon as the exchange no longer knows the key, it would take
-        // the message, too.
+        let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.temporary)).collect();
+        // An interrupted change left a binding on a switch. That binding would also receive the message as soon as the
+        // exchange no longer matches the key.
         let is_stale = |binding: &&Binding| {
-            let same_way = |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
-            ready.iter().any(|switch| same_way(&switch.standing_in) && switch.standing_in != **binding)
+            let has_same_key =
+                |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
+            ready.iter().any(|switch| has_same_key(&switch.temporary) && switch.temporary != **binding)
         };
         let stale: Vec<Binding> = self.undesired.iter().filter(is_stale).cloned().collect();
         self.wave(|layout| stale.iter().for_each(|binding| layout.unbind_one(binding)));
-        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.standing_in, None)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.temporary, None)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.new, None)));
-        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.standing_in)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.temporary)));
     }
 
-    fn lose(&mut self, lost: Vec<Binding>) {
-        let Self { bound, exchanges, fallen, .. } = self;
-        let went = auto_delete::unbind(bound, lost, |name| exchanges.get(name) == Some(&true));
-        for (gone, _) in &went {
-            exchanges.remove(gone);
+    fn remove_bindings(&mut self, lost: Vec<Binding>) {
+        let Self { bound, exchanges, auto_deleted, .. } = self;
+        let deleted = auto_delete::unbind(bound, lost, |name| exchanges.get(name) == Some(&true));
+        for (name, _) in &deleted {
+            exchanges.remove(name);
         }
-        fallen.extend(went);
+        auto_deleted.extend(deleted);
     }
 
-    /// Declared exchanges that went with a binding that was not desired: made again, with what led to them. Nothing that
-    /// is desired leads away from them, or that binding would have held them.
-    fn fallen(&mut self) {
+    /// Restores declared exchanges that the broker deleted with an undesired binding, and the bindings to them. No
+    /// desired binding leads away from such an exchange, because it would have kept the exchange.
+    fn restore_auto_deleted(&mut self) {
         let declared = &self.context.desired.topology.exchanges;
-        let mut fallen = std::mem::take(&mut self.fallen);
-        fallen.retain(|(name, _)| declared.contains_key(name));
-        let exchanges = fallen.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
+        let mut auto_deleted = std::mem::take(&mut self.auto_deleted);
+        auto_deleted.retain(|(name, _)| declared.contains_key(name));
+        let exchanges = auto_deleted.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
         self.exchanges(&exchanges);
         let context = self.context;
         self.wave(|layout| {
-            for permission in fallen.iter().flat_map(|(name, _)| topic_permissions::on(context, name)) {
+            for permission in auto_deleted.iter().flat_map(|(name, _)| topic_permissions::on(context, name)) {
                 layout.push(Action::PutTopicPermission { permission }, None);
             }
         });
         self.wave(|layout| {
-            for binding in fallen.iter().flat_map(|(_, into)| into) {
+            for binding in auto_deleted.iter().flat_map(|(_, into)| into) {
                 if !layout.undesired.contains(binding) {
                     layout.bind(binding, None);
                 }
@@ -241,7 +243,7 @@ impl Layout<'_> {
         });
     }
 
-    /// The objects that must be there for an action.
+    /// Returns the objects that an action needs.
     fn needs(&self, action: &Action) -> Vec<ObjectId> {
         let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
         match action {
@@ -259,7 +261,7 @@ impl Layout<'_> {
             Action::Bind { binding } => {
                 vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
-            // What replaces a binding comes first.
+            // The replacement of a binding comes first.
             Action::Unbind { binding, .. } => self.bound_to.get(&binding.destination).cloned().unwrap_or_default(),
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
@@ -279,7 +281,7 @@ impl Layout<'_> {
         self.is_there(&ObjectId::Exchange(binding.source.clone())) && self.is_there(&binding.destination.id())
     }
 
-    /// Whether an end of a binding is there after these steps.
+    /// Returns true if an end of a binding exists after these steps.
     fn is_there(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Exchange(name) => name.is_predeclared() || self.exchanges.contains_key(name),
@@ -288,7 +290,7 @@ impl Layout<'_> {
         }
     }
 
-    /// A wave for each link of the chains of alternates; what stands in a circle comes last, together.
+    /// Declares exchanges in one wave for each link of a chain of alternates. Exchanges in a cycle come last, together.
     fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
         let mut rest: Vec<&ExchangeName> = desired.keys().collect();
         while !rest.is_empty() {
@@ -319,9 +321,9 @@ impl Layout<'_> {
         if !self.bound.contains(binding) {
             return;
         }
-        // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
+        // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
         let known = self.context.properties_keys.get(binding).cloned();
-        // What these steps made has no arguments.
+        // A binding that these steps create has no arguments.
         for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {
             self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
         }

@@ -9,11 +9,11 @@ use crate::model::{Object, ObjectId, Record};
 /// A moment of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// After the vhost, before all else: limits that rise, because what follows needs the room.
+    /// After the vhost and before everything else: raised limits, because later steps need the room.
     WithVhost,
-    /// With the policies, before queues: a new queue is governed from the start.
+    /// With the policies and before queues, so that a new queue is governed from the start.
     WithPolicies,
-    /// After all deletions: limits that fall, and records that go.
+    /// After all deletions: lowered limits, and deletions of records.
     Last,
 }
 
@@ -23,8 +23,8 @@ impl Layout<'_> {
         let actions = changes.iter().filter_map(|change| of(change, moment));
         let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
         self.wave(|layout| whole.into_iter().for_each(|action| layout.push(action, None)));
-        // The broker stores all settings of an owner in one parameter, which it reads and writes back: of two concurrent
-        // requests, it can lose one (measured on 3.8.9 and 4.3.6).
+        // The broker stores all settings of an owner in one parameter, which it reads and writes back. Of two
+        // concurrent requests, it can lose one (measured on 3.8.9 and 4.3.6).
         for action in settings {
             self.wave(|layout| layout.push(action, None));
         }
@@ -35,7 +35,7 @@ fn is_of_setting(action: &Action) -> bool {
     matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
-/// The action of a change, if it belongs to that moment.
+/// Returns the action of a change, if it belongs to that moment.
 fn of(change: &PlannedChange, moment: Moment) -> Option<Action> {
     let record = |object: &Option<Object>| match object {
         Some(Object::Record(record)) => Some(record.clone()),

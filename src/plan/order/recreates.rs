@@ -1,4 +1,4 @@
-//! The steps of recreates, and of those that a killed run left.
+//! Adds the steps of recreates, and of interrupted recreates.
 
 use super::Layout;
 use crate::model::count::count;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Layout<'_> {
-    /// Finishes recreates that a killed run left: what their keeps remember is restored, then the keeps go.
+    /// Completes recreates that a killed run left: restores the contents of their keeps, and deletes the keeps.
     pub(super) fn interrupted(&mut self, builder: &mut PlanBuilder, options: &Options) {
         for (name, Kept { id, bindings, topic_permissions }) in keeps::interrupted(self.context, options) {
             let address = self.context.address(&id);
@@ -34,8 +34,9 @@ impl Layout<'_> {
                 builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }
             topic_permissions::restored(builder, self.context, &id, &lost);
-            self.restrict(&id, lost);
-            // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
+            self.restore_topic_permissions(&id, lost);
+            // The declared bindings, too: the keep may hold the only binding of an auto-delete exchange that is to be
+            // bound.
             let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.touches(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
@@ -47,7 +48,7 @@ impl Layout<'_> {
     }
 
     /// Restores topic permissions of an exchange that is recreated.
-    fn restrict(&mut self, id: &ObjectId, permissions: Vec<TopicPermission>) {
+    fn restore_topic_permissions(&mut self, id: &ObjectId, permissions: Vec<TopicPermission>) {
         self.wave(|layout| {
             for permission in permissions {
                 layout.push(Action::PutTopicPermission { permission }, Some(id));
@@ -55,8 +56,8 @@ impl Layout<'_> {
         });
     }
 
-    /// Delete, declare, bind: with a keep around it where bindings that the spec does not declare, or topic permissions,
-    /// depend on it.
+    /// Adds the steps of a recreate: delete, declare, bind. A keep is added if undeclared bindings or topic permissions
+    /// depend on the object.
     pub(super) fn recreate(&mut self, object: &Object, desired: &mut BTreeSet<Binding>) {
         let id = object.id();
         let (delete, mut declare, permissions) = match object {
@@ -76,16 +77,16 @@ impl Layout<'_> {
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.undesired).cloned().collect();
         let declared = &self.context.desired.topology.bindings;
-        let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
+        let undeclared: Vec<Binding> = restored.difference(declared).cloned().collect();
         restored.extend(desired.iter().filter(touches).cloned());
-        let lonely = self.sources_that_would_go(&lost);
+        let sources_to_keep = self.only_bound_sources(&lost);
 
-        let is_kept = !foreign.is_empty() || !lonely.is_empty() || !permissions.is_empty();
-        let keep = is_kept.then(|| keeps::keep(&id, &foreign, &permissions));
+        let is_kept = !undeclared.is_empty() || !sources_to_keep.is_empty() || !permissions.is_empty();
+        let keep = is_kept.then(|| keeps::keep(&id, &undeclared, &permissions));
         if let Some((name, exchange)) = &keep {
             self.wave(|layout| layout.push(Action::declare_exchange(name, exchange), Some(&id)));
             self.wave(|layout| {
-                for source in lonely {
+                for source in sources_to_keep {
                     let binding = Binding {
                         source,
                         destination: Destination::Exchange(name.clone()),
@@ -98,8 +99,8 @@ impl Layout<'_> {
         }
         self.wave(|layout| layout.push(delete, Some(&id)));
         if !permissions.is_empty() {
-            // Declared without bindings: until the topic permissions are restored, no message that is published to it may
-            // reach a queue.
+            // Declared without bindings: no message that is published to the exchange may reach a queue before its
+            // topic permissions are restored.
         } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
                 let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
@@ -108,7 +109,7 @@ impl Layout<'_> {
             bindings.extend(restored.iter().filter(is_possible).cloned());
         }
         self.wave(|layout| layout.push(declare, Some(&id)));
-        self.restrict(&id, permissions);
+        self.restore_topic_permissions(&id, permissions);
         self.wave(|layout| {
             for binding in &restored {
                 layout.bind(binding, Some(&id));
@@ -120,12 +121,13 @@ impl Layout<'_> {
         desired.retain(|binding| !self.bound.contains(binding));
     }
 
-    /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.
-    fn sources_that_would_go(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
+    /// Returns the auto-delete exchanges whose last binding is lost (all versions delete them): they need another
+    /// binding during the recreate.
+    fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
             .into_iter()
-            // As it is by then: a recreate before this one may have made it one.
+            // The setting at that step: an earlier recreate may have changed it.
             .filter(|source| self.exchanges.get(*source) == Some(&true))
             .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()

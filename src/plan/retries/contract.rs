@@ -1,18 +1,18 @@
-//! Workers that must call something else: when a live queue is to retry in another way than it does.
+//! Finds queues whose retries change so that their workers must change their calls.
 //!
-//! A worker that does what it always did is wrong then, and the broker does not say so: one that requeues burns all tries
-//! of a ladder's queue in a second, one that rejects gets no redelivery (both measured).
+//! The broker does not report a worker that keeps its old calls. A worker that requeues uses up all attempts of a
+//! ladder's queue within a second, and a worker that rejects gets no redelivery (both measured).
 
 use super::super::builder::PlanBuilder;
 use super::super::context::PlanContext;
 use super::super::document::ChangeKind;
 use super::super::hazard::HazardKind;
-use super::leftovers::certain;
+use super::leftovers::queue_of_exchange;
 use crate::model::{ArgumentValue, Family, Object, ObjectId, Queue, QueueName, Strategy, naming};
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Adds the hazard for each queue of the spec that the plan makes retry in another way.
+/// Adds a hazard for each queue of the spec whose retry strategy the plan changes.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let desired = context.desired;
     let policies = Policies::new(&context.current.policies, context.profile.version);
@@ -29,15 +29,16 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
     }
 }
 
-/// How a live queue of the spec retries, if it can be seen.
+/// Returns the retry strategy of a current queue of the spec, if it can be determined.
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);
-    // With a spec that retries at all, a limit is a count.
+    // In a spec that retries at all, a limit counts retries.
     live_strategy(context, &policies, name, (live, desired)).or_else(|| by_arguments(live))
 }
 
-/// How a live queue retries, as far as that can be seen: a republishing worker that needs no tiers leaves no trace.
+/// Returns the retry strategy of a current queue, if it can be determined: a worker that republishes without tiers
+/// leaves no trace.
 fn live_strategy(
     context: &PlanContext<'_>,
     policies: &Policies<'_>,
@@ -45,7 +46,8 @@ fn live_strategy(
     (live, desired): (&Queue, &Queue),
 ) -> Option<Strategy> {
     let exchanges = &context.current.exchanges;
-    let is_ours = |exchange| exchanges.get_key_value(exchange).is_some_and(|(name, it)| certain(name, it).is_some());
+    let is_ours =
+        |exchange| exchanges.get_key_value(exchange).is_some_and(|(name, it)| queue_of_exchange(name, it).is_some());
     let governing = policies.governing(name.as_str(), Governed::from(live)).likely();
     let by_policy = governing.and_then(|it| it.policy.definition.get("dead-letter-exchange"));
     let dead_letters = live.arguments.get("x-dead-letter-exchange").or(by_policy).and_then(ArgumentValue::as_text);
@@ -56,11 +58,11 @@ fn live_strategy(
     if is_ours(&naming::retry_exchange(name)) {
         return Some(Strategy::Republish);
     }
-    // A limit that stays as it is may be no more than a bound.
+    // An unchanged limit may be a bound that is unrelated to retries.
     by_arguments(live).filter(|old| by_arguments(desired) != Some(*old))
 }
 
-/// How a queue retries by its own arguments alone.
+/// Returns the retry strategy that the arguments of a queue set.
 fn by_arguments(queue: &Queue) -> Option<Strategy> {
     let waits = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text);
     if waits.is_some_and(|kind| kind != "disabled") {
@@ -70,7 +72,7 @@ fn by_arguments(queue: &Queue) -> Option<Strategy> {
     limit.filter(|limit| *limit >= 0).map(|_| Strategy::Redeliver)
 }
 
-/// Whether the plan has to do with how this queue retries.
+/// Returns true if the plan affects the retries of this queue.
 fn is_touched(builder: &PlanBuilder, queue: &QueueName) -> bool {
     let policy = ObjectId::Policy(naming::dead_letter_policy(queue));
     builder.changes.iter().any(|change| {
@@ -80,7 +82,7 @@ fn is_touched(builder: &PlanBuilder, queue: &QueueName) -> bool {
     })
 }
 
-/// What a worker calls when it fails.
+/// Returns the call of a worker on failure.
 fn verb(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Ladder => "basic.nack with requeue=false",

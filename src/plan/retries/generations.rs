@@ -1,5 +1,6 @@
-//! A live tier that would have to change in more than its delay stays as it is and is retired; another generation of it
-//! takes its place: `orders.work.retry.1.5s~2`. So tiers are never in conflict, and never recreated with messages in them.
+//! Selects the generations of tiers. A current tier that would change in more than its delay is kept and retired, and a
+//! tier of another generation replaces it: `orders.work.retry.1.5s~2`. So a tier is never in conflict, and never
+//! recreated with messages in it.
 
 use super::super::context::PlanContext;
 use super::super::document::Desired;
@@ -11,10 +12,10 @@ use crate::rabbitmq::as_stored;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A tier of whatever generation, and the generations of it that are live, oldest first.
+/// The current generations of each tier, oldest first.
 type Generations = BTreeMap<TierName, Vec<u32>>;
 
-/// What is desired, with the tiers of the generations that fit what is live.
+/// Returns the desired topology with the tier generations that fit the current topology.
 pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Desired> {
     let desired = context.desired;
     let members = desired.scope.families.iter().flat_map(|family| &family.members);
@@ -42,7 +43,7 @@ fn first_of(tier: &TierName) -> TierName {
     TierName { generation: 1, ..tier.clone() }
 }
 
-/// The generation that is live and as desired, or else the first that is not live.
+/// Returns the current generation that matches the desired tier, or else the first one that does not exist.
 fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
     let desired = context.desired.topology.queues.get(name)?;
     let first = first_of(&TierName::parse(name)?);
@@ -52,7 +53,7 @@ fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> O
     as_desired.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
 }
 
-/// Whether the live queue needs no change to be the desired one, by what the desired one is called in the spec.
+/// Returns true if the current queue needs no change to become the desired one. `called` is the name in the spec.
 fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, desired): (&QueueName, &Queue)) -> bool {
     let Some(live) = context.current.queues.get(name) else { return false };
     let scope = &context.desired.scope;

@@ -1,77 +1,83 @@
-//! What is live of retries and not desired (any more).
+//! Finds current objects of retries that the spec does not declare (anymore).
 //!
-//! Names alone prove nothing: whoever built retries by hand calls an exchange `orders.retry`, too, and a shop has one for
-//! `orders.return`. So something of the retries must be recognized by what no other has. Only then, or where the spec
-//! wants the exchange that a binding comes from, the rest is taken as part of them by name.
+//! A name alone proves nothing: manual retries also use an exchange `orders.retry`, and a shop has one for
+//! `orders.return`. So at least one object must have a feature that only topo's retries have. The other objects are
+//! matched by name only then, or if the spec declares the source of a binding.
 
 use super::super::document::Desired;
 use crate::model::naming::{self, TierName};
 use crate::model::{Binding, Destination, Exchange, ExchangeName, Family, ObjectId, Queue, QueueName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is live and what is desired.
+/// The current and the desired topology.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub(super) current: &'a Topology,
     pub(super) desired: &'a Desired,
-    /// Live objects that topo never touches.
+    /// Current objects that topo never touches.
     pub(super) untouchable: &'a BTreeSet<ObjectId>,
 }
 
-/// What is live of the retries of each queue that the spec answers for, and not desired.
+/// Returns the undesired current objects of retries, for each queue that the spec is responsible for.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
-    members(sides.current, sides.desired, |queue| answers_for(sides.desired, queue), |id| is_left_over(sides, id))
+    members(
+        sides.current,
+        sides.desired,
+        |queue| is_responsible_for(sides.desired, queue),
+        |id| is_left_over(sides, id),
+    )
 }
 
-/// What is live of the retries of queues that are somebody else's. Owning its name is no leave to take it away.
-pub(super) fn of_others(current: &Topology, desired: &Desired) -> BTreeSet<ObjectId> {
-    let is_theirs = |queue: &QueueName| current.queues.contains_key(queue) && !answers_for(desired, queue);
-    members(current, desired, is_theirs, |_| true).into_values().flatten().collect()
+/// Returns the current objects of the retries of unmanaged queues. Owning their names does not allow topo to delete
+/// them.
+pub(super) fn of_unmanaged_queues(current: &Topology, desired: &Desired) -> BTreeSet<ObjectId> {
+    let is_unmanaged = |queue: &QueueName| current.queues.contains_key(queue) && !is_responsible_for(desired, queue);
+    members(current, desired, is_unmanaged, |_| true).into_values().flatten().collect()
 }
 
-/// What is live of the retries of such queues, as far as it counts.
+/// Returns the current objects of the retries of the selected queues.
 fn members(
     current: &Topology,
     desired: &Desired,
-    is_meant: impl Fn(&QueueName) -> bool,
-    counts: impl Fn(&ObjectId) -> bool,
+    is_selected: impl Fn(&QueueName) -> bool,
+    is_included: impl Fn(&ObjectId) -> bool,
 ) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     let families: BTreeMap<&QueueName, &Family> =
         desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
     let mut found: BTreeMap<QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for (name, live) in &current.queues {
         let id = ObjectId::Queue(name.clone());
-        if let Some(queue) = queue_of_tier(name, live).filter(&is_meant).filter(|_| counts(&id)) {
+        if let Some(queue) = queue_of_tier(name, live).filter(&is_selected).filter(|_| is_included(&id)) {
             found.entry(queue).or_default().insert(id);
         }
     }
     for (name, live) in &current.exchanges {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(queue) = certain(name, live).filter(&is_meant).filter(|_| counts(&id)) {
+        if let Some(queue) = queue_of_exchange(name, live).filter(&is_selected).filter(|_| is_included(&id)) {
             found.entry(queue).or_default().insert(id);
         }
     }
     for (name, live) in &current.exchanges {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(old) = likely(name, live).and_then(|queue| found.get_mut(&queue))
-            && counts(&id)
+        if let Some(old) = likely_queue_of_exchange(name, live).and_then(|queue| found.get_mut(&queue))
+            && is_included(&id)
         {
             old.insert(id);
         }
     }
     for binding in &current.bindings {
-        let Some(queue) = queue_of_binding(binding).filter(&is_meant) else { continue };
+        let Some(queue) = queue_of_binding(binding).filter(&is_selected) else { continue };
         let id = ObjectId::Binding(binding.clone());
         let source = ObjectId::Exchange(binding.source.clone());
         let is_desired_source = families.get(&queue).is_some_and(|family| family.members.contains(&source));
-        if (is_desired_source || found.contains_key(&queue)) && counts(&id) {
+        if (is_desired_source || found.contains_key(&queue)) && is_included(&id) {
             found.entry(queue).or_default().insert(id);
         }
     }
     found
 }
 
-/// Whether a live object is neither desired nor said to be somebody else's.
+/// Returns true if a current object is neither desired nor external or ignored.
 fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
     let (topology, scope) = (&sides.desired.topology, &sides.desired.scope);
     let is_foreign = |id: &ObjectId| scope.external.contains(id) || id.name().is_some_and(|name| scope.ignores(name));
@@ -81,7 +87,7 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
             ObjectId::Queue(name) => !topology.queues.contains_key(name) && !is_foreign(id),
             ObjectId::Binding(binding) => {
                 let source = ObjectId::Exchange(binding.source.clone());
-                // That it leads to somebody else's exchange is nothing special: dead letters may end there.
+                // A binding to an external exchange is not special: dead-lettered messages may go there.
                 !topology.bindings.contains(binding)
                     && !is_foreign(&source)
                     && !scope.ignores(binding.destination.name())
@@ -90,18 +96,18 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
         }
 }
 
-/// The queue whose messages wait in a live queue: its name says it, and so does the way back, with the key of the retry.
-/// A name and an exchange alone are what somebody who waits by hand may have come to, too.
+/// Returns the queue whose messages wait in a current queue. Three features must match: the name, the return exchange,
+/// and the key of the retry. Manual retries may have the same name and exchange.
 pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
     let TierName { queue, number, .. } = TierName::parse(name)?;
-    let says = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
-    let hands_back = says("x-dead-letter-exchange", naming::return_exchange(&queue).as_str())
-        && says("x-dead-letter-routing-key", &naming::retry_key(&queue, number));
-    hands_back.then_some(queue)
+    let sets = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
+    let returns_messages = sets("x-dead-letter-exchange", naming::return_exchange(&queue).as_str())
+        && sets("x-dead-letter-routing-key", &naming::retry_key(&queue, number));
+    returns_messages.then_some(queue)
 }
 
-/// The queue whose retries an exchange is part of beyond doubt: no other has such an alternate.
-pub(super) fn certain(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
+/// Returns the queue whose retries an exchange certainly belongs to: no other exchange has such an alternate.
+pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
     let retry_switch = || {
         let queue = naming::queue_of_retry_exchange(&naming::switched_by(name)?)?;
@@ -119,8 +125,8 @@ pub(super) fn certain(name: &ExchangeName, live: &Exchange) -> Option<QueueName>
     }
 }
 
-/// The queue whose retries an exchange is part of, if that queue has any.
-fn likely(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
+/// Returns the queue whose retries an exchange belongs to, if that queue has any.
+fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let first_switch = || naming::queue_of_first_exchange(&naming::switched_by(name)?);
     match live.kind.as_str() {
         "fanout" => naming::queue_of_return_exchange(name).or_else(first_switch),
@@ -128,7 +134,8 @@ fn likely(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     }
 }
 
-/// The queue whose retries a binding is part of, by its form: a tap that somebody hung on one of the exchanges is none.
+/// Returns the queue whose retries a binding belongs to, by its form. Another binding of one of the exchanges does not
+/// match.
 fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let Binding { source, destination, routing_key, arguments } = binding;
     let is_tier_of = |queue: &QueueName| is_tier(queue, destination);
@@ -137,14 +144,14 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
         |queue: &QueueName| routing_key == "#" || Some(routing_key) == naming::retry_key_pattern(queue).as_ref();
     let is_final_death = |_: &QueueName| to_exchange && arguments.contains_key("x-last-death-reason");
     let is_way_back = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
-    // While a tier is exchanged for another, the switch stands in for the exchange.
+    // While a tier is replaced, the switch takes the place of the exchange.
     let switched = naming::switched_by(source);
     let source_or_switched = switched.as_ref().unwrap_or(source);
     let entry = || {
         let queue = naming::queue_of_retry_exchange(source_or_switched);
         queue.or_else(|| naming::queue_of_first_exchange(source_or_switched)).filter(is_tier_of)
     };
-    // And while all tiers go, for the first of them.
+    // While all tiers are retired, the switch takes the place of the first exchange.
     let last_way = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
     let over = || naming::queue_of_over_exchange(source).filter(is_end);
     let hand_back = || naming::queue_of_return_exchange(source).filter(is_way_back);
@@ -152,7 +159,7 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     entry().or_else(last_way).or_else(over).or_else(hand_back).or_else(guard)
 }
 
-/// Whether a binding that ends there leads into a tier of that queue.
+/// Returns true if a destination is a tier of that queue.
 pub(super) fn is_tier(queue: &QueueName, destination: &Destination) -> bool {
     match destination {
         Destination::Queue(name) => TierName::parse(name).is_some_and(|tier| tier.queue == *queue),
@@ -160,9 +167,9 @@ pub(super) fn is_tier(queue: &QueueName, destination: &Destination) -> bool {
     }
 }
 
-/// Whether a queue's retries are this spec's: it declares the queue, removes it, or owns it and does not declare it. A
-/// queue that is somebody else's has somebody else's retries.
-fn answers_for(desired: &Desired, queue: &QueueName) -> bool {
+/// Returns true if the spec is responsible for the retries of a queue: it declares or removes the queue, or owns it
+/// without declaring it. The retries of an external queue belong to its owner.
+fn is_responsible_for(desired: &Desired, queue: &QueueName) -> bool {
     let (scope, id) = (&desired.scope, ObjectId::Queue(queue.clone()));
     let is_foreign = scope.external.contains(&id) || scope.ignores(queue.as_str());
     desired.topology.queues.contains_key(queue)
@@ -192,7 +199,7 @@ mod tests {
     use crate::model::{ArgumentValue, Arguments};
 
     #[test]
-    fn a_tier_is_known_by_its_name_its_way_back_and_its_key() {
+    fn tiers_are_recognized_by_name_return_exchange_and_key() {
         let queue = |arguments: &[(&str, &str)]| Queue {
             durable: true,
             auto_delete: false,
@@ -206,7 +213,7 @@ mod tests {
         let is_tier = |name: &str, arguments: &[(&str, &str)]| queue_of_tier(&name.into(), &queue(arguments)).is_some();
         assert!(is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.1")]));
         assert!(is_tier("mail.retry.1.5s~2", &[back, (key, "mail.retry.1")]));
-        // Made by hand: the keys are the publishers' own, or the queue's.
+        // Manual retries: a message keeps its key, or gets the name of the queue.
         assert!(!is_tier("mail.retry.1.5s", &[back]));
         assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail")]));
         assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.2")]));

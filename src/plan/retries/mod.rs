@@ -1,8 +1,9 @@
-//! Live retries that the spec does not want so (any more): they are retired.
+//! Retires current retries that the spec no longer declares.
 //!
-//! A tier that is not desired is taken off the exchange that leads to it, hands back what waits in it, and is deleted when
-//! it has run empty, never before: a retirement that an apply does not finish is shown by the next plan and finished by
-//! the next apply. The exchanges go after the last tier. What is retired is no "unmanaged" object, whoever owns it.
+//! topo unbinds an undesired tier, and the tier returns its messages to the queue. topo deletes the tier when it is
+//! empty, never before. If an apply does not complete a retirement, the next plan shows it and the next apply completes
+//! it. The exchanges are deleted after the last tier. Retired objects are not listed as unmanaged, even if they are
+//! owned.
 
 mod contract;
 mod ends;
@@ -32,12 +33,12 @@ pub(super) use switches::{Switch, switches};
 #[cfg(test)]
 mod tests;
 
-/// Whether anything is to be retired, as far as that can be told without the broker's own word on what is whose.
+/// Returns true if any retries are to be retired, as far as this is known without the list of untouchable objects.
 pub(super) fn is_any_left(current: &Topology, desired: &Desired) -> bool {
     !leftovers(&Sides { current, desired, untouchable: &BTreeSet::new() }).is_empty()
 }
 
-/// Plans to retire what is left over of the retries of queues; takes it out of what is `removed` or unmanaged.
+/// Plans the retirement of leftover retries, and drops these objects from the `removed` and unmanaged ones.
 pub(super) fn retire(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -45,13 +46,13 @@ pub(super) fn retire(
     removals: &mut Vec<(Object, DeleteReason)>,
 ) {
     let PlanContext { current, desired, untouchable, .. } = *context;
-    let foreign = leftovers::of_others(current, desired);
-    removals.retain(|(object, reason)| *reason != DeleteReason::Unmanaged || !foreign.contains(&object.id()));
+    let unmanaged = leftovers::of_unmanaged_queues(current, desired);
+    removals.retain(|(object, reason)| *reason != DeleteReason::Unmanaged || !unmanaged.contains(&object.id()));
     for (queue, left) in leftovers(&Sides { current, desired, untouchable }) {
         let is_declared = desired.topology.queues.contains_key(&queue);
         let is_removed = desired.scope.removed.contains(&ObjectId::Queue(queue.clone()));
         let is_retired = is_declared || is_removed || options.prune.contains(&ObjectKind::Queue);
-        // With a live queue that is unmanaged and stays, its retries stay, and the queue stands for them.
+        // If the queue exists, is unmanaged and stays, its retries stay, and the queue represents them.
         if is_retired || current.queues.contains_key(&queue) {
             removals.retain(|(object, _)| !left.contains(&object.id()));
         }
@@ -78,15 +79,15 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
             if foreign > 0 {
                 let bindings = if foreign == 1 { "a binding".to_owned() } else { format!("{foreign} bindings") };
                 let text = format!(
-                    "{id} is no longer needed for the retries of {queue}; deleting it also deletes {bindings} \
-                             of other owners"
+                    "{id} is no longer needed for the retries of {queue}; deleting it also deletes {bindings} of other \
+                     owners"
                 );
                 builder.hazard(HazardKind::RoutingGap, &address, text, None);
             }
         }
         let live = context.live(id);
         if let ObjectId::Queue(name) = id
-            && let Some(text) = what_waits(name, live)
+            && let Some(text) = waiting_messages(name, live)
         {
             builder.info(&address, text);
         }
@@ -98,27 +99,28 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
     }
 }
 
-/// What is in a tier that is to go; `None` where nothing is.
-fn what_waits(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> {
+/// Describes the messages in a retired tier; `None` if it is empty.
+fn waiting_messages(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> {
     let within = TierName::parse(name).and_then(|tier| duration(tier.delay));
     let within = within.map_or_else(String::new, |delay| format!(" within {delay}"));
     let messages = live.and_then(|live| live.messages);
     let held = match messages {
         Some(0) => return None,
-        Some(1) => "1 message waits in it, and comes back".to_owned(),
-        Some(messages) => format!("{} messages wait in it, and come back", number(messages)),
-        None => "the messages in it come back".to_owned(),
+        Some(1) => "1 message waits in it and returns".to_owned(),
+        Some(messages) => format!("{} messages wait in it and return", number(messages)),
+        None => "the messages in it return".to_owned(),
     };
-    Some(format!("{held}{within}; it is deleted when it is empty, by this apply or the next"))
+    Some(format!("{held}{within}; the tier is deleted when it is empty, by this apply or the next"))
 }
 
-/// How many messages wait in the tiers of a live queue; `None` where the broker does not say.
+/// Returns the number of messages that wait in the tiers of a current queue; `None` if the broker does not report it.
 pub(super) fn waiting(context: &PlanContext<'_>, queue: &QueueName) -> Option<u64> {
     let tiers = context.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
     tiers.map(|(name, _)| context.live(&ObjectId::Queue(name.clone()))?.messages).sum()
 }
 
-/// What a message waits in the live tiers of a queue, in milliseconds, one a retry; `None` where one is missing.
+/// Returns the delays of the current tiers of a queue, in milliseconds, one for each retry; `None` if a tier is
+/// missing.
 pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Option<Vec<i64>> {
     let is_bound = |name: &&QueueName| {
         let into =
@@ -128,12 +130,12 @@ pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Optio
     let tiers = context.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
     let tiers = tiers.map(|(name, _)| name).filter(is_bound).filter_map(TierName::parse);
     let delays: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();
-    let is_whole = !delays.is_empty() && delays.keys().zip(1..).all(|(number, expected)| *number == expected);
-    is_whole.then(|| delays.into_values().collect())
+    let is_complete = !delays.is_empty() && delays.keys().zip(1..).all(|(number, expected)| *number == expected);
+    is_complete.then(|| delays.into_values().collect())
 }
 
-/// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue
-/// and its policy. Half of it would lose messages, or send them two ways.
+/// Returns the groups of objects that `--target` keeps together: the created and retired objects of the retries of one
+/// queue, the queue and its policy. A part of them would lose messages, or route them twice.
 pub(super) fn families(builder: &PlanBuilder, desired: &Desired) -> Vec<BTreeSet<ObjectId>> {
     let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for family in desired.scope.families.iter().filter(|family| !family.members.is_empty()) {

@@ -1,5 +1,5 @@
-//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use the
-//! same keys, so both have the same values.
+//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use
+//! the same keys, so both have the same values.
 
 mod schedule;
 
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 /// The delayed retry queues of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiered {
-    /// A ladder, or republishing.
+    /// The strategy: a ladder, or republishing.
     pub(crate) strategy: Strategy,
-    /// Milliseconds, one a retry.
+    /// The delays in milliseconds, one for each retry.
     pub(crate) delays: Vec<i64>,
     /// The destination of messages after the last retry.
     pub(crate) end: Option<DeadLettering>,
@@ -30,13 +30,13 @@ pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<Que
 pub(crate) struct Parts<'a> {
     /// Its delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
-    /// Whether its delivery limit counts retries.
+    /// True if its delivery limit counts retries.
     pub(crate) is_counted: bool,
     /// Returns the dead-letter queue of the spec to which an exchange and a key lead.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
-    /// Whether it is a dead-letter queue.
+    /// True if it is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
-    /// Whether its delivery limit is the one that topo sets for a dead-letter queue.
+    /// True if its delivery limit is the one that topo sets for a dead-letter queue.
     pub(crate) has_own_limit: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct QueueKeys {
     pub(crate) arguments: Option<Entry>,
     /// The type whose defaults apply.
     pub(crate) kind: Option<QueueType>,
-    /// Whether it is a dead-letter queue.
+    /// True if it is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
 }
 
@@ -103,7 +103,8 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     }
 }
 
-/// Whether the management API can delete a binding with that key: to it, `null` and `undefined` are no keys.
+/// Returns true if the management API can delete a binding with that key. It does not treat `null` and `undefined` as
+/// keys.
 fn is_key_of_binding(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
@@ -127,7 +128,7 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     Some(RetryKeys::delayed(Strategy::Delayed, &waits.collect::<Vec<_>>()))
 }
 
-/// Writes `deadLetter`: the name of a dead-letter queue if its exchange and key are meant.
+/// Writes `deadLetter`: the name of a dead-letter queue if the exchange and the key lead to one.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
     match queue_at(end) {
@@ -143,7 +144,7 @@ pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, 
 }
 
 impl QueueKeys {
-    /// The keys of the queue itself in the usual order.
+    /// Returns the keys of the queue itself in the usual order.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let key = |known: &KnownArgument| self.keys.get(known.name).map(|it| entry(known.key, it.clone()));
         let queue_type = self.queue_type.iter().map(|it| entry("type", it.clone()));
@@ -153,20 +154,20 @@ impl QueueKeys {
     }
 }
 
-/// The declaration of an exchange that is not in the spec but named by it.
+/// Returns the declaration of an exchange that the spec names and does not declare.
 pub(crate) fn external_exchange(is_missing: bool) -> Tree {
     let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
     Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))
 }
 
-/// The comment on a missing exchange; `messages` are those that are sent to it.
+/// Returns the comment on a missing exchange; `messages` describes the messages that are sent to it.
 pub(crate) fn missing_exchange(messages: &str) -> String {
     format!(
         "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without `external`"
     )
 }
 
-/// A binding in a list of bindings: its ends, key and arguments.
+/// Returns a binding as an entry of a list: its ends, key and arguments.
 pub(crate) fn binding(binding: &Binding) -> Tree {
     let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
     let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
@@ -177,7 +178,7 @@ pub(crate) fn binding(binding: &Binding) -> Tree {
     Tree::table(ends.into_iter().chain(kind).chain(key_and_arguments(binding)))
 }
 
-/// The key and the arguments of a binding, if it has any.
+/// Returns the key and the arguments of a binding, if it has any.
 pub(crate) fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
     let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
     key.into_iter().chain(value::arguments(&binding.arguments))

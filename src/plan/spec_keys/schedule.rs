@@ -17,18 +17,18 @@ pub(crate) struct RetryKeys {
     count: usize,
     /// `delays` or `backoff`; `None` without delays.
     delays: Option<Entry>,
-    /// Whether the number of delays is the number of retries.
+    /// True if the number of delays is the number of retries.
     implies_count: bool,
 }
 
 impl RetryKeys {
-    /// Retries without delays, which a quorum queue counts.
+    /// Builds retries without delays, which a quorum queue counts.
     pub(crate) fn immediate(count: u32) -> Self {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Self { strategy: Strategy::Redeliver, count, delays: None, implies_count: false }
     }
 
-    /// One retry for each delay, in milliseconds.
+    /// Builds one retry for each delay, in milliseconds.
     pub(crate) fn delayed(strategy: Strategy, delays: &[i64]) -> Self {
         if delays.is_empty() {
             return Self { strategy, count: 0, delays: None, implies_count: false };
@@ -37,7 +37,7 @@ impl RetryKeys {
         Self { strategy, count: delays.len(), delays: Some(entry), implies_count }
     }
 
-    /// `maxRetries` and `retry`, without values that topo infers.
+    /// Returns `maxRetries` and `retry`, without values that topo infers.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let strategy = match (self.strategy, &self.delays) {
             (Strategy::Ladder, _) | (Strategy::Redeliver, None) => None,
@@ -49,7 +49,7 @@ impl RetryKeys {
         count.into_iter().chain(retry).collect()
     }
 
-    /// `maxRetries` and `retry` with every value, so that no default applies.
+    /// Returns `maxRetries` and `retry` with every value, so that no default applies.
     pub(crate) fn explicit_entries(&self) -> [Entry; 2] {
         let retry = [self.strategy_entry()].into_iter().chain(self.delays.clone());
         [self.count_entry(), entry("retry", Tree::table(retry))]
@@ -64,7 +64,7 @@ impl RetryKeys {
     }
 }
 
-/// Writes the delays. Returns whether they imply the number of retries.
+/// Writes the delays. Returns true if they imply the number of retries.
 fn written(delays: &[i64]) -> (Entry, bool) {
     if let Some(backoff) = backoff(delays) {
         return (entry("backoff", backoff), false);

@@ -1,4 +1,4 @@
-//! The sentence in which a broker refuses.
+//! Predicts the error message with which a broker refuses a declare.
 
 use super::erlang::printed;
 use super::exchange::atom;
@@ -7,7 +7,7 @@ use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
-/// The sentence that an application gets which declares the object as `after` says: the broker's own, word for word.
+/// Returns the error message for an application that declares `object`, in the broker's own words.
 pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, profile: &BrokerProfile) -> String {
     let (kind, name) = match object {
         Object::Queue(name, _) => ("queue", name.as_str()),
@@ -40,7 +40,7 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
     format!("PRECONDITION_FAILED - inequivalent arg '{}' for {kind} '{name}' in vhost '{vhost}': {tail}", change.field)
 }
 
-/// The sentence about a type of exchange that the broker does not know; it looks at nothing else then.
+/// Returns the error message for an exchange type that the broker does not know. The broker checks nothing else then.
 pub fn unknown_type(kind: &ArgumentValue) -> String {
     format!("PRECONDITION_FAILED - unknown exchange type '{kind}'")
 }

@@ -1,8 +1,8 @@
-//! Values as Erlang prints them (`~tp`): the broker's sentences hold them so.
+//! Formats values as Erlang prints them (`~tp`), for the error messages of the broker.
 
 use crate::model::ArgumentValue;
 
-/// A value without its type. Text stands there bare (`~ts`); what Erlang would break over lines is not broken.
+/// Formats a value without its type. A string has no quotes (`~ts`). Lines that Erlang would break are not broken.
 pub(super) fn printed(value: &ArgumentValue) -> String {
     match value {
         ArgumentValue::Null => "undefined".to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn printed(value: &ArgumentValue) -> String {
     }
 }
 
-/// The same inside of another value.
+/// Formats a value inside another value.
 fn term(value: &ArgumentValue) -> String {
     value.as_text().map_or_else(|| printed(value), binary)
 }
@@ -35,14 +35,14 @@ fn binary(text: &str) -> String {
     if text.is_empty() { "<<>>".to_owned() } else { format!("<<{text:?}{kind}>>") }
 }
 
-/// The shortest digits that are this number, with an exponent where that is shorter (`io_lib_format:fwrite_g`).
+/// Formats a number with the fewest digits, and with an exponent if that is shorter (`io_lib_format:fwrite_g`).
 fn float(value: f64) -> String {
     let scientific = format!("{:e}", value.abs());
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
     let exponent: i64 = exponent.parse().unwrap_or_default();
     let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
-    // The point stands behind so many digits.
+    // The number of digits before the decimal point.
     let place = if value == 0.0 { 1 } else { exponent + 1 };
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or_default());
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_are_as_short_as_they_can_be() {
+    fn floats_have_the_fewest_digits() {
         for (value, text) in [
             (5.0, "5.0"),
             (0.0, "0.0"),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_tables_are_erlangs() {
+    fn lists_and_tables_match_erlang() {
         let list = ArgumentValue::List(vec![1.into(), "a".into()]);
         assert_eq!(printed(&list), "[{long,1},{longstr,<<\"a\">>}]");
         let table = ArgumentValue::Table([("a".to_owned(), list)].into());

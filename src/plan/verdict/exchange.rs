@@ -1,8 +1,9 @@
-//! What a field of an exchange that differs means.
+//! Classifies a field of an exchange that differs.
 //!
-//! Every type of exchange, those of RabbitMQ's plugins too, compares `alternate-exchange` and no other argument
-//! (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3), but for the upstreams of a federation. What a type validates it
-//! validates on a fresh declare only: of a live exchange the broker would answer 204 to what it refuses of a new one.
+//! Every exchange type, also those of RabbitMQ's plugins, compares `alternate-exchange` and no other argument
+//! (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3), except the upstreams of a federation. The broker validates
+//! arguments only on a fresh declare. For an existing exchange, it answers 204 to arguments that it refuses for a new
+//! one.
 
 use super::Verdict;
 use crate::diff::{Field, FieldChange};
@@ -11,7 +12,7 @@ use crate::model::{ArgumentValue, Exchange, Object};
 use crate::rabbitmq::declare::{holds_null, is_known_type};
 use crate::rabbitmq::{BrokerProfile, refusals};
 
-/// `object` is the desired exchange.
+/// Returns the verdict on a field. `object` is the desired exchange.
 pub(super) fn verdict(
     change: &FieldChange,
     live: &Exchange,
@@ -19,15 +20,15 @@ pub(super) fn verdict(
     profile: &BrokerProfile,
 ) -> Verdict {
     match &change.field {
-        // Looked at before anything else: "unknown exchange type".
+        // The broker checks this first: "unknown exchange type".
         Field::Type if !is_known_type(&desired.kind, profile) => Verdict::Invalid,
-        // The request is refused before it is compared: `null_not_allowed`.
+        // The broker refuses the request before it compares: `null_not_allowed`.
         Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
         Field::Argument(name) if change.after.is_some() && is_refused(name, object, profile) => Verdict::Invalid,
         Field::Argument(name) => match KnownExchangeArgument::named(name) {
             Some(_) if is_compared(name, live) => Verdict::Conflict,
             Some(known) if known.is_read_by(&live.kind) || known.is_read_by(&desired.kind) => Verdict::Drift,
-            // Of no effect on this type.
+            // The argument has no effect on this type.
             Some(_) | None => Verdict::Unknown,
         },
         Field::Type
@@ -44,9 +45,9 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the broker, asked to declare the existing exchange as it is desired, refuses because of this field.
+/// Returns true if the broker refuses a declare of the existing exchange because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Exchange) -> bool {
-    // Everything but an argument is compared.
+    // The broker compares everything except arguments.
     change.field.argument().is_none_or(|name| is_compared(name, live))
 }
 
@@ -54,8 +55,8 @@ fn is_compared(name: &str, live: &Exchange) -> bool {
     KnownExchangeArgument::named(name).is_some_and(|known| known.is_compared && known.is_read_by(&live.kind))
 }
 
-/// Whether a fresh declare of the desired exchange is refused because of that argument. Two that exclude each other are to
-/// blame alike.
+/// Returns true if the broker refuses a fresh declare of the desired exchange because of that argument. If two
+/// arguments exclude each other, both count.
 fn is_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);
     let refused = refusals(object, profile);
@@ -63,7 +64,7 @@ fn is_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
         || refused.iter().any(|refusal| is_of_pair(&refusal.subject) && has_both(object))
 }
 
-/// What a consistent hash takes one of.
+/// The arguments of a consistent hash exchange that exclude each other.
 const EXCLUSIVE: [&str; 2] = ["hash-header", "hash-property"];
 
 fn has_both(object: &Object) -> bool {
@@ -71,7 +72,7 @@ fn has_both(object: &Object) -> bool {
     EXCLUSIVE.iter().all(|name| exchange.arguments.contains_key(*name))
 }
 
-/// A type as the broker's sentences print it: an atom of Erlang, which stands in quotes where it is no plain word.
+/// Formats a type as the broker's error messages print it: an atom of Erlang, in quotes unless it is a plain word.
 pub(super) fn atom(kind: &ArgumentValue) -> String {
     let text = kind.to_string();
     let is_plain = text.starts_with(|first: char| first.is_ascii_lowercase())

@@ -1,14 +1,14 @@
-//! What the broker would answer to a field that differs, and the sentence in which it would say so.
+//! Predicts the broker's response to a field that differs, with its error message.
 //!
 //! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments), `rabbit_exchange:
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 //!
-//! One thing cannot be known: `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (3.11 on, off by default)
-//! makes a declare of an existing quorum queue as a classic one compare a few arguments only
-//! (`rabbit_amqqueue:assert_equivalent`), and nothing shows that setting over HTTP. The verdicts are those of its default;
-//! topo itself always says the type, so that for its own declares it would change nothing but a conflict of types, which
-//! would be *taken* and change nothing.
+//! One setting is not known: `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (3.11 on, off by
+//! default). With it, a declare of an existing quorum queue as a classic one compares only a few arguments
+//! (`rabbit_amqqueue:assert_equivalent`). The management API does not show the setting. The verdicts assume its
+//! default. topo always sets the queue type, so the setting affects only one of its own declares. In a conflict of
+//! types, the broker would accept the declare and change nothing.
 
 mod broker_error;
 mod erlang;
@@ -24,21 +24,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a field that differs means to the broker.
+/// The effect of a field that differs on the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// The broker treats both as the same.
+    /// The broker treats both values as the same.
     Equal,
-    /// It can be changed on the live object.
+    /// The field can change on the existing object.
     InPlace,
-    /// The broker would refuse: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
+    /// The broker would refuse the declare: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
     Conflict,
-    /// A known argument that the broker neither compares nor changes: it would answer 204 and do nothing.
+    /// A known argument that the broker neither compares nor changes: it would answer 204 and change nothing.
     Drift,
-    /// An argument that no broker knows: kept by the broker as it was, and of no effect.
+    /// An argument that no broker knows: the broker stores it unchanged, and it has no effect.
     Unknown,
-    /// The broker would refuse it on any queue of that type.
+    /// The broker would refuse the value for any queue of that type.
     Invalid,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The verdict on one field that differs between a live object and a desired one.
+/// Returns the verdict on one field that differs between a current and a desired object.
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> Verdict {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, desired)) => queue::verdict(change, live, (desired, after), profile),
@@ -74,8 +74,8 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
     }
 }
 
-/// Whether the broker would refuse to declare the existing object as it is desired because of this field. That is so of
-/// every conflict, and of what is invalid where the broker compares before it checks.
+/// Returns true if the broker would refuse a declare of the existing object because of this field. This applies to
+/// every conflict, and to an invalid field that the broker compares before it validates the field.
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, desired)) => queue::is_refused_again(change, live, desired, profile),
@@ -92,7 +92,8 @@ pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, p
     }
 }
 
-/// The order in which the broker looks at the fields of a live object: it names the first mismatch only.
+/// Returns the position of a field in the order in which the broker compares the fields of a current object. The broker
+/// reports only the first mismatch.
 pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, usize) {
     match field {
         Field::Type => (0, 0),
@@ -141,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_texts_are_never_equal() {
+    fn numbers_and_strings_are_never_equal() {
         let ttl = |value: ArgumentValue| [("x-message-ttl", value)];
         assert_eq!(verdicts(&ttl(1.into()), &ttl(2.into()), "3.10.8"), [Verdict::Conflict]);
         assert_eq!(verdicts(&ttl(1.into()), &ttl("1".into()), "3.10.8"), [Verdict::Invalid]);
         let float = ArgumentValue::Float(crate::model::Float(1.0));
         assert_eq!(verdicts(&ttl(1.into()), &ttl(float.clone()), "3.10.8"), [Verdict::Invalid]);
-        // A limit of deliveries is the one value that no broker looks at.
+        // The delivery limit is the only value that no broker validates.
         let limit = |value: ArgumentValue| [("x-queue-type", "quorum".into()), ("x-delivery-limit", value)];
         assert_eq!(verdicts(&limit(1.into()), &limit(float), "3.10.8"), [Verdict::Conflict]);
         assert_eq!(verdicts(&limit(1.into()), &limit("1".into()), "4.3.6"), [Verdict::Conflict]);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_not_said_is_the_default() {
+    fn missing_queue_type_is_the_default() {
         let (bare, classic) = (queue(&[]), queue(&[("x-queue-type", "classic".into())]));
         let mut profile = BrokerProfile::of("4.0.5".parse().unwrap());
         let change = fields(&classic, &bare).remove(0);
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mismatch_is_the_live_types() {
+    fn first_mismatch_depends_on_the_current_type() {
         let first = |kind: &str, version: &str| {
             let name = ("x-queue-type", kind.into());
             let (before, after) = (
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_is_the_brokers() {
+    fn error_message_matches_the_broker() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
         let profile = BrokerProfile::of("3.10.8".parse().unwrap());
         let text = broker_error(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &profile);

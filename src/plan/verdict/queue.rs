@@ -7,7 +7,7 @@ use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
 use crate::rabbitmq::{BrokerProfile, as_stored, refusals};
 use std::borrow::Cow;
 
-/// `desired` is the object of that queue.
+/// Returns the verdict on a field. `object` is the desired queue.
 pub(super) fn verdict(
     change: &FieldChange,
     live: &Queue,
@@ -36,39 +36,39 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the broker, asked to declare the existing queue as it is desired, refuses because of this field.
+/// Returns true if the broker refuses a declare of the existing queue because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
     let is_refused = |name| !is_equal(name, live, desired, profile) && is_compared(name, live, profile);
-    // Everything but an argument is compared.
+    // The broker compares everything except arguments.
     change.field.argument().is_none_or(is_refused)
 }
 
-/// The broker compares what the *existing* queue's type lists. Of a type of a plugin topo does not know what that is, and
-/// asking for a recreate is the safe answer.
+/// Returns true if the broker compares the argument. The type of the *existing* queue determines the list of compared
+/// arguments. The list of a plugin's type is unknown, and a recreate is the safe answer.
 fn is_compared(name: &str, live: &Queue, profile: &BrokerProfile) -> bool {
     let Some(known) = KnownArgument::named(name) else { return false };
     live.queue_type().is_none_or(|live| known.is_compared(live, profile.version))
 }
 
-/// Where the argument stands in the list that the broker goes through.
+/// Returns the position of the argument in the order in which the broker compares arguments.
 pub(super) fn position(name: &str, live: &Queue, profile: &BrokerProfile) -> usize {
     let order = live.queue_type().map_or(checked(), |live| compared(live, profile.version));
     order.iter().position(|known| *known == name).unwrap_or(KNOWN_ARGUMENTS.len())
 }
 
-/// Whether the broker takes the two values for the same.
+/// Returns true if the broker treats the two values as the same.
 fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
     let desired = as_stored(desired, profile);
     match (live.arguments.get(name), desired.arguments.get(name)) {
-        // The one default that the broker knows: absent is classic (`rabbit_misc`, all versions).
+        // The only default that the broker knows: a missing type is classic (`rabbit_misc`, all versions).
         (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),
         (Some(before), Some(after)) => as_compared(name, before, profile) == as_compared(name, after, profile),
         (None, None) => true,
     }
 }
 
-/// The value that the broker compares, and prints in its sentence: 4.3.6 makes milliseconds of ages, as text
-/// (`rabbit_amqqueue:normalize_max_age`); 4.3.5 has no such function and takes 168h and 7D for different.
+/// Returns the value that the broker compares and prints in its error message. 4.3.6 converts ages to milliseconds, as
+/// a string (`rabbit_amqqueue:normalize_max_age`). 4.3.5 has no such function, and treats 168h and 7D as different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, profile: &BrokerProfile) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && profile.version >= BrokerVersion::new(4, 3, 6));
     match age.and_then(crate::model::age) {

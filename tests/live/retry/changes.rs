@@ -259,7 +259,7 @@ fn incomplete_retirement_is_reported() {
         let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
         assert!(report.stderr.lines().any(waits), "{report}");
         report
-            .expect_text("1 message waits in it, and comes back within 1h")
+            .expect_text("1 message waits in it and returns within 1h")
             .expect_text("left queue work.retry.1.1h: ")
             .expect_text("To finish later:");
         assert!(

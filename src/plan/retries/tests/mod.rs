@@ -1,4 +1,4 @@
-//! What is retired and how, and above all what is not.
+//! Tests of retired retries: the retired objects, their steps, and above all the objects that stay.
 
 use super::super::simulate::run;
 use super::super::{Action, HazardKind, Step};
@@ -31,7 +31,7 @@ fn desired(text: &str) -> Desired {
     Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
-/// A queue `work` with these keys, and what else the spec says.
+/// Returns a spec with a queue `work` with these keys, and with the rest of the spec.
 fn work(keys: &str, rest: &str) -> Desired {
     desired(&format!(
         "defaults: {{queue: {{type: quorum}}}}\nqueues:\n  work: {{{keys}, deadLetter: dead}}\n\
@@ -59,7 +59,7 @@ fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPl
     plan_vhost(&context, &options)
 }
 
-/// What a plan retires, in a few words.
+/// Summarizes the objects that a plan retires.
 fn retired(live: &Topology, desired: &Desired) -> String {
     let plan = planned(live, desired, &[]);
     let defects: Vec<_> = plan.blocks.iter().filter(|block| block.text.contains("defect")).collect();
@@ -68,7 +68,7 @@ fn retired(live: &Topology, desired: &Desired) -> String {
     counted(&retired.collect())
 }
 
-/// The steps of a plan, a line each; with a blank line between waves.
+/// Lists the steps of a plan, one a line, with a blank line between waves.
 fn steps(live: &Topology, desired: &Desired) -> String {
     let plan = planned(live, desired, &[]);
     assert_eq!(plan.blocks, []);
@@ -101,7 +101,7 @@ fn undesired_retries_are_retired() {
         (REPUBLISH, "retry: {strategy: republish, delays: [5s, 1m]}", "1 tier queue, 1 binding"),
         (LADDER, "retry: none", "7 exchanges, 2 tier queues, 7 bindings"),
         (REPUBLISH, "maxRetries: 3", "4 exchanges, 2 tier queues, 4 bindings"),
-        // Tiers are the same whoever counts, and so are the exchanges that both have.
+        // Both strategies have the same tiers, and share some exchanges.
         (LADDER, REPUBLISH, "3 exchanges, 6 bindings"),
         (REPUBLISH, LADDER, "3 bindings"),
     ] {
@@ -110,7 +110,7 @@ fn undesired_retries_are_retired() {
 }
 
 #[test]
-fn a_tier_is_exchanged_at_one_moment() {
+fn tiers_are_switched_atomically() {
     let live = work("retry: {delays: [5s, 30s]}", "").topology;
     assert_eq!(
         steps(&live, &work("retry: {delays: [1s, 1m, 1h]}", "")),
@@ -141,7 +141,7 @@ fn a_tier_is_exchanged_at_one_moment() {
 }
 
 #[test]
-fn retries_that_end_are_taken_down_from_the_way_in() {
+fn retired_retries_are_deleted_entry_first() {
     let keys = |retry: &str| format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}");
     let of = |retry: &str| {
         desired(&format!(
@@ -181,14 +181,14 @@ fn retries_that_end_are_taken_down_from_the_way_in() {
     for step in &plan.steps[4..] {
         assert!(step.after.contains(&tier), "{} waits for the tier", step.address);
     }
-    // The way in is whole before the queue is wired to it.
+    // The entry is complete before the queue is wired to it.
     let up = steps(&none.topology, &ladder);
     assert!(up.ends_with("work.return ─ \"\" → work\n\n+ work.topo.dead-letter\n"), "{up}");
 }
 
-/// A run can be cut off after any step: the next one does the rest, and never more.
+/// A run can be interrupted after any step: the next run executes the remaining steps, and nothing more.
 #[test]
-fn a_change_that_was_cut_off_is_finished() {
+fn interrupted_change_is_completed() {
     for (before, after) in [
         (LADDER, "retry: {delays: [1s, 1m, 1h]}"),
         (LADDER, "retry: {delays: [1s]}"),
@@ -209,7 +209,7 @@ fn a_change_that_was_cut_off_is_finished() {
 }
 
 #[test]
-fn another_end_is_other_bindings() {
+fn changed_destination_changes_only_bindings() {
     let text = |end: &str| {
         format!(
             "queues: {{work: {{type: quorum, {LADDER}, deadLetter: {end}}}}}\n\
@@ -219,14 +219,14 @@ fn another_end_is_other_bindings() {
     let (live, turned) = (desired(&text("dead")).topology, desired(&text("other")));
     assert_eq!(retired(&live, &turned), "4 bindings");
     let hazards = planned(&live, &turned, &[]).hazards;
-    let said: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
+    let reported: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
     let text = "the dead-lettered messages of queue work go to other.dlx instead of dead.dlx: a message that is dead-lettered at that moment goes to both";
-    assert_eq!(said, [(HazardKind::Duplicates, text)]);
+    assert_eq!(reported, [(HazardKind::Duplicates, text)]);
 }
 
-/// The way of dead letters cannot be said to be an exchange that goes with the retries.
+/// The dead-letter exchange of a queue cannot be an exchange that is retired.
 #[test]
-fn what_is_retired_takes_no_dead_letters() {
+fn retired_exchanges_cannot_receive_dead_letters() {
     let live = work(LADDER, "").topology;
     let guard = "queues: {work: {type: quorum, deadLetter: {exchange: work.dlx}}}\n\
                  exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
@@ -236,14 +236,14 @@ fn what_is_retired_takes_no_dead_letters() {
     assert_eq!(blocks, [expected]);
 }
 
-/// Owning a name is no leave to take somebody else's retries apart.
+/// Owning a name does not allow topo to retire the retries of others.
 #[test]
-fn retries_of_others_are_not_undeclared() {
+fn retries_of_others_are_not_unmanaged() {
     let live = work(LADDER, "").topology;
     for theirs in [
         "owns: [\"work*\"]\nignore: [work]\n",
         "owns: [\"work*\"]\nqueues: {work: {external: true}}\n",
-        // A team that has the dead letters of others.
+        // A team that owns the dead-letter queues of others.
         "owns: [\"dead*\"]\ndeadLetterQueues: {dead: {type: quorum}}\n",
         "owns: [\"*.retry.*\", \"work.dlx\"]\n",
     ] {
@@ -261,7 +261,7 @@ fn retries_of_others_are_not_undeclared() {
 }
 
 #[test]
-fn a_tier_that_must_be_another_gets_another_generation() {
+fn tier_in_conflict_gets_another_generation() {
     let of = |kind: &str| {
         desired(&format!(
             "queues: {{work: {{type: {kind}, {LADDER}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n"
@@ -276,19 +276,19 @@ fn a_tier_that_must_be_another_gets_another_generation() {
     assert!(up.ends_with("- work.retry.2.30s if Drained\n\n- work.retry.1.5s if Drained\n"), "{up}");
     let first = run(&live, &planned(&live, &quorum, &[]).steps).unwrap();
     assert!(first.queues.contains_key(&"work.retry.1.5s~2".into()) && first.queues.len() == 4, "{first:?}");
-    assert_eq!(steps(&first, &quorum), "", "the generation that is there stays");
+    assert_eq!(steps(&first, &quorum), "", "the existing generation stays");
     let saved = planned(&live, &quorum, &[]).desired;
     assert_eq!(planned(&live, &saved, &[]).steps, planned(&live, &quorum, &[]).steps, "a saved plan is the same plan");
-    // And back: the first generation is free again.
+    // Back to the first type: the first generation is free again.
     let mut back = first.into_owned();
     back.queues.insert("work".into(), classic.topology.queues[&"work".into()].clone());
     let end = run(&back, &planned(&back, &classic, &[]).steps).unwrap();
     assert_eq!(end.queues, classic.topology.queues);
 }
 
-/// An apply can be cut off anywhere: whatever is there of what is desired stops nothing.
+/// An apply can be interrupted anywhere: existing parts of the desired retries are not retired.
 #[test]
-fn a_part_of_what_is_wanted_is_no_change() {
+fn parts_of_desired_retries_are_not_retired() {
     for keys in [LADDER, REPUBLISH, "maxRetries: 2", "retry: none"] {
         let desired = work(keys, "");
         let whole = &desired.topology;
@@ -324,41 +324,41 @@ fn a_part_of_what_is_wanted_is_no_change() {
 }
 
 #[test]
-fn what_the_spec_says_of_it_counts() {
+fn scope_of_the_spec_limits_retirement() {
     let live = work(LADDER, "").topology;
     let fewer = "retry: {delays: [5s]}";
     assert_ne!(retired(&live, &work(fewer, "")), "");
-    // Somebody else's queue has somebody else's retries.
+    // The retries of an external queue belong to its owner.
     let external = desired("queues: {work: {external: true}}\n");
     assert_eq!(retired(&live, &external), "");
     assert_eq!(retired(&live, &work("retry: none", "ignore: [\"work.*\"]\n")), "");
     assert_eq!(retired(&live, &desired("queues: {other: {type: quorum}}\n")), "");
-    // To delete them while messages may be in them is not made safe by a word in the spec.
+    // `removed` does not make it safe to delete a tier that may hold messages.
     let removed = work(fewer, "removed: {queues: [work.retry.2.30s]}\n");
     assert!(steps(&live, &removed).contains("- work.retry.2.30s if Drained"));
-    // Not against the spec's own word.
+    // `protect` keeps the tiers.
     let protected = work(fewer, "protect: [\"*.retry.*\"]\n");
     assert_eq!(retired(&live, &protected), "1 binding");
 }
 
 #[test]
-fn a_queue_that_goes_takes_its_retries_along() {
+fn deleting_a_queue_retires_its_retries() {
     let live = work(LADDER, "").topology;
     let dead = "deadLetterQueues: {dead: {type: quorum}}\n";
     let removed = desired(&format!("removed: {{queues: [work]}}\n{dead}"));
     assert_eq!(retired(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
     let down = steps(&live, &removed);
-    // As long as it is there, its dead letters have somewhere to go.
+    // While the queue exists, its dead-lettered messages have a destination.
     assert!(down.starts_with("+ work.retry.first.switch ─ \"\" → dead.dlx\n\n- work.retry ─"), "{down}");
     assert!(down.contains("if Drained\n\n- work if Empty\n\n- work.dlx\n\n- work.retry\n"), "{down}");
     let plan = planned(&live, &removed, &[]);
     let queue = plan.steps.iter().find(|step| step.address.as_str() == "queues/shop/work").unwrap().id;
     assert!(plan.steps.iter().filter(|step| step.id > queue).all(|step| step.after.contains(&queue)));
-    let said = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
-    let said: Vec<_> = said.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
+    let reported = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
+    let reported: Vec<_> = reported.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
     let unknown = "the broker does not report how many messages wait for a retry: all are deleted with it";
-    assert!(said.contains(&(HazardKind::MessageLoss, unknown)), "{said:?}");
-    // Unmanaged and owned, the queue stands for its retries.
+    assert!(reported.contains(&(HazardKind::MessageLoss, unknown)), "{reported:?}");
+    // An unmanaged, owned queue represents its retries.
     let owned = desired(&format!("owns: [\"work*\"]\n{dead}"));
     let plan = planned(&live, &owned, &[]);
     let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
@@ -366,7 +366,7 @@ fn a_queue_that_goes_takes_its_retries_along() {
 }
 
 #[test]
-fn a_target_takes_a_queues_retries_as_a_whole() {
+fn target_includes_all_retries_of_a_queue() {
     let live = work(LADDER, "").topology;
     let changed = work("retry: {delays: [5s, 1m]}", "exchanges: {orders: {type: topic}}\n");
     let all = planned(&live, &changed, &[]).steps.len();

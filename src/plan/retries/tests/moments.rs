@@ -1,13 +1,13 @@
-//! What a message meets while a plan is carried out.
+//! Routes messages between the steps of a plan.
 
 use super::{Desired, LADDER, REPUBLISH, planned, work};
 use crate::model::{Binding, Destination, Topology};
 use crate::plan::simulate::run;
 use std::collections::BTreeSet;
 
-/// The moment: whatever step was the last, each key leads to one tier, or else to the dead letters.
+/// After every step, each key leads to one tier, or else to the dead-letter queue.
 #[test]
-fn no_message_goes_two_ways_or_none() {
+fn every_key_has_one_destination_between_steps() {
     for (before, after) in [
         (LADDER, "retry: {delays: [1s, 1m, 1h]}"),
         (LADDER, "retry: {delays: [1s]}"),
@@ -21,14 +21,14 @@ fn no_message_goes_two_ways_or_none() {
     }
 }
 
-/// A change that was cut off at any step, and then the spec was changed once more.
+/// A change is interrupted at any step, and then the spec changes once more.
 #[test]
-fn nor_when_a_change_is_cut_off_and_another_follows() {
+fn every_key_has_one_destination_after_an_interrupted_change() {
     let specs = |strategy: &str| {
         [["5s", "30s"].as_slice(), &["1s", "1m"], &["2s", "1m", "1h"], &["7s"]]
             .map(|delays| format!("retry: {{strategy: {strategy}, delays: [{}]}}", delays.join(", ")))
     };
-    let mut played = 0;
+    let mut checked = 0;
     for strategy in ["ladder", "republish"] {
         let specs = specs(strategy);
         for (first, second, third) in specs.iter().flat_map(|first| {
@@ -36,19 +36,20 @@ fn nor_when_a_change_is_cut_off_and_another_follows() {
             all.flat_map(|second| specs.iter().map(move |third| (second, third))).map(move |(it, too)| (first, it, too))
         }) {
             let (live, desired, at_last) = (work(first, "").topology, work(second, ""), work(third, ""));
-            each_moment(&live, &desired, &mut |cut_off, done| {
-                each_moment(cut_off, &at_last, &mut |between, then| {
-                    let story = format!("{first} → {second} after {done} steps → {third} after {then} steps");
-                    one_way(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &story);
-                    played += 1;
+            each_moment(&live, &desired, &mut |interrupted, done| {
+                each_moment(interrupted, &at_last, &mut |between, then| {
+                    let case = format!("{first} → {second} after {done} steps → {third} after {then} steps");
+                    one_way(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &case);
+                    checked += 1;
                 });
             });
         }
     }
-    assert!(played > 1000, "{played} moments");
+    assert!(checked > 1000, "{checked} moments");
 }
 
-/// What is live before, between and after the steps of a plan, with the number of steps done.
+/// Calls `look` with the topology before, between and after the steps of a plan, and with the number of completed
+/// steps.
 fn each_moment(live: &Topology, desired: &Desired, look: &mut impl FnMut(&Topology, usize)) {
     let plan = planned(live, desired, &[]);
     assert_eq!(plan.blocks, []);
@@ -57,9 +58,9 @@ fn each_moment(live: &Topology, desired: &Desired, look: &mut impl FnMut(&Topolo
     }
 }
 
-/// Each key leads to one queue.
-fn one_way(live: &Topology, strategy: &str, story: &str) {
-    // Who republishes has a number as the key, who climbs has none of those.
+/// Asserts that each key leads to one queue.
+fn one_way(live: &Topology, strategy: &str, case: &str) {
+    // A worker that republishes uses a number as the key; the keys of a ladder are different.
     let keys: &[&str] = if strategy == REPUBLISH {
         &["1", "2", "3"]
     } else {
@@ -67,20 +68,20 @@ fn one_way(live: &Topology, strategy: &str, story: &str) {
     };
     for key in keys {
         let ends = ends(live, "work.retry", key);
-        assert_eq!(ends.len(), 1, "{story}: {key} → {ends:?}");
+        assert_eq!(ends.len(), 1, "{case}: {key} → {ends:?}");
     }
 }
 
-/// Where a message with that key comes out: the first exchange that knows it takes it.
+/// Returns the queues that a message with that key reaches: the first exchange that matches the key routes it.
 fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
-    let takes = |binding: &&Binding| match kind {
+    let matches = |binding: &&Binding| match kind {
         "direct" => binding.routing_key == key,
         "topic" => binding.routing_key == "#" || key.starts_with("work.retry."),
         _ => true,
     };
     let bindings: Vec<&Binding> =
-        live.bindings.iter().filter(|binding| binding.source.as_str() == exchange).filter(takes).collect();
+        live.bindings.iter().filter(|binding| binding.source.as_str() == exchange).filter(matches).collect();
     if bindings.is_empty() {
         let next = live.exchanges[&exchange.into()].alternate_exchange();
         return next.map(|next| ends(live, next, key)).unwrap_or_default();
@@ -92,10 +93,11 @@ fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     bindings.iter().flat_map(onward).collect()
 }
 
-/// Another strategy by a policy, which is no conflict: a first failure goes to a tier, or to the dead letters where the
-/// strategy that is in force says so, and never past the tiers because the other's last way is there already.
+/// A policy changes the strategy, without a conflict. A first failure goes to a tier, or to the dead-letter queue if
+/// the effective strategy sends it there. It never skips the tiers because the last binding of the other strategy
+/// already exists.
 #[test]
-fn a_strategy_changes_at_one_moment() {
+fn strategies_are_switched_atomically() {
     let of = |retry: &str| {
         super::desired(&format!(
             "queues: {{work: {{type: classic, {retry}, deadLetter: {{queue: dead, wiring: policy}}}}}}\n\
@@ -107,10 +109,10 @@ fn a_strategy_changes_at_one_moment() {
             let policy = live.policies.values().next().unwrap();
             let wired = policy.definition["dead-letter-exchange"].as_text().unwrap();
             let expected = if wired == "work.dlx" { "work.retry.1.5s" } else { "dead" };
-            // By the guard, a rejection goes on to its alternate.
+            // The guard passes a rejection on to its alternate.
             let entry = if wired == "work.dlx" { "work.retry" } else { wired };
-            let met = ends(live, entry, "order.created");
-            assert_eq!(met, BTreeSet::from([expected.to_owned()]), "{before} → {after} after {done} steps");
+            let reached = ends(live, entry, "order.created");
+            assert_eq!(reached, BTreeSet::from([expected.to_owned()]), "{before} → {after} after {done} steps");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What others made, by names that topo would give.
+//! Objects of others with names that topo would generate.
 
 use super::{LADDER, REPUBLISH, desired, retired, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
@@ -17,16 +17,16 @@ fn to_queue(name: &str) -> Destination {
     Destination::Queue(name.into())
 }
 
-/// What others call by such names, or hang on what is generated.
+/// Objects of others with such names, or bound to generated exchanges.
 #[test]
-fn what_is_no_part_of_retries_stays() {
+fn objects_of_others_are_not_retired() {
     type Others = fn(&mut Topology);
     let cases: [(&str, Others); 7] = [
-        ("dead letters by hand", |live| {
+        ("manual dead-lettering", |live| {
             live.exchanges.insert("work.dlx".into(), exchange("fanout"));
             bind(live, "work.dlx", "", to_queue("dead"));
         }),
-        ("retries by hand, back through the default exchange", |live| {
+        ("manual retries that return through the default exchange", |live| {
             live.exchanges.insert("work.retry".into(), exchange("direct"));
             for (name, back) in [("work.retry.1.5s", ""), ("work.retry.2.30s", "work.back")] {
                 let arguments: Arguments = [("x-dead-letter-exchange".to_owned(), back.into())].into();
@@ -39,7 +39,7 @@ fn what_is_no_part_of_retries_stays() {
             live.exchanges.insert("work.return".into(), exchange("fanout"));
             bind(live, "work.return", "", to_queue("work"));
         }),
-        ("headers by hand", |live| {
+        ("manual headers exchange", |live| {
             live.exchanges.insert("work.dlx".into(), exchange("headers"));
             live.exchanges.insert("work.retry.first".into(), exchange("topic"));
         }),
@@ -51,11 +51,11 @@ fn what_is_no_part_of_retries_stays() {
             live.exchanges.extend(other.exchanges);
             live.bindings.extend(other.bindings);
         }),
-        ("a queue that is called like a tier", |live| {
+        ("a queue with the name of a tier", |live| {
             let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments: Arguments::new() };
             live.queues.insert("work.retry.9.1h".into(), queue);
         }),
-        ("a queue whose dead letters come with a key of their own", |live| {
+        ("dead-lettered messages with another key", |live| {
             live.exchanges.insert("work.retry".into(), exchange("direct"));
             live.exchanges.insert("elsewhere".into(), exchange("fanout"));
             bind(live, "work.retry", "work.retry.9", Destination::Exchange("elsewhere".into()));
@@ -72,7 +72,7 @@ fn what_is_no_part_of_retries_stays() {
     for keys in [LADDER, REPUBLISH] {
         let desired = work(keys, "");
         let mut live = desired.topology.clone();
-        // Taps and ways in.
+        // Bindings of others to and from the exchanges.
         for tap in ["work.retry", "work.return"] {
             live.exchanges.insert("parked".into(), exchange("fanout"));
             bind(&mut live, tap, "work.retry.1", to_queue("dead"));
