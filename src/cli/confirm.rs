@@ -5,7 +5,7 @@ use super::output::tell;
 use crate::plan::Plan;
 use std::io::{BufRead, IsTerminal};
 
-/// Whether a terminal is available for a confirmation.
+/// Returns true if a terminal is available for a confirmation.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }

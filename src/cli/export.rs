@@ -28,7 +28,7 @@ struct Source {
     cluster_wide: NamesByKind,
     /// Permissions in each vhost, in the order of the snapshots. Those of a definitions file are in its snapshots.
     permissions: Vec<NamesByKind>,
-    /// Whether the user may not read users and permissions.
+    /// True if the user may not read users and permissions.
     is_uncounted: bool,
 }
 
@@ -189,7 +189,7 @@ fn no_vhosts(username: &str) -> Failure {
     ))
 }
 
-/// Whether its name can be a part of the path of a request.
+/// Returns true if its name can be a part of the path of a request.
 fn can_be_read(vhost: &VhostName) -> bool {
     !matches!(vhost.as_str(), "." | "..")
 }

@@ -116,7 +116,7 @@ impl Found {
     }
 }
 
-/// Whether a topology contains more objects than a part of it.
+/// Returns true if a topology contains more objects than a part of it.
 fn holds_more(all: &Topology, part: &Topology) -> bool {
     all.exchanges.len() > part.exchanges.len()
         || all.queues.len() > part.queues.len()
@@ -156,7 +156,7 @@ fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Addres
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Whether a finding concerns the plan; for a finding about the whole spec, whether it ends the run.
+/// Returns true if a finding concerns the plan; for a finding about the whole spec, whether it ends the run.
 fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {
@@ -166,7 +166,7 @@ fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option
     targets.is_empty() || addresses(finding, part).any(is_target)
 }
 
-/// Whether the plan already shows the finding, or it needs no action now.
+/// Returns true if the plan already shows the finding, or it needs no action now.
 fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
     match finding.severity {
         Severity::Error => {

@@ -54,7 +54,8 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// Whether a file may be replaced: an older graph may, because it can be drawn again; a spec or another page may not.
+/// Returns true if a file may be replaced: an older graph may, because it can be drawn again; a spec or another page
+/// may not.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
         // The path does not exist, or is a device or pipe, which writing does not replace.

@@ -11,10 +11,10 @@ use std::time::Duration;
 /// The stack size of the first thread of a process on Linux.
 const STACK: usize = 8 << 20;
 
-/// Whether [`insisted`] handles the signals.
+/// True if [`insisted`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the command may have changed the broker without handling the signals.
+/// True if the command may have changed the broker without handling the signals.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
 /// From now on, the broker may be changed. For a command that does not handle the signals.
@@ -29,8 +29,8 @@ fn ended() -> Failure {
     }
 }
 
-/// Whether topo is the first process of a container: the system delivers a signal to such a process only if it has a handler.
-/// Elsewhere the system itself ends the process.
+/// Returns true if topo is the first process of a container: the system delivers a signal to such a process only if it
+/// has a handler. Elsewhere the system itself ends the process.
 pub(super) fn is_first_process() -> bool {
     std::process::id() == 1
 }
@@ -95,7 +95,7 @@ async fn asked_to_stop() {
     }
 }
 
-/// Whether topo was started by `nohup`, which means that it survives its terminal. A handler would undo that.
+/// Returns true if topo was started by `nohup`, which means that it survives its terminal. A handler would undo that.
 #[cfg(unix)]
 fn is_hangup_ignored() -> bool {
     static IGNORED: OnceLock<bool> = OnceLock::new();

@@ -37,7 +37,7 @@ pub(super) fn link_stays_in(link: &Path, directory: &Path) -> Result<(), Failure
     Ok(())
 }
 
-/// Returns whether the path is a pipe of the shell, which is a link: `topo plan <(command)`.
+/// Returns true if the path is a pipe of the shell, which is a link: `topo plan <(command)`.
 pub(super) fn is_pipe_of_shell(path: &Path) -> bool {
     let is_plain = path.components().all(|component| component != Component::ParentDir);
     is_plain && (path.starts_with("/dev/fd") || path == Path::new("/dev/stdin"))

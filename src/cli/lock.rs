@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// Whether the name comes from `--vhost` and not from a spec, so that it must exist.
+    /// True if the name comes from `--vhost` and not from a spec, so that it must exist.
     is_typed: bool,
 }
 

@@ -87,7 +87,7 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("cannot write {}", shell::shown(path))).because(error.to_string())
 }
 
-/// Whether writing replaces an existing file.
+/// Returns true if writing replaces an existing file.
 pub(super) fn is_replaced(path: &Path) -> bool {
     path.is_file() && stdout_named(path).is_none()
 }

@@ -70,7 +70,7 @@ pub(super) struct Layout<'a> {
     pub(super) allowed: &'a [Allowance],
     /// The command that applies it, if one does.
     pub(super) apply: Option<&'a str>,
-    /// Whether every object is listed (`--show all`).
+    /// True if every object is listed (`--show all`).
     pub(super) all: bool,
     pub(super) global: &'a Global,
 }

@@ -46,7 +46,7 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
-    /// Whether only errors are printed.
+    /// Returns true if only errors are printed.
     pub(super) fn is_quiet(self) -> bool {
         self.quiet
     }

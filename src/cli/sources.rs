@@ -54,7 +54,7 @@ impl Sources {
     }
 }
 
-/// Whether there is any spec to read, named or not.
+/// Returns true if there is any spec to read, named or not.
 pub(super) fn is_any(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
@@ -110,7 +110,7 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     Ok((files, diagnostics))
 }
 
-/// Whether a file below the folder was named before it.
+/// Returns true if a file below the folder was named before it.
 fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     read.iter().any(|file| *file != folder && file.starts_with(&folder))

@@ -3,7 +3,7 @@
 //!
 //! `yaml` parses the text into a tree, `variables` substitutes variables, `check` and `value` check the tree against the
 //! grammar of `keys`, `read` and `queue` convert it to types, and `references` looks up names. Every step reports all
-//! problems and leaves out invalid parts, so that all errors of all files are shown at once.
+//! problems and leaves out invalid parts, so that one run shows all errors of all files.
 
 mod allow;
 mod check;
@@ -118,7 +118,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
             let its_own: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
-                // These keys hold anchors, which are already copied to where they are used.
+                // These keys contain anchors, which are already copied to where they are used.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
@@ -142,7 +142,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             declared.set_unknown();
         }
         let mut spec = Spec { allows, notation, ..empty_spec(files, &documents, &mut diagnostics) };
-        // First, because a queue can use a policy of a later document.
+        // Before the queues, because a queue can use a policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
         }
@@ -166,7 +166,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
     let default_queue_type = once("defaultQueueType", vhosts(), diagnostics)
-        .and_then(|said| QueueType::named(&said.value).map(|value| Sourced::new(value, said.at)));
+        .and_then(|word| QueueType::named(&word.value).map(|value| Sourced::new(value, word.at)));
     Spec {
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),

@@ -1,6 +1,6 @@
-//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags, duplicate
-//! keys and errors. [`yaml`](super::yaml) reads all other files, at twice the cost, and reports errors. For files that both
-//! can read, the trees are the same.
+//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags,
+//! duplicate keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. For
+//! files that both can read, the trees are equal.
 
 use super::node::{Entry, Node, Value};
 use super::position::Location;
@@ -46,7 +46,7 @@ struct Reader<'a> {
     file: usize,
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// Read so far.
+    /// The number of events that were read.
     events: usize,
 }
 

@@ -133,8 +133,8 @@ fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<ArgumentValue>> {
 
 /// Returns a string, or its default with the position of the object.
 fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
-    let said = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
-    Sourced::new(said.value.to_owned(), said.at)
+    let text = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
+    Sourced::new(text.value.to_owned(), text.at)
 }
 
 fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
@@ -304,11 +304,11 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let name = PolicyName::new(&*entry.key);
     let Some(pattern) = node.get("pattern").and_then(sourced) else { return };
     let priority = node.get("priority").and_then(|node| value_of(node).as_number()).unwrap_or_default();
-    let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
+    let apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
     let policy = PolicySpec {
         at: entry.at,
         pattern: Sourced::new(pattern.value.to_owned(), pattern.at),
-        apply_to: said_apply_to.unwrap_or(Sourced::new(ApplyTo::All, entry.at)),
+        apply_to: apply_to.unwrap_or(Sourced::new(ApplyTo::All, entry.at)),
         priority: Priority(priority),
         definition: arguments(node, "definition"),
     };
