@@ -1,7 +1,7 @@
 //! Asks for confirmation. A plan that can lose messages requires more than a habitual `y`.
 
 use super::failure::Failure;
-use super::output::tell;
+use super::output::eprint;
 use crate::plan::Plan;
 use std::io::{BufRead, IsTerminal};
 
@@ -12,7 +12,7 @@ pub(super) fn is_possible() -> bool {
 
 /// Asks a question, and returns whether the answer was yes.
 pub(super) fn is_yes(question: &str) -> Result<bool, Failure> {
-    tell(question);
+    eprint(question);
     Ok(matches!(&*answer()?, "y" | "Y" | "yes"))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     if !loses {
         return is_yes(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
     }
-    tell(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
+    eprint(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
     // No vhost has an empty name.
     Ok(answer()? == expected)
 }
