@@ -33,7 +33,7 @@ struct Intent {
 }
 
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
     let can_continue = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
     if !can_continue {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DEFAULT_URL: &str = "http://localhost:15672";
 
 /// Refuses a password on the command line.
-pub(super) fn no_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
+pub(super) fn refuse_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
     match arguments.password {
         None => Ok(()),
         Some(_) => Err(Failure::usage(
@@ -66,7 +66,7 @@ pub(super) fn url_flag(url: &str) -> String {
 
 /// Creates a client for the broker; nothing is sent yet.
 pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Access, Failure> {
-    no_password(arguments)?;
+    refuse_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
     // A node of `--node` takes precedence over rabbitmqadmin's variables.

@@ -34,7 +34,7 @@ struct Source {
 }
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     if let Some(stray) = &arguments.stray {
         return Err(stray_failure(stray));
     }

@@ -26,7 +26,7 @@ struct Found {
 }
 
 pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     if arguments.break_lock && !arguments.yes && !confirm::is_possible() {
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
             .hint("delete it without confirmation: topo lock --break --yes"));

@@ -17,7 +17,7 @@ use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     check_printing(&arguments.printing)?;
     let sources = Sources::read(&arguments.spec, "topo plan")?;
     let options = planning::options(&arguments.planning)?;

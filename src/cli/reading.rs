@@ -31,7 +31,7 @@ pub(super) async fn read(
     levels: Levels,
     prune: BTreeSet<ObjectKind>,
 ) -> Result<Reading, Failure> {
-    let guessed = sources.vhosts_at_a_glance();
+    let guessed = sources.guess_vhosts();
     let (sender, receiver) = oneshot::channel();
     let surveyed: Arc<OnceLock<Survey>> = Arc::default();
     let known = Arc::clone(&surveyed);

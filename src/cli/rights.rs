@@ -37,7 +37,7 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
         let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
         if permission.is_none() && !part.creates_vhost() {
-            part.infos.push(Info { address: address.clone(), text: unread(&user) });
+            part.infos.push(Info { address: address.clone(), text: unknown_permissions(&user) });
         }
         part.infos.extend(missing.iter().map(|missing| Info { address: address.clone(), text: missing.sentence() }));
         all.extend(missing);
@@ -57,7 +57,7 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
 }
 
 /// Returns the info for a user whose permissions cannot be read before an apply.
-fn unread(user: &User) -> String {
+fn unknown_permissions(user: &User) -> String {
     let name = &user.name;
     match user.is_administrator() {
         true => format!("topo cannot read the permissions of user `{name}`; the broker may still refuse an apply"),

@@ -8,7 +8,7 @@ use super::shell;
 use super::variables;
 use crate::model::VhostName;
 use crate::model::printable::clean;
-use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, vhosts_at_a_glance};
+use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, guess_vhosts};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ impl Sources {
     }
 
     /// Guesses the vhosts of the specs from their text.
-    pub(super) fn vhosts_at_a_glance(&self) -> Vec<VhostName> {
-        let mut vhosts = vhosts_at_a_glance(&self.files);
+    pub(super) fn guess_vhosts(&self) -> Vec<VhostName> {
+        let mut vhosts = guess_vhosts(&self.files);
         vhosts.retain(|vhost| self.only.as_ref().is_none_or(|only| vhost.as_str() == only));
         vhosts
     }

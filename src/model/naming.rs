@@ -188,8 +188,8 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
 /// also match them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationNames {
-    /// The holding queue for messages that are published while the old queue is drained, and its fanout exchange, which
-    /// is the alternate exchange of the tap.
+    /// The holding queue for messages that are published while the old queue is drained, and its fanout exchange. This
+    /// exchange is the alternate exchange of the tap.
     pub hold: String,
     /// The queue that receives the messages of the old queue, and its fanout exchange.
     pub drained: String,

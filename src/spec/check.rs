@@ -9,7 +9,7 @@ use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
 use super::shape::{Object, Shape};
 use super::suggest::listed;
-use super::unknown_keys::{no_policy_key, unknown_key};
+use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;
 use crate::model::MOST_VALUES;
 use crate::model::count::number;
@@ -86,7 +86,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     let mut checked = Vec::new();
     for entry in node.entries() {
         let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
-            if let Some(name) = unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
+            if let Some(name) = report_unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
                 suggested.push(name);
                 if node.get(name).is_none() {
                     checked.push(wrong_entry(name, entry));
@@ -305,7 +305,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
     for entry in node.entries() {
         let subject = format!("`{}`", entry.key);
         let known = POLICY_KEYS.iter().find(|known| known.key == entry.key || known.name == entry.key);
-        if no_policy_key(entry, diagnostics) {
+        if refuse_policy_key(entry, diagnostics) {
             continue;
         }
         let (key, node) = match known {

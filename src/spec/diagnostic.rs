@@ -116,7 +116,7 @@ impl Diagnostics {
     }
 
     /// Removes the diagnostics of the value at a position, because its key turned out to be wrong.
-    pub(crate) fn take_back(&mut self, at: Location) {
+    pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
 

@@ -81,14 +81,14 @@ fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut 
     }
     for key in object.keys() {
         add(*key, object.what, found);
-        below(key.shape, seen, found);
+        walk_shape(key.shape, seen, found);
     }
 }
 
-fn below(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
+fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
     match shape {
         Shape::Object(object) => walk(object, seen, found),
-        Shape::List(inner) | Shape::Filled(inner) | Shape::Map(inner) => below(*inner, seen, found),
+        Shape::List(inner) | Shape::Filled(inner) | Shape::Map(inner) => walk_shape(*inner, seen, found),
         Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
         Shape::Text
         | Shape::Name

@@ -74,7 +74,7 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
 }
 
 /// Returns true if a name is a word that users write instead of `none`.
-pub(super) fn is_nothing(name: &str) -> bool {
+pub(super) fn means_none(name: &str) -> bool {
     NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 

@@ -1,9 +1,9 @@
 //! Parses YAML into one [`Spec`] for each vhost, with positions. The caller reads files and the environment, `expand`
 //! expands short forms, and `lint` checks style.
 //!
-//! `yaml` parses the text into a tree, `variables` substitutes variables, `check` and `value` check the tree against the
-//! grammar of `keys`, `read` and `queue` convert it to types, and `references` looks up names. Every step reports all
-//! problems and leaves out invalid parts, so that one run shows all errors of all files.
+//! `yaml` parses the text into a tree, and `variables` substitutes variables. `check` and `value` check the tree
+//! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
+//! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
 
 mod allow;
 mod check;
@@ -62,7 +62,7 @@ pub use spec_types::{
 };
 pub(crate) use suggest::closest;
 pub use variables::Variables;
-pub use vhost_scan::{is_spec, vhosts_at_a_glance};
+pub use vhost_scan::{guess_vhosts, is_spec};
 
 use crate::model::{QueueType, VhostName};
 use node::{Node, Value};
@@ -165,12 +165,12 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
-    let default_queue_type = once("defaultQueueType", vhosts(), diagnostics)
+    let default_queue_type = single_value("defaultQueueType", vhosts(), diagnostics)
         .and_then(|word| QueueType::named(&word.value).map(|value| Sourced::new(value, word.at)));
     Spec {
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),
-        description: once("description", vhosts(), diagnostics),
+        description: single_value("description", vhosts(), diagnostics),
         default_queue_type,
         owns: Vec::new(),
         protect: Vec::new(),
@@ -192,7 +192,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
 }
 
 /// Returns the value of a key that several documents can set; reports different values.
-fn once<'a>(
+fn single_value<'a>(
     key: &str,
     nodes: impl Iterator<Item = &'a Node>,
     diagnostics: &mut Diagnostics,
@@ -206,7 +206,7 @@ fn once<'a>(
             Some(first) => {
                 let message = format!("two documents set a different `{key}` for the vhost");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
-                diagnostics.push(diagnostic.hint(read::unless_variants("set it once", node.at, first.at)));
+                diagnostics.push(diagnostic.hint(read::with_variants_hint("set it once", node.at, first.at)));
             }
         }
     }

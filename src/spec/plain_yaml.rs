@@ -5,7 +5,7 @@
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::scalar;
-use super::yaml::{DEEPEST, MOST_NODES, instead, is_other};
+use super::yaml::{DEEPEST, MOST_NODES, absent_reason, differs_from_source};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
             (Event::MappingStart(_, 0, None), true) => self.table(depth + 1)?,
             (_, _) => return None,
         };
-        let written = is_other(&value, source).then(|| source.into());
+        let written = differs_from_source(&value, source).then(|| source.into());
         Some(Node { value, at, used_at: None, written })
     }
 
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
                     if let Value::Null(why) = &mut node.value
                         && node.at.start == node.at.end
                     {
-                        *why = instead(self.text, at.end);
+                        *why = absent_reason(self.text, at.end);
                     }
                     entries.push(Entry { key: key.into_owned(), at, node });
                 }

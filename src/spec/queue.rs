@@ -226,7 +226,7 @@ impl QueueKeys {
             }
             // An invalid value of an unsupported key is not a second mistake.
             if let Some(value) = self.wrong.get(known.name) {
-                diagnostics.take_back(*value);
+                diagnostics.remove_at(*value);
             }
             let message = format!("{} `{name}` does not support `{}`", shown(kind), known.key);
             let others = listed(known.queue_types().map(QueueType::as_str));

@@ -80,7 +80,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         Some(first) if first.value != level => {
             let message = format!("two documents set different levels for the rule `{}`", entry.key);
             let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
-            diagnostics.push(diagnostic.hint(unless_variants("set it once", entry.node.at, first.at)));
+            diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
         None => {
@@ -153,11 +153,11 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
 /// Reports that an object is declared twice.
 pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
     let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
-    diagnostic.label("again here").also(first, "first here").hint(unless_variants("keep one of the two", at, first))
+    diagnostic.label("again here").also(first, "first here").hint(with_variants_hint("keep one of the two", at, first))
 }
 
 /// Returns a hint for two positions that contradict each other. In two files, they may be variants of one topology.
-pub(super) fn unless_variants(hint: &str, at: Location, first: Location) -> String {
+pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();
     }

@@ -2,7 +2,7 @@
 //! names come from the unchecked tree, so that a mistake in an object does not cause errors about its bindings.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::is_nothing;
+use super::hints::means_none;
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::records;
@@ -176,7 +176,7 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
-            _ if is_nothing(name) => "write `none` to drop them on purpose".to_owned(),
+            _ if means_none(name) => "write `none` to drop them on purpose".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };
@@ -190,7 +190,7 @@ impl Check<'_> {
         }
         let known = self.declared.retry_policies.keys().map(String::as_str);
         let hint = match (self.closest(name, known), Strategy::named(name)) {
-            (_, _) if is_nothing(name) => "write `none` to disable retries, or remove the key".to_owned(),
+            (_, _) if means_none(name) => "write `none` to disable retries, or remove the key".to_owned(),
             (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
             (None, Some(strategy)) => format!("to choose a strategy, write `retry: {{strategy: {strategy}}}`"),
             (None, None) => {

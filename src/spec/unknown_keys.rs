@@ -29,7 +29,7 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
 
 /// Reports an unknown key, and returns the suggested one. `is_listed` records whether the keys of this mapping were
 /// listed, which happens once.
-pub(super) fn unknown_key(
+pub(super) fn report_unknown_key(
     entry: &Entry,
     table: &Node,
     kind: &Object,
@@ -106,7 +106,7 @@ fn meant(word: &str, keys: &[Key]) -> Option<&'static str> {
 
 /// Reports an invalid key of a policy definition, and returns true if it is invalid: a queue key, a misspelled key, or
 /// an unknown key that is not spelled like RabbitMQ's.
-pub(super) fn no_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
+pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
     });

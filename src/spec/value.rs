@@ -74,7 +74,7 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<Node> {
     let retyped;
-    let node = match (&node.value, wants_text(shape)) {
+    let node = match (&node.value, expects_text(shape)) {
         // A value that is only a variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
             retyped = node.with(scalar::resolve(text));
@@ -111,7 +111,7 @@ fn bad(code: &'static str, message: String, label: &str, hint: Option<String>) -
     Problem { code, message: Some(message), label: label.to_owned(), hint }
 }
 
-fn wants_text(shape: Shape) -> bool {
+fn expects_text(shape: Shape) -> bool {
     matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::OneOf(_) | Shape::ExchangeType)
 }
 

@@ -7,7 +7,7 @@ use crate::model::VhostName;
 use std::collections::BTreeSet;
 
 /// Returns the vhosts that are named on lines of their own, sorted. Names from variables or anchors are missing.
-pub fn vhosts_at_a_glance(files: &[SourceFile]) -> Vec<VhostName> {
+pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
     names.into_iter().collect()
@@ -73,6 +73,6 @@ mod tests {
     fn vhosts_are_unique_and_sorted() {
         let file = |text: &str| SourceFile { name: "f".to_owned(), text: text.to_owned() };
         let files = [file("version: 1\nvhost: shop\n---\nvhost: a\n"), file("vhost: shop\nqueues: {}\n")];
-        assert_eq!(vhosts_at_a_glance(&files), ["a", "shop"].map(VhostName::new));
+        assert_eq!(guess_vhosts(&files), ["a", "shop"].map(VhostName::new));
     }
 }

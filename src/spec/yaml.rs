@@ -245,7 +245,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                         && node.at.start == node.at.end
                     {
                         // Such a null has no position of its own.
-                        *why = instead(text, at.end);
+                        *why = absent_reason(text, at.end);
                     }
                     Entry { key: key.value, at, node }
                 })
@@ -260,7 +260,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
             value
         }),
     };
-    let written = is_other(&value, source).then(|| source.into());
+    let written = differs_from_source(&value, source).then(|| source.into());
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
@@ -277,7 +277,7 @@ fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
 }
 
 /// Returns true if the source of a number or boolean differs from the way it is printed.
-pub(super) fn is_other(value: &Value, source: &str) -> bool {
+pub(super) fn differs_from_source(value: &Value, source: &str) -> bool {
     match value {
         Value::Boolean(value) => source != value.to_string(),
         Value::Integer(value) => source != value.to_string(),
@@ -287,7 +287,7 @@ pub(super) fn is_other(value: &Value, source: &str) -> bool {
 }
 
 /// Returns what follows a key without a value: YAML reads `routingKey: #.x` as null.
-pub(super) fn instead(text: &str, end: usize) -> Absent {
+pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
     match rest.chars().next() {
         Some('#') => Absent::Comment,
