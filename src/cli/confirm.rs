@@ -10,7 +10,7 @@ pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks a question, and returns whether the answer was yes.
+/// Asks a question, and returns true if the answer was yes.
 pub(super) fn is_yes(question: &str) -> Result<bool, Failure> {
     eprint(question);
     Ok(matches!(&*answer()?, "y" | "Y" | "yes"))
@@ -24,8 +24,8 @@ fn answer() -> Result<String, Failure> {
     Ok(answer.trim().to_owned())
 }
 
-/// Asks for confirmation of a plan, and returns whether it was given. If messages can be lost, the answer must be the name of
-/// the vhost.
+/// Asks for confirmation of a plan, and returns true if it was given. If messages can be lost, the answer must be the
+/// name of the vhost.
 pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();

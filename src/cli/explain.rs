@@ -1,5 +1,5 @@
-//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key or
-//! term.
+//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
+//! or term.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
@@ -105,8 +105,8 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
         .then_some(specs)
 }
 
-/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error code
-/// gets both pages.
+/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error
+/// code gets both pages.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {

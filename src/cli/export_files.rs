@@ -7,7 +7,8 @@ use crate::model::address::encode;
 use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts it.
+/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts
+/// it.
 const LONGEST_NAME: usize = 200;
 
 /// The target of `--out`.

@@ -1,4 +1,5 @@
-//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo plan`.
+//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo
+//! plan`.
 
 use super::arguments::Global;
 use super::connection::environment;
@@ -125,8 +126,8 @@ fn contains_more(all: &Topology, part: &Topology) -> bool {
         || all.policies.len() > part.policies.len()
 }
 
-/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them as
-/// blockers. The rest are warnings.
+/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them
+/// as blockers. The rest are warnings.
 ///
 /// Infos are shown only if the run fails because of them.
 pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> PlanFindings {

@@ -146,8 +146,8 @@ impl Steps {
         }
     }
 
-    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled back repeats
-    /// some of them.
+    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled
+    /// back repeats some of them.
     pub(super) fn done(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
         let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
         if id > 0 && !is_rolled_back && self.ids.insert(id) {

@@ -19,8 +19,8 @@ pub(super) struct MissingRight {
     commands: Vec<String>,
 }
 
-/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan is often
-/// made by a user with fewer rights than the apply, so missing rights do not stop a plan.
+/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan
+/// is often made by a user with fewer rights than the apply, so missing rights do not stop a plan.
 pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
     let mut all = Vec::new();
     if plan.step_count() == 0 {
@@ -142,8 +142,8 @@ fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
     format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
 }
 
-/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo may not
-/// see the current permissions of the user.
+/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo
+/// may not see the current permissions of the user.
 pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
     let (method, path) = request.split_once(' ').unwrap_or_default();
     let segments: Vec<String> = path

@@ -153,7 +153,8 @@ fn folder(
     Ok(())
 }
 
-/// Converts a file to text. A file that is not UTF-8 is reported, and converted as far as possible to find its other errors.
+/// Converts a file to text. A file that is not UTF-8 is reported, and converted as far as possible to find its other
+/// errors.
 fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return SourceFile { name, text },

@@ -13,7 +13,8 @@ const MOST_NAMES: usize = 5;
 /// The maximum number of vhosts that are listed if one is missing.
 const MOST_VHOSTS: usize = 8;
 
-/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that contain it.
+/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that
+/// contain it.
 pub(super) fn hint(asked: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(asked, names()) {

@@ -83,9 +83,8 @@ pub fn is_reserved(name: &str) -> bool {
 pub fn pattern_of(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
-        // PCRE reads a backslash before any other ASCII character than an alphanumeric one as an escape of this
-        // character. Before an alphanumeric one, it may start a class. The broker matches bytes, so non-ASCII
-        // characters must not be escaped.
+        // In PCRE, a backslash escapes a non-alphanumeric ASCII character; before an alphanumeric one, it may start a
+        // class. The broker matches bytes, so non-ASCII characters must not be escaped.
         if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
             pattern.push('\\');
         }

@@ -98,8 +98,8 @@ pub fn give_up_key(queue: &QueueName) -> String {
     over_exchange(queue).as_str().to_owned()
 }
 
-/// Returns the topic pattern that matches all of these keys; `None` if the queue name contains a wildcard as a word,
-/// which would match other words too.
+/// Returns the topic pattern that matches all retry keys of a queue and its give-up key. Returns `None` if the queue
+/// name contains a wildcard as a word, which would match other words too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
     (!queue.as_str().split('.').any(is_wild)).then(|| format!("{}{RETRY_SUFFIX}.*", queue.as_str()))

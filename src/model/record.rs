@@ -13,7 +13,8 @@ use std::fmt;
 pub struct RecordId {
     /// Its kind.
     pub kind: RecordKind,
-    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a record.
+    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a
+    /// record.
     pub key: Vec<String>,
 }
 

@@ -39,8 +39,8 @@ pub struct Scope {
     /// The retries of each queue with their generated objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
-    /// Arguments that topo adds if a broker supports them. An existing queue without one is not changed: an older
-    /// broker or another program created it, and a recreate would cost more than the argument is worth.
+    /// Arguments that topo adds if a broker supports them. An existing queue without one is not changed: it was created
+    /// by an older broker, or before topo managed it. A recreate would cost more than the argument is worth.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }

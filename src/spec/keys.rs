@@ -167,7 +167,8 @@ pub(crate) static EXCHANGE: Object = Object {
             .like("topic"),
             DURABLE,
             AUTO_DELETE,
-            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.").or("false"),
+            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.")
+                .or("false"),
             key("alternateExchange", Shape::Name, "The exchange that receives messages that this one cannot route.")
                 .like("unrouted"),
             key("bindings", BINDINGS, "Bindings from other exchanges to this one."),

@@ -90,8 +90,8 @@ struct OfVhost {
 
 /// Parses files into one spec for each vhost, in the order of the vhost names.
 ///
-/// # Errors
-/// Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to unknown objects.
+/// # Errors Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to
+/// unknown objects.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)

@@ -1,5 +1,5 @@
-//! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then the
-//! vhost's default type. A default applies only if the queue type supports it.
+//! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then
+//! the vhost's default type. A default applies only if the queue type supports it.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
@@ -195,8 +195,8 @@ impl QueueKeys {
         all
     }
 
-    /// Resolves the retries. A default does not apply to a stream, nor to a queue with `deadLetter: none`, which accepts
-    /// the loss of messages.
+    /// Resolves the retries. A default does not apply to a stream, nor to a queue with `deadLetter: none`, which
+    /// accepts the loss of messages.
     fn retry(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! The sections of records: their keys in the grammar, and their conversion to records. Both follow the rows of the kinds.
+//! The sections of records: their keys in the grammar, and their conversion to records. Both follow the rows of the
+//! kinds.
 
 use super::diagnostic::Diagnostics;
 use super::node::{Entry, Node, Value};

@@ -1,5 +1,5 @@
-//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers` merges
-//! several sources for a queue, and `expand` creates the objects.
+//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers`
+//! merges several sources for a queue, and `expand` creates the objects.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};

@@ -117,8 +117,8 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
     Diagnostic::error("syntax", text_of_error, at)
 }
 
-/// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None` if
-/// that would change the meaning of the file.
+/// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None`
+/// if that would change the meaning of the file.
 pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<String> {
     if let Some(comment) = comment_in_brackets(text, at, text_of_error) {
         let mut text = text.to_owned();

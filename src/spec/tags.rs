@@ -12,7 +12,8 @@ pub(super) fn before_value(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, true)
 }
 
-/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above it.
+/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above
+/// it.
 pub(super) fn before_key(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, false)
 }

@@ -1,5 +1,5 @@
-//! Finds the whitespace that makes a text invalid YAML: a tab that indents a line, and a colon without a space after it.
-//! The YAML library reports both on a later line.
+//! Finds the whitespace that makes a text invalid YAML: a tab that indents a line, and a colon without a space after
+//! it. The YAML library reports both on a later line.
 
 use super::diagnostic::Diagnostic;
 use super::explained::key_names;

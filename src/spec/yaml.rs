@@ -1,5 +1,5 @@
-//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and the
-//! limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
+//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and
+//! the limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};

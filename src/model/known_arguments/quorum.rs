@@ -19,7 +19,8 @@ pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("dead-letter-strategy"),
-    doc: "With `at-most-once`, messages can be lost while they are dead-lettered; `at-least-once` needs `overflow: reject-publish`.",
+    doc: "With `at-most-once`, messages can be lost while they are dead-lettered; `at-least-once` needs `overflow: \
+          reject-publish`.",
 };
 
 /// No version checks its value: `"five"` is accepted, and means no limit.
