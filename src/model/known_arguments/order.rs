@@ -110,8 +110,8 @@ pub fn checked() -> &'static [&'static str] {
     DECLARE_ARGS
 }
 
-/// Returns the order in which a redeclare of an existing queue of this type compares arguments. No version compares all
-/// of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
+/// Returns the order in which a redeclare of an existing queue of this type compares arguments. Some versions compare
+/// only a part of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
 pub fn compared(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
     if !version.is_at_least(3, 9) {
         return DECLARE_ARGS;
