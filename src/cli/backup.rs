@@ -15,7 +15,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         output::eprint(&format!(
-            "warning: the backup does not contain these objects, because an argument of them has {}: {}\n",
+            "warning: the backup does not contain these objects, because one of their arguments has {}: {}\n",
             ArgumentValue::too_large(),
             names.join(", ")
         ));

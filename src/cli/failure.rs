@@ -108,7 +108,7 @@ fn hints(error: &BrokerError) -> Vec<String> {
             "check --url (or TOPO_URL); topo does not follow redirects, because they would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "its holder cannot renew it, so topo deletes it when the node has been down for a minute: wait with \
+            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute: wait with \
              --lock-timeout 2m"
         }
         BrokerError::LockHeld { down: None, .. } => {

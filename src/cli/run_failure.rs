@@ -61,7 +61,7 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         }
         RunError::LockInterrupted(error) => Failure::from(error)
             .exit(Exit::Interrupted)
-            .because("interrupted while waiting for it; nothing was changed"),
+            .because("interrupted while waiting for the lock; nothing was changed"),
         RunError::Stale(news) => stale(message, &news),
         RunError::Blocked(refused) => {
             let (plan, open) = *refused;
@@ -72,7 +72,7 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         }
         RunError::Backup(BackupError { reason, .. }) => Failure::failed(message)
             .because(reason)
-            .hint("write it elsewhere: --backup FILE")
+            .hint("write the backup elsewhere: --backup FILE")
             .hint("or apply without a backup: --no-backup"),
         RunError::NoTransport(reasons) => reasons.into_iter().fold(Failure::failed(message), Failure::because),
         RunError::UnsafeTransport(error) => Failure::failed(message).because_of(&error),

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_row() {
+    fn rows_match_their_kinds() {
         for row in RECORD_KINDS {
             assert_eq!(row.kind.row().section, row.section);
             assert_eq!(RecordKind::of_section(row.section), Some(row.kind));
