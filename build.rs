@@ -1,8 +1,8 @@
 //! Sets the values of `topo version`: commit, date, target, compiler and profile.
 //!
-//! The output depends only on the sources, not on a clock. In a tarball of a registry there is no git, and cargo's note
-//! has the commit. Only a release contains its commit: a debug build would be rebuilt after every commit, and usually
-//! contains uncommitted changes.
+//! The output depends only on the sources, not on a clock. A tarball of a registry contains no git repository; its
+//! commit is in a file that cargo adds. Only a release contains its commit: a debug build would be rebuilt after every
+//! commit, and usually contains uncommitted changes.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,18 +15,19 @@ fn main() {
     let folder = variable("CARGO_MANIFEST_DIR");
     let commit = if profile == "release" { Commit::of(Path::new(&folder)) } else { Commit::default() };
     let epoch = variable("SOURCE_DATE_EPOCH").parse().ok().or(commit.seconds);
-    say("COMMIT", &commit.name);
-    say("DATE", &epoch.map_or_else(String::new, date));
-    say("TARGET", &variable("TARGET"));
-    say("RUSTC", &rustc(&variable("RUSTC")));
-    say("PROFILE", &profile);
+    set("COMMIT", &commit.name);
+    set("DATE", &epoch.map_or_else(String::new, date));
+    set("TARGET", &variable("TARGET"));
+    set("RUSTC", &rustc(&variable("RUSTC")));
+    set("PROFILE", &profile);
 }
 
-fn say(name: &str, value: &str) {
+/// Passes a value to the crate as an environment variable.
+fn set(name: &str, value: &str) {
     println!("cargo::rustc-env=TOPO_BUILD_{name}={value}");
 }
 
-/// Empty values if nothing is known.
+/// The commit of the sources; empty if it is unknown.
 #[derive(Default)]
 struct Commit {
     name: String,
@@ -35,9 +36,9 @@ struct Commit {
 
 impl Commit {
     fn of(folder: &Path) -> Self {
-        // Not a surrounding repository that only contains these sources in a folder.
+        // A surrounding repository that merely contains these sources does not count.
         if !folder.join(".git").exists() {
-            return Self { name: noted(folder).unwrap_or_default(), seconds: None };
+            return Self { name: packaged_commit(folder).unwrap_or_default(), seconds: None };
         }
         for file in ["HEAD", "logs/HEAD", "index"] {
             if let Some(path) = git(folder, &["rev-parse", "--git-path", file]) {
@@ -50,8 +51,8 @@ impl Commit {
     }
 }
 
-/// The commit that `cargo package` wrote into the tarball.
-fn noted(folder: &Path) -> Option<String> {
+/// Returns the commit that `cargo package` wrote into the tarball.
+fn packaged_commit(folder: &Path) -> Option<String> {
     let path = folder.join(".cargo_vcs_info.json");
     let text = std::fs::read_to_string(path).ok()?;
     let (_, rest) = text.split_once("\"sha1\"")?;
@@ -62,21 +63,21 @@ fn noted(folder: &Path) -> Option<String> {
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
-    answer(Command::new("git").current_dir(folder).args(arguments))
+    stdout_of(Command::new("git").current_dir(folder).args(arguments))
 }
 
-/// `rustc 1.95.0 (59807616e 2026-04-14)` without the name.
+/// Returns the version of the compiler without its name: `1.95.0 (59807616e 2026-04-14)`.
 fn rustc(program: &str) -> String {
-    let reported = answer(Command::new(program).arg("--version")).unwrap_or_default();
-    reported.strip_prefix("rustc ").unwrap_or(&reported).to_owned()
+    let version = stdout_of(Command::new(program).arg("--version")).unwrap_or_default();
+    version.strip_prefix("rustc ").unwrap_or(&version).to_owned()
 }
 
-fn answer(command: &mut Command) -> Option<String> {
+fn stdout_of(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The UTC day of a Unix time, such as `2026-11-22` (days to a civil date, after Howard Hinnant).
+/// Returns the UTC day of a Unix time, such as `2026-11-22` (days to a civil date, after Howard Hinnant).
 fn date(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400) + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

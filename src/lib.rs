@@ -5,10 +5,10 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
-//! export is the way back: a live vhost into a spec that plans to no changes.
-//! contract describes what workers must know and the lifecycle of a message; it reads spec + topology, as lint does.
+//! export is the reverse: it converts a live vhost to a spec that plans to no changes.
+//! contract describes the duties of workers and the lifecycle of a message. Like lint, it reads spec + topology.
 //! graph is the drawing of a spec or a plan, with its layout.
-//! rabbitmq predicts the broker, for all of them.   render turns values into text.   cli joins them.
+//! rabbitmq predicts the behavior of the broker for all of them.   render turns values into text.   cli connects them.
 //! ```
 //!
 //! # The library without the command line
@@ -83,9 +83,9 @@
 //!
 //! # Layers
 //!
-//! Data flows in one direction, and each module is one station of it. A test reads the `use` lines and enforces the direction.
+//! Data flows in one direction, from layer to layer. A test reads the `use` lines and enforces the direction.
 
-// In the order of the layers. The empty lines keep rustfmt from sorting them.
+// In the order of the layers. The empty lines prevent rustfmt from sorting them.
 
 pub mod model;
 

@@ -30,7 +30,6 @@ const PERMITTED: &[&str] = &["dead letter", "dead letters", "is no longer", "the
 /// Quotes, and the file that contains each.
 const ALLOWED: &[(&str, &str)] = &[
     ("action/run", "letters, digits"),
-    ("tests/broken/variable-not-closed.expected", "letters, digits"),
     ("tests/cli/contract.rs", "lettersOf"),
     ("tests/live/dead_letter_destinations.rs", "lettersOf"),
 ];

@@ -8,7 +8,7 @@ use super::planning::Planned;
 use super::printing_arguments::PlanFormat;
 use super::progress::Progress;
 use super::run_display::RunDisplay;
-use super::run_failure::{self, expected, fresh};
+use super::run_failure::{self, check_expected, check_fresh};
 use super::shell;
 use super::sources::Sources;
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
@@ -22,82 +22,82 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The changes to apply, and the plan that was shown.
+/// The changes to apply, and the plan that the user saw.
 struct Intent {
     desired: Vec<Arc<Desired>>,
-    seen: Plan,
+    reviewed: Plan,
     specs: String,
-    again: String,
+    next_command: String,
     /// The failure for findings at or above `--fail-on`. A saved plan was reviewed with its findings.
-    too_bad: Option<Failure>,
+    lint_failure: Option<Failure>,
 }
 
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
-    let may_go_on = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
-    if !may_go_on {
+    let can_continue = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
+    if !can_continue {
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
     let access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
-    let missing_rights = rights::note(&access, &mut intent.seen, &arguments.lock_name).await;
+    let missing_rights = rights::note(&access, &mut intent.reviewed, &arguments.lock_name).await;
     let all = arguments.planning.show.is_some();
     if arguments.format == ReportFormat::Text {
         let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
-        output::print(&shown(&intent.seen, PlanFormat::Text, &layout))?;
+        output::print(&shown(&intent.reviewed, PlanFormat::Text, &layout))?;
     }
-    planning::report_allowances(&intent.seen, &allowed);
-    // After the plan is printed: two hashes alone would not show the difference.
-    expected(arguments, &intent.seen)?;
-    let open = obstacles(&intent.seen, &allowed);
+    planning::report_allowances(&intent.reviewed, &allowed);
+    // After the plan is printed, because two hashes alone would not show the difference.
+    check_expected(arguments, &intent.reviewed)?;
+    let open = obstacles(&intent.reviewed, &allowed);
     if !open.is_empty() {
-        let command = next_line::paste_line(&intent.again, &open);
+        let command = next_line::paste_line(&intent.next_command, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
             failure = failure.hint(format!("to apply nevertheless: {command}"));
         }
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, Status::Blocked.as_str())?;
+            print_json(&[], Some(&[]), &intent.reviewed, Status::Blocked.as_str())?;
         }
         return Err(failure);
     }
-    if let Some(failure) = intent.too_bad.take() {
+    if let Some(failure) = intent.lint_failure.take() {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, Status::Failed.as_str())?;
+            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
         }
         return Err(failure);
     }
-    if intent.seen.step_count() == 0 || arguments.dry_run {
+    if intent.reviewed.step_count() == 0 || arguments.dry_run {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, "nothing to do")?;
+            print_json(&[], Some(&[]), &intent.reviewed, "nothing to do")?;
         }
         return Ok(Exit::Done);
     }
     if let Some(failure) = rights::refusal(missing_rights).filter(|_| !arguments.ignore_missing_rights) {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, Status::Failed.as_str())?;
+            print_json(&[], Some(&[]), &intent.reviewed, Status::Failed.as_str())?;
         }
         return Err(failure);
     }
-    if !arguments.yes && arguments.plan.is_none() && !confirm::ask(&intent.seen)? {
+    if !arguments.yes && arguments.plan.is_none() && !confirm::ask(&intent.reviewed)? {
         return Err(Failure::failed("not confirmed; nothing was changed"));
     }
     let interrupt = Interrupt::default();
     tokio::select! {
         ended = run_plan(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
-        () = interruption::insisted(&interrupt) => {
-            Err(Failure::failed("stopped at once: steps in progress may or may not have completed, and no other steps were started")
+        () = interruption::second_signal(&interrupt) => {
+            Err(Failure::failed("stopped immediately: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
                 .because("the lock was not released; it expires within a minute")
-                .hint(format!("to see what is left and continue after that: {}", intent.again)))
+                .hint(format!("to see what is left and continue after that: {}", intent.next_command)))
         }
     }
 }
 
-/// The plan that is applied: a saved one, or one made now.
+/// Returns the plan to apply: a saved one, or a new one.
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
@@ -106,18 +106,18 @@ async fn intent(
 ) -> Result<Intent, Failure> {
     let progress = &Progress::new(global);
     if !arguments.abort.is_empty() {
-        return aborted(arguments, access, progress).await;
+        return rollback_intent(arguments, access, progress).await;
     }
     let Some(saved) = saved else {
         let sources = Sources::read(&arguments.spec, "topo apply")?;
         let options = planning::options(&arguments.planning)?;
-        let Planned { loaded, plan: seen, desired, found } =
+        let Planned { loaded, plan: reviewed, desired, found } =
             planning::read(access, sources, &options, &arguments.lint, progress).await?;
-        planning::known_addresses(&seen)?;
-        let beside = findings::beside(found, &seen, &arguments.lint);
-        beside.tell(&loaded, global);
-        let (again, too_bad) = (again(arguments, &loaded.specs), beside.too_bad());
-        return Ok(Intent { desired, seen, specs: loaded.specs, again, too_bad });
+        planning::known_addresses(&reviewed)?;
+        let lint_findings = findings::for_plan(found, &reviewed, &arguments.lint);
+        lint_findings.eprint(&loaded, global);
+        let (next_command, lint_failure) = (next_command(arguments, &loaded.specs), lint_findings.lint_failure());
+        return Ok(Intent { desired, reviewed, specs: loaded.specs, next_command, lint_failure });
     };
     let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
     if made_for != here && !arguments.allow_other_broker {
@@ -127,17 +127,17 @@ async fn intent(
     }
     let desired: Vec<Arc<Desired>> = saved.vhosts.iter().map(|part| Arc::clone(&part.desired)).collect();
     let now = planning::plan(access, &desired, &saved.options, progress).await?;
-    fresh(&saved, &now)?;
+    check_fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
-    let again =
+    let next_command =
         format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), own_flags(arguments));
-    Ok(Intent { desired, seen: now, specs: path, again, too_bad: None })
+    Ok(Intent { desired, reviewed: now, specs: path, next_command, lint_failure: None })
 }
 
 /// Plans the rollback of migrations. It needs no spec: the broker has all the information.
-async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
+async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
     let mut vhosts: Vec<VhostName> = Vec::new();
     for address in &arguments.abort {
         let vhost = address.vhost();
@@ -147,9 +147,15 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
     }
     let desired: Vec<Arc<Desired>> = vhosts.into_iter().map(Desired::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
-    let seen = planning::plan(access, &desired, &options, progress).await?;
-    let again = abort_line(arguments);
-    Ok(Intent { desired, seen, specs: "none: a migration is rolled back".to_owned(), again, too_bad: None })
+    let reviewed = planning::plan(access, &desired, &options, progress).await?;
+    let next_command = abort_line(arguments);
+    Ok(Intent {
+        desired,
+        reviewed,
+        specs: "none: a migration is rolled back".to_owned(),
+        next_command,
+        lint_failure: None,
+    })
 }
 
 /// Returns the command that rolls the migrations back.
@@ -160,7 +166,7 @@ fn abort_line(arguments: &ApplyArguments) -> String {
     format!("topo apply{flags}{connection}{}", own_flags(arguments))
 }
 
-/// The failure of a run with neither a terminal, nor `--yes`, nor a reviewed plan.
+/// Returns the failure of a run without a terminal, `--yes` or a reviewed plan.
 fn no_terminal(arguments: &ApplyArguments) -> Failure {
     let failure = Failure::usage("no terminal is available to ask for confirmation");
     if arguments.abort.is_empty() {
@@ -178,13 +184,13 @@ fn own_flags(arguments: &ApplyArguments) -> String {
 }
 
 /// Returns the command that continues after this run.
-fn again(arguments: &ApplyArguments, specs: &str) -> String {
+fn next_command(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
     format!("topo apply{spec}{connection}{planning}{lint}{}", own_flags(arguments))
 }
 
-/// Runs the plan. From here on, the broker is changed. The report is printed while the locks are still held.
+/// Runs the plan. From here on, the broker is changed. Prints the report while topo still holds the locks.
 async fn run_plan(
     arguments: &ApplyArguments,
     access: &Access,
@@ -202,7 +208,7 @@ async fn run_plan(
     let request = RunRequest {
         access,
         desired: &intent.desired,
-        reviewed: &intent.seen,
+        reviewed: &intent.reviewed,
         allowed,
         backup: (!arguments.no_backup).then_some(&write_backup),
         interrupt,
@@ -213,21 +219,22 @@ async fn run_plan(
     let observe = |event: RunEvent<'_>| {
         display.show(event);
         if let RunEvent::Ended(outcome) = event {
-            *printed.borrow_mut() = print_report(arguments, &intent.again, outcome);
+            *printed.borrow_mut() = print_report(arguments, &intent.next_command, outcome);
         }
     };
     let ended = apply::run(&request, &observe).await;
     display.clear();
-    let outcome = ended.map_err(|failure| run_failure::of(failure, (&intent.again, &intent.specs), allowed))?;
+    let outcome =
+        ended.map_err(|failure| run_failure::from_run(failure, (&intent.next_command, &intent.specs), allowed))?;
     printed.into_inner()?;
     outcome::conclude(outcome)
 }
 
-fn print_report(arguments: &ApplyArguments, again: &str, outcome: &Outcome) -> Result<(), Failure> {
+fn print_report(arguments: &ApplyArguments, next_command: &str, outcome: &Outcome) -> Result<(), Failure> {
     let Outcome { plan, reports, left } = outcome;
     let left = left.as_ref().ok().map(Vec::as_slice);
     let printed = match arguments.format {
-        ReportFormat::Text => output::print(&report_text::report(reports, left, again, output::width())),
+        ReportFormat::Text => output::print(&report_text::report(reports, left, next_command, output::width())),
         ReportFormat::Json => print_json(reports, left, plan.plan(), outcome.status().as_str()),
     };
     printed.map_err(|failure| match outcome.has_changed() {

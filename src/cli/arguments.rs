@@ -1,4 +1,4 @@
-//! The command line, and its help.
+//! The command line and its help.
 
 use super::export_arguments::ExportArguments;
 use super::graph_arguments::GraphArguments;
@@ -63,7 +63,7 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
     /// Print the version
-    // No `-V`: to people who know rabbitmqadmin, that is the vhost.
+    // No `-V`, which is the vhost in rabbitmqadmin.
     #[arg(long, action = ArgAction::Version)]
     version: Option<bool>,
 }
@@ -162,7 +162,7 @@ pub(super) enum Command {
     Destroy,
 }
 
-/// Which specs to read.
+/// The specs to read.
 #[derive(Debug, Args)]
 pub(super) struct SpecArguments {
     /// Spec files or directories; `-` for standard input [default: topology.yaml, else topology/]
@@ -182,7 +182,7 @@ pub(super) struct SpecArguments {
     pub(super) var_file: Vec<PathBuf>,
 }
 
-/// Which broker to connect to, and as which user.
+/// The broker to connect to, and the user.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct ConnectionArguments {
@@ -196,8 +196,8 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
     pub(super) password_file: Option<PathBuf>,
     /// Rejected: other users of the machine can see command lines
-    // Parsed nevertheless: the error can explain where the password goes, and does not repeat its value.
-    // `-p` comes from rabbitmqadmin.
+    // Parsed nevertheless, so that the error can explain where to put the password without repeating it. `-p` comes
+    // from rabbitmqadmin.
     #[arg(short, long, num_args = 0..=1, hide = true)]
     pub(super) password: Option<Option<String>>,
     /// Node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
@@ -298,7 +298,7 @@ pub(super) struct ApplyArguments {
     /// Apply without confirmation
     #[arg(short, long, help_heading = "Applying")]
     pub(super) yes: bool,
-    /// How long to wait for the lock while another apply holds it
+    /// Maximum time to wait for the lock while another apply holds it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
     pub(super) lock_timeout: Duration,
     /// Name of the queue that is the lock, for users without permission to configure the default
@@ -307,7 +307,7 @@ pub(super) struct ApplyArguments {
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// How long to wait while messages do not drain. After that, retired tiers are left for the next apply, and a
+    /// Maximum time to wait while messages do not drain. After that, retired tiers are left for the next apply, and a
     /// migration is rolled back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,

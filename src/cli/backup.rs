@@ -14,8 +14,8 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
     let Backup { objects, topic_permissions, version, is_split, left_out } = backup;
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
-        output::tell(&format!(
-            "warning: the backup does not contain these objects, because an argument of them has {}: {}\n",
+        output::eprint(&format!(
+            "warning: the backup does not contain these objects, because one of their arguments has {}: {}\n",
             ArgumentValue::too_large(),
             names.join(", ")
         ));
@@ -52,7 +52,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         let paths: Vec<_> = files.drain(..).map(|(path, _)| shell::path(&path)).collect();
         let imports: Vec<_> =
             paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
-        output::tell(&format!(
+        output::eprint(&format!(
             "backup of all objects that are deleted, changed or recreated (without messages): {}\n\
              to restore missing objects: {}\n",
             paths.join(" and "),
@@ -62,14 +62,15 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
     Ok(())
 }
 
-/// The folder of backups, by the XDG base directory specification, or else the working directory.
+/// Returns the folder of backups by the XDG base directory specification, otherwise the working directory.
 fn folder() -> PathBuf {
     let state = environment("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment("HOME").map(|home| PathBuf::from(home).join(".local").join("state"));
     state.or_else(home).map_or_else(PathBuf::new, |state| state.join("topo").join("backups"))
 }
 
-/// `shop-2026-11-21T20-15-00.123Z`: vhost and time, without colons, which some file systems do not accept.
+/// Returns the file name of a backup, from the vhost and the time: `shop-2026-11-21T20-15-00.123Z`. It contains no
+/// colons, which some file systems do not accept.
 fn name(vhost: Option<&VhostName>) -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string().replace(':', "-");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

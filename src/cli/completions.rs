@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 pub(super) fn run(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    let mut command = environment::completed(&with_values);
+    let mut command = environment::for_completions(&with_values);
     clap_complete::generate(arguments.shell, &mut command, "topo", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if matches!(arguments.shell, Shell::Fish) {

@@ -1,18 +1,18 @@
 //! Asks for confirmation. A plan that can lose messages requires more than a habitual `y`.
 
 use super::failure::Failure;
-use super::output::tell;
+use super::output::eprint;
 use crate::plan::Plan;
 use std::io::{BufRead, IsTerminal};
 
-/// Whether a terminal is available for a confirmation.
+/// Returns true if a terminal is available for a confirmation.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks a question, and returns whether the answer was yes.
+/// Asks a question, and returns true if the answer was yes.
 pub(super) fn is_yes(question: &str) -> Result<bool, Failure> {
-    tell(question);
+    eprint(question);
     Ok(matches!(&*answer()?, "y" | "Y" | "yes"))
 }
 
@@ -24,8 +24,8 @@ fn answer() -> Result<String, Failure> {
     Ok(answer.trim().to_owned())
 }
 
-/// Asks for confirmation of a plan, and returns whether it was given. If messages can be lost, the answer must be the name of
-/// the vhost.
+/// Asks for confirmation of a plan, and returns true if it was given. If messages can be lost, the answer must be the
+/// name of the vhost.
 pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();
@@ -33,7 +33,7 @@ pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     if !loses {
         return is_yes(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
     }
-    tell(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
+    eprint(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
     // No vhost has an empty name.
     Ok(answer()? == expected)
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DEFAULT_URL: &str = "http://localhost:15672";
 
 /// Refuses a password on the command line.
-pub(super) fn no_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
+pub(super) fn refuse_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
     match arguments.password {
         None => Ok(()),
         Some(_) => Err(Failure::usage(
@@ -58,7 +58,7 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     line
 }
 
-/// `--url` for a broker, unless topo connects to it without the flag.
+/// Returns `--url` for a broker, unless topo connects to this broker without the flag.
 pub(super) fn url_flag(url: &str) -> String {
     let known = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
     if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quoted(url)) }
@@ -66,32 +66,32 @@ pub(super) fn url_flag(url: &str) -> String {
 
 /// Creates a client for the broker; nothing is sent yet.
 pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Access, Failure> {
-    no_password(arguments)?;
+    refuse_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
     // A node of `--node` takes precedence over rabbitmqadmin's variables.
-    let asked = arguments.node.as_ref().map(|_| &node);
+    let requested = arguments.node.as_ref().map(|_| &node);
     // In each source, separate values take precedence over those in the URL.
     let username = arguments
         .username
         .clone()
-        .or(login.ours.0)
-        .or_else(|| asked.and_then(|node| node.username.clone()))
-        .or_else(|| operators("USERNAME"))
-        .or(login.operators.0)
+        .or(login.own.0)
+        .or_else(|| requested.and_then(|node| node.username.clone()))
+        .or_else(|| rabbitmqadmin("USERNAME"))
+        .or(login.rabbitmqadmin.0)
         .or_else(|| node.username.clone())
         .unwrap_or_else(|| "guest".to_owned());
     let password = match &arguments.password_file {
         Some(path) => Some(read_password(path)?),
         None => environment("TOPO_PASSWORD")
             .map(SecretString::from)
-            .or(login.ours.1)
-            .or_else(|| asked.and_then(|node| node.password.clone()))
-            .or_else(|| operators("PASSWORD").map(SecretString::from))
-            .or(login.operators.1)
+            .or(login.own.1)
+            .or_else(|| requested.and_then(|node| node.password.clone()))
+            .or_else(|| rabbitmqadmin("PASSWORD").map(SecretString::from))
+            .or(login.rabbitmqadmin.1)
             .or_else(|| node.password.clone()),
     };
-    // The broker's default user, which may log in only from the same machine.
+    // `guest` is the broker's default user, which can only log in from the same machine.
     let password = match password {
         Some(password) => password,
         None if username == "guest" => SecretString::from("guest"),
@@ -130,14 +130,14 @@ type Login = (Option<String>, Option<SecretString>);
 /// User info of the URL, by source: topo's own flags and variables, or those of rabbitmqadmin.
 #[derive(Default)]
 struct UrlLogin {
-    ours: Login,
-    operators: Login,
+    own: Login,
+    rabbitmqadmin: Login,
 }
 
 fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
-    let operators_host = || {
-        let host = operators("TARGET_HOST")?;
-        let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
+    let target_host = || {
+        let host = rabbitmqadmin("TARGET_HOST")?;
+        let port = rabbitmqadmin("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
         Some(BaseUrl::at_host(&host, &port, false, "").map_err(|error| Failure::usage(error.to_string())))
     };
     let parse = |url: &str| {
@@ -148,7 +148,7 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     let none = Login::default;
     if let Some(url) = &arguments.url {
         let parsed = parse(url)?;
-        return Ok((parsed.url, UrlLogin { ours: (parsed.username, parsed.password), operators: none() }));
+        return Ok((parsed.url, UrlLogin { own: (parsed.username, parsed.password), rabbitmqadmin: none() }));
     }
     let node_url = || {
         let known = node.hostname.is_some() || node.base_uri.is_some();
@@ -159,11 +159,11 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     {
         return Ok((url, UrlLogin::default()));
     }
-    if let Some(url) = operators("BASE_URI") {
+    if let Some(url) = rabbitmqadmin("BASE_URI") {
         let parsed = parse(&url)?;
-        return Ok((parsed.url, UrlLogin { ours: none(), operators: (parsed.username, parsed.password) }));
+        return Ok((parsed.url, UrlLogin { own: none(), rabbitmqadmin: (parsed.username, parsed.password) }));
     }
-    if let Some(url) = operators_host() {
+    if let Some(url) = target_host() {
         return Ok((url?, UrlLogin::default()));
     }
     if let Some(url) = node_url()? {
@@ -174,20 +174,20 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
 
 /// Reads the requested entry of rabbitmqadmin.conf; without `-N`, the `default` one, if the file exists.
 fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
-    let asked = arguments.node.clone().or_else(|| operators("NODE_ALIAS"));
-    let specified = arguments.config.clone().or_else(|| operators("CONFIG_FILE_PATH").map(PathBuf::from));
+    let requested = arguments.node.clone().or_else(|| rabbitmqadmin("NODE_ALIAS"));
+    let specified = arguments.config.clone().or_else(|| rabbitmqadmin("CONFIG_FILE_PATH").map(PathBuf::from));
     let home = || environment("HOME").map(|home| Path::new(&home).join(".rabbitmqadmin.conf"));
     let Some(path) = specified.clone().or_else(home) else { return Ok(NodeSettings::default()) };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() && specified.is_none() => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && requested.is_none() && specified.is_none() => {
             return Ok(NodeSettings::default());
         }
         Err(error) => return Err(unreadable(&path, &error)),
     };
-    match from_rabbitmqadmin_conf(&text, asked.as_deref().unwrap_or(DEFAULT_NODE)) {
+    match from_rabbitmqadmin_conf(&text, requested.as_deref().unwrap_or(DEFAULT_NODE)) {
         Ok(settings) => Ok(settings),
-        Err(ConfError::NoSuchNode { .. }) if asked.is_none() => Ok(NodeSettings::default()),
+        Err(ConfError::NoSuchNode { .. }) if requested.is_none() => Ok(NodeSettings::default()),
         Err(error) => Err(Failure::usage(format!("{}: {error}", path.display()))),
     }
 }
@@ -207,8 +207,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot read {}", shell::shown(path))).because(error.to_string())
 }
 
-/// A variable that is set for rabbitmqadmin.
-fn operators(name: &str) -> Option<String> {
+/// Returns the value of a variable of rabbitmqadmin.
+fn rabbitmqadmin(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
 
@@ -216,12 +216,12 @@ pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// `--lock-name`, unless it is the default.
+/// Returns `--lock-name`, unless it is the default.
 pub(super) fn lock_flag(name: &str) -> String {
     if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quoted(name)) }
 }
 
-/// This process, as the holder of a lock.
+/// Describes this process as the holder of a lock.
 pub(super) fn process() -> Process {
     let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "unknown-user".to_owned());
     let host = environment("HOSTNAME")

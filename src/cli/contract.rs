@@ -73,7 +73,7 @@ fn read(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Cont
     }
 }
 
-/// The failure for a named queue without a contract.
+/// Returns the failure for a named queue without a contract.
 fn no_contract(loaded: &Loaded, name: &str) -> Failure {
     let known = || loaded.expanded.iter().flat_map(|(spec, _)| spec.queues.iter());
     match known().find(|(known, _)| known.as_str() == name) {

@@ -36,7 +36,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The failure for a file that is not a usable definitions file.
+/// Returns the failure for a file that is not a usable definitions file.
 pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Failure {
     let failure = Failure::spec(unusable(path));
     let desired = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";

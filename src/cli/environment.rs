@@ -1,5 +1,5 @@
-//! Reads flags from the environment: an empty variable counts as unset, and typed flags take precedence, also over
-//! variables of conflicting flags.
+//! Reads flags from the environment. An empty variable counts as unset. Flags on the command line take precedence, even
+//! over variables of conflicting flags.
 
 use super::arguments::Cli;
 use crate::broker::{redacted_argument, redacted_url};
@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Typed flags, and the conflicting ones that the environment must not set then.
+/// Flags on the command line, and the conflicting flags that the environment cannot set then.
 const INSTEAD: [(&str, &[&str]); 17] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
@@ -41,13 +41,13 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         .collect();
     let is_against =
         typed.contains("against") || std::env::var_os("TOPO_AGAINST").is_some_and(|value| !value.is_empty());
-    let mut command = of_all(Cli::command(), &|argument: Arg| {
+    let mut command = map_arguments(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
         // `--broker-version` of a plan applies only with `--against`; a live broker reports its own version.
         let is_pointless = argument.get_id() == "broker_version" && !is_against;
         let silent = is_empty || is_pointless || silenced.contains(argument.get_id().as_str());
-        // A value may be a secret, for example that of a variable, and people paste help into tickets.
+        // A value can be a secret, such as that of a variable, and users paste help into tickets.
         let argument = argument.hide_env_values(true);
         if silent { argument.env(None::<&'static str>) } else { argument }
     });
@@ -67,7 +67,7 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     if is_of_url && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
         error.insert(ContextKind::InvalidValue, ContextValue::String(redacted_url(&value)));
     }
-    // A URL may be given in place of any argument.
+    // A user can type a URL in place of any argument.
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         if let Some(value) = text(error.get(kind)) {
             error.insert(kind, ContextValue::String(redacted_argument(&value)));
@@ -76,8 +76,8 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Adds the usage line of its command to an error. clap builds one from the typed flags, even conflicting ones, and none for an
-/// invalid value.
+/// Adds the usage line of the command to an error. clap's own usage line contains the typed flags, even conflicting
+/// ones, and is missing for an invalid value.
 fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsString]) -> clap::Error {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return error;
@@ -91,16 +91,16 @@ fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsStri
     error
 }
 
-/// The command line for man pages, without values of the environment.
-pub(super) fn described() -> Command {
-    let mut command = of_all(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
+/// Returns the command line for man pages, without values of the environment.
+pub(super) fn for_man_pages() -> Command {
+    let mut command = map_arguments(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
     command.build();
     command
 }
 
-/// The command line for completions, without hidden commands, and with each argument changed by `change`.
-pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
-    let command = of_all(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
+/// Returns the command line for completions, without hidden commands, and with each argument changed by `change`.
+pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
+    let command = map_arguments(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
     // clap cannot remove a subcommand, and `help` would offer it.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
@@ -109,9 +109,9 @@ pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
     new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 
-/// Returns the typed flags; none if they are invalid, which the actual parser reports.
+/// Returns the flags on the command line; none if they are invalid, which the actual parser reports.
 fn typed(arguments: &[OsString]) -> BTreeSet<String> {
-    let command = of_all(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
+    let command = map_arguments(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
     let mut typed = BTreeSet::new();
     if let Ok(matches) = command.ignore_errors(true).try_get_matches_from(arguments) {
         collect(&matches, &mut typed);
@@ -128,6 +128,6 @@ fn collect(matches: &ArgMatches, typed: &mut BTreeSet<String>) {
     }
 }
 
-fn of_all(command: Command, change: &dyn Fn(Arg) -> Arg) -> Command {
-    command.mut_args(change).mut_subcommands(|command| of_all(command, change))
+fn map_arguments(command: Command, change: &dyn Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|command| map_arguments(command, change))
 }

@@ -1,4 +1,4 @@
-//! The exit codes. They are frozen: pipelines depend on them.
+//! The exit codes. They are stable, because pipelines depend on them.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub(super) enum Exit {
     Stale,
     /// Another apply holds the lock; nothing was changed.
     Locked,
-    /// Wrong arguments. clap's own 2 would read as "changes".
+    /// Wrong arguments. clap's default code, 2, would mean "changes".
     Usage,
     /// The spec is invalid.
     Spec,

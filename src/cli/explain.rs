@@ -1,5 +1,5 @@
-//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key or
-//! term.
+//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
+//! or term.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
@@ -34,12 +34,16 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         print(page, arguments.format)?;
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
             let command = format!("topo explain {} {spec}", quoted(what));
-            output::tell(&format!("{} there is also a queue `{}`: {command}\n", Painted(YELLOW, "info:"), clean(what)));
+            output::eprint(&format!(
+                "{} there is also a queue `{}`: {command}\n",
+                Painted(YELLOW, "info:"),
+                clean(what)
+            ));
         }
         return Ok(Exit::Done);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    if !is_spec_named && !sources::is_any(&arguments.spec) {
+    if !is_spec_named && !sources::has_spec(&arguments.spec) {
         return match key_of(what).and_then(self::page) {
             Some(page) => print(&page, arguments.format),
             None => Err(unknown_without_spec(what)),
@@ -71,7 +75,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// The arguments after the queue, for suggested commands.
+/// Returns the arguments after the queue, for suggested commands.
 fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
     let spec = input::flags(&arguments.spec, if is_spec_named { &loaded.specs } else { "" });
@@ -87,9 +91,9 @@ struct Page {
     text: String,
 }
 
-/// The default spec, if it declares a queue with the name of the printed page.
+/// Returns the default spec, if it declares a queue with the name of the printed page.
 fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
-    if !sources::is_any(arguments) {
+    if !sources::has_spec(arguments) {
         return None;
     }
     let Sources { files, variables, specs, .. } = Sources::read(arguments, "topo explain").ok()?;
@@ -101,8 +105,8 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
         .then_some(specs)
 }
 
-/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error code
-/// gets both pages.
+/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error
+/// code gets both pages.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
@@ -143,14 +147,14 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The names of all pages.
+/// Returns the names of all pages.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let rules = RULES.iter().map(|rule| rule.name);
     let words = terms().flat_map(Term::words);
     rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 
-/// The failure for an unknown name without a spec.
+/// Returns the failure for an unknown name without a spec.
 fn unknown_without_spec(what: &str) -> Failure {
     let failure = Failure::usage(format!("no lint rule, hazard, key, error or term has the name `{what}`"));
     let failure = match closest(what, names()) {
@@ -160,7 +164,7 @@ fn unknown_without_spec(what: &str) -> Failure {
     failure.hint(format!("if it is a queue, specify the spec: topo explain {} FILE", quoted(what)))
 }
 
-/// The failure for a name that neither the specs nor the pages have.
+/// Returns the failure for a name that neither the specs nor the pages have.
 fn unknown(loaded: &Loaded, what: &str) -> Failure {
     let queues = || {
         let specs = loaded.expanded.iter().map(|(spec, _)| spec);

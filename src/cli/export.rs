@@ -3,7 +3,7 @@
 use super::arguments::Global;
 use super::exit::Exit;
 use super::export_arguments::ExportArguments;
-use super::export_files::Place;
+use super::export_files::ExportTarget;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
@@ -18,26 +18,27 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Vhosts whose permissions are read at once.
-const VHOSTS_AT_ONCE: usize = 4;
+/// The number of vhosts whose permissions are read concurrently.
+const CONCURRENT_VHOSTS: usize = 4;
 
-/// The vhosts to export, and the objects that no spec can declare.
+/// The vhosts to export, and the objects that a spec cannot declare.
 struct Source {
     snapshots: Vec<Snapshot>,
     /// Objects of the cluster.
     cluster_wide: NamesByKind,
-    /// Permissions in each vhost, in the order of the snapshots. Those of a definitions file are in its snapshots.
+    /// The permissions in each vhost, in the order of the snapshots. For a definitions file, the snapshots contain
+    /// them.
     permissions: Vec<NamesByKind>,
-    /// Whether the user may not read users and permissions.
+    /// True if the user may not read users and permissions.
     is_uncounted: bool,
 }
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     if let Some(stray) = &arguments.stray {
         return Err(stray_failure(stray));
     }
-    let place = Place::of(arguments.out.as_deref())?;
+    let target = ExportTarget::of(arguments.out.as_deref())?;
     let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|kinds| kinds.0.iter().copied()).collect();
     let Source { snapshots, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
@@ -48,30 +49,30 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
         let applying = connection::process().other_holder(&snapshot.topology);
-        let one = export(&of(snapshot, &with, applying.as_deref()), &globs).map_err(|error| {
+        let one = export(&live_state(snapshot, &with, applying.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a bug in topo: please report it, with the definitions of the vhost")
         })?;
         exported.push((vhost, one));
     }
-    if !arguments.patterns.is_empty() && exported.iter().all(|(_, one)| is_nothing(one)) {
+    if !arguments.patterns.is_empty() && exported.iter().all(|(_, one)| is_empty(one)) {
         return Err(no_match(&arguments.patterns, &snapshots, &exported));
     }
     let texts: Vec<(&VhostName, &str)> = exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())).collect();
-    place.write(&texts, arguments.force)?;
+    target.write(&texts, arguments.force)?;
     if !global.quiet {
         for (index, (vhost, one)) in exported.iter().enumerate() {
-            output::tell(&summary(vhost, one));
+            output::eprint(&summary(vhost, one));
             for (thing, names) in permissions.get(index).into_iter().flatten() {
-                output::tell(&format!("  not in the spec: {}\n", clean(&counted(thing, names))));
+                output::eprint(&format!("  not in the spec: {}\n", clean(&counted(thing, names))));
             }
         }
         for (thing, names) in &cluster_wide {
-            output::tell(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
+            output::eprint(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
         }
         if is_uncounted {
-            output::tell(&format!(
+            output::eprint(&format!(
                 "{} users and permissions are not counted: this requires the tag administrator\n",
                 Painted(YELLOW, "info:")
             ));
@@ -80,7 +81,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     Ok(Exit::Done)
 }
 
-/// The failure of an empty export: all matches are left out, or nothing matches.
+/// Returns the failure of an empty export: all matches are left out, or nothing matches.
 fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName, Export)]) -> Failure {
     let is_one = exported.len() == 1;
     let lines = exported.iter().flat_map(|(vhost, one)| {
@@ -103,7 +104,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
     hints.into_iter().fold(Failure::failed("no object matches --match"), Failure::hint)
 }
 
-/// The failure for an argument without its flag.
+/// Returns the failure for an argument without its flag.
 fn stray_failure(stray: &str) -> Failure {
     let failure = Failure::usage(format!("unexpected argument `{}`", clean(stray)));
     let extension = Path::new(stray).extension().map(|extension| extension.to_ascii_lowercase());
@@ -116,7 +117,7 @@ fn stray_failure(stray: &str) -> Failure {
     }
 }
 
-fn of<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applying: Option<&'a str>) -> Live<'a> {
+fn live_state<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applying: Option<&'a str>) -> Live<'a> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
@@ -129,7 +130,7 @@ fn of<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applying: Opti
     }
 }
 
-fn is_nothing(export: &Export) -> bool {
+fn is_empty(export: &Export) -> bool {
     let topology = &export.topology;
     let is_bare = topology.exchanges.is_empty() && topology.queues.is_empty() && topology.policies.is_empty();
     is_bare && topology.bindings.is_empty() && topology.records.is_empty()
@@ -148,7 +149,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
             }
             let (vhosts, others): (Vec<_>, Vec<_>) = visible.into_iter().partition(can_be_read);
             for vhost in others.iter().filter(|_| !global.quiet) {
-                output::tell(&format!(
+                output::eprint(&format!(
                     "{} vhost `{vhost}` cannot be exported: the management API cannot address it\n",
                     Painted(YELLOW, "info:")
                 ));
@@ -162,7 +163,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
         broker.read_records(snapshot, with).await?;
     }
     if snapshots.iter().any(is_missing) {
-        are_there(&snapshots, &broker.vhosts().await?)?;
+        check_exist(&snapshots, &broker.vhosts().await?)?;
     }
     let mut source =
         Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
@@ -175,7 +176,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
             source.cluster_wide = broker.cluster_wide().await?;
         }
         let permissions = stream::iter(&vhosts).map(|vhost| broker.permissions_in(vhost));
-        source.permissions = permissions.buffered(VHOSTS_AT_ONCE).try_collect().await?;
+        source.permissions = permissions.buffered(CONCURRENT_VHOSTS).try_collect().await?;
     }
     drop(reading);
     Ok(source)
@@ -189,7 +190,7 @@ fn no_vhosts(username: &str) -> Failure {
     ))
 }
 
-/// Whether its name can be a part of the path of a request.
+/// Returns true if the name can be a segment of a request path.
 fn can_be_read(vhost: &VhostName) -> bool {
     !matches!(vhost.as_str(), "." | "..")
 }
@@ -199,7 +200,7 @@ fn is_missing(snapshot: &Snapshot) -> bool {
 }
 
 /// Refuses a missing vhost.
-fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
+fn check_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
     Err(suggest::no_such_vhost(&missing.topology.vhost, known))
 }
@@ -220,7 +221,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     }
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
-    are_there(&snapshots, &known)?;
+    check_exist(&snapshots, &known)?;
     let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
     Ok(Source { snapshots, cluster_wide, permissions: Vec::new(), is_uncounted: false })
 }

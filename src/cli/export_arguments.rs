@@ -16,11 +16,12 @@ pub(super) struct ExportArguments {
     /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Vec<String>,
-    /// Export only queues, exchanges and policies with a matching name (`*` matches any characters), and the bindings to
-    /// them; may be repeated
+    /// Export only queues, exchanges and policies with a matching name (`*` matches any characters), and the bindings
+    /// to them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Also export optional kinds, separated by commas, such as operatorPolicies; or all. Without it, topo only lists them
+    /// Also export optional kinds, separated by commas, such as operatorPolicies; or all. Without it, topo only lists
+    /// them
     #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
     pub(super) with: Vec<WithKinds>,
     /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]

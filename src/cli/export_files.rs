@@ -7,17 +7,18 @@ use crate::model::address::encode;
 use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts it.
+/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts
+/// it.
 const LONGEST_NAME: usize = 200;
 
 /// The target of `--out`.
-pub(super) enum Place {
+pub(super) enum ExportTarget {
     Output,
     File(PathBuf),
     Folder(PathBuf),
 }
 
-impl Place {
+impl ExportTarget {
     /// Decides by an existing file or folder, otherwise by the name.
     pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
         let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
@@ -64,7 +65,7 @@ fn file_name(vhost: &VhostName) -> String {
     };
     if name.len() > LONGEST_NAME {
         name.truncate(LONGEST_NAME);
-        // Do not cut a `%2F` in the middle.
+        // An escape such as `%2F` must not be cut.
         let whole = name.rfind('%').filter(|at| at + 3 > name.len());
         name.truncate(whole.unwrap_or(name.len()));
         name = format!("{name}~{}", digest(vhost.as_str()));

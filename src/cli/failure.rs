@@ -7,7 +7,7 @@ use crate::broker::{BrokerError, ConnectProblem, redacted_urls_in};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;
 
-/// Why a run ended, and what to do about it.
+/// The reason why a run ended, with hints.
 #[derive(Debug)]
 pub(super) struct Failure {
     exit: Exit,
@@ -21,28 +21,28 @@ impl Failure {
         Self { exit, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// Failed before anything was changed.
+    /// Creates the failure of a run that changed nothing.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Wrong arguments.
+    /// Creates the failure for wrong arguments.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// A spec, or another input file, that cannot be used.
+    /// Creates the failure for a spec, or another input file, that cannot be used.
     pub(super) fn spec(message: impl Into<String>) -> Self {
         Self::new(Exit::Spec, message)
     }
 
-    /// Another exit code.
+    /// Sets another exit code.
     pub(super) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
     }
 
-    /// A cause.
+    /// Adds a cause.
     pub(super) fn because(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
@@ -54,7 +54,7 @@ impl Failure {
         hints(error).into_iter().fold(failure, Self::hint)
     }
 
-    /// A hint.
+    /// Adds a hint.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
@@ -108,7 +108,7 @@ fn hints(error: &BrokerError) -> Vec<String> {
             "check --url (or TOPO_URL); topo does not follow redirects, because they would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "its holder cannot renew it, so topo deletes it when the node has been down for a minute: wait with \
+            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute: wait with \
              --lock-timeout 2m"
         }
         BrokerError::LockHeld { down: None, .. } => {
@@ -124,13 +124,14 @@ fn hints(error: &BrokerError) -> Vec<String> {
     vec![text.to_owned()]
 }
 
-/// The vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
+/// Returns the vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
 fn vhost_of(request: &str) -> String {
     let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
     quoted(&percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// The hint that grants the tag. `set_user_tags` replaces all tags, so it lists all that this request needs.
+/// Returns the hint that grants a tag. `set_user_tags` replaces all tags, so the command contains all tags that the
+/// request needs.
 fn tag(username: &str, request: &str) -> String {
     let user = quoted(username);
     if request.contains(" /api/vhosts/") {
@@ -154,7 +155,7 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
         | ConnectProblem::CertificateRefused(_) => {
             Some("use one that the broker trusts: --client-cert FILE --client-key FILE")
         }
-        // The address is right.
+        // The address is correct.
         ConnectProblem::Broken(_) | ConnectProblem::Expired | ConnectProblem::Tls(_) => None,
         ConnectProblem::NoSuchHost
         | ConnectProblem::HttpsToHttp

@@ -1,4 +1,5 @@
-//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo plan`.
+//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo
+//! plan`.
 
 use super::arguments::Global;
 use super::connection::environment;
@@ -21,7 +22,7 @@ use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
 use std::collections::BTreeSet;
 
 /// The maximum number of findings that are shown with a plan; `topo validate` shows all.
-const MOST_BESIDE_A_PLAN: usize = 20;
+const MOST_WITH_A_PLAN: usize = 20;
 
 /// Lints the specs for a version of RabbitMQ.
 pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &LintArguments) -> Diagnostics {
@@ -35,7 +36,7 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
     diagnostics
 }
 
-/// The levels of `--lint`; the last one of a rule takes precedence.
+/// Returns the levels of `--lint`; the last one of a rule takes precedence.
 pub(super) fn levels(arguments: &LintArguments) -> Levels {
     let named = |(rule, level): &(String, Level)| match rule.as_str() {
         ALL_RULES => RULES.iter().map(|rule| (rule.name.to_owned(), *level)).collect(),
@@ -59,29 +60,29 @@ pub(super) fn flags(arguments: &LintArguments) -> String {
 }
 
 /// Returns the failure of a run with findings at or above `--fail-on`.
-pub(super) fn too_bad(severities: impl Iterator<Item = Severity>, limit: Severity) -> Option<Failure> {
+pub(super) fn lint_failure(severities: impl Iterator<Item = Severity>, limit: Severity) -> Option<Failure> {
     let bad = severities.filter(|severity| *severity <= limit).count() as u64;
     let word = limit.as_str();
-    (bad > 0).then(|| Failure::failed(format!("{}, with --fail-on {word}", count(bad, "finding"))))
+    (bad > 0).then(|| Failure::failed(format!("{} at or above --fail-on {word}", count(bad, "finding"))))
 }
 
 /// The findings that are shown with a plan, and the number of the others.
 #[derive(Debug, Default)]
-pub(super) struct BesidePlan {
+pub(super) struct PlanFindings {
     diagnostics: Diagnostics,
     left_out: usize,
     version: Option<BrokerVersion>,
     /// The severities of all findings, including those that are not shown.
     severities: Vec<Severity>,
     fail_on: Option<Severity>,
-    /// The flags that show the rest of them.
+    /// The flags that show the other findings.
     flags: String,
 }
 
-/// The findings for the brokers that were read.
+/// The findings for the broker.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// A vhost each.
+    /// The findings of each vhost.
     findings: Vec<Vec<Finding>>,
     version: Option<BrokerVersion>,
 }
@@ -97,8 +98,9 @@ pub(super) fn of<'a>(loaded: &Loaded, profiles: impl Iterator<Item = &'a BrokerP
 }
 
 impl Found {
-    /// Takes the live objects of each vhost into account. Rules run again only if the vhost contains more than the spec.
-    pub(super) fn amid(
+    /// Replaces the findings by those that consider the current objects of each vhost. Rules run again only if the
+    /// vhost contains more objects than the spec.
+    pub(super) fn with_live_objects(
         mut self,
         loaded: &Loaded,
         snapshots: &[Snapshot],
@@ -107,7 +109,7 @@ impl Found {
         let vhosts = loaded.expanded.iter().zip(snapshots);
         for (findings, ((spec, expansion), snapshot)) in self.findings.iter_mut().zip(vhosts) {
             let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
-            if holds_more(&live, &expansion.topology) {
+            if contains_more(&live, &expansion.topology) {
                 let subject = Subject::new(spec, expansion, &snapshot.profile);
                 *findings = lint(&subject.amid(&live, snapshot.has_passing), levels);
             }
@@ -116,47 +118,49 @@ impl Found {
     }
 }
 
-/// Whether a topology contains more objects than a part of it.
-fn holds_more(all: &Topology, part: &Topology) -> bool {
+/// Returns true if a topology contains more objects than a part of it.
+fn contains_more(all: &Topology, part: &Topology) -> bool {
     all.exchanges.len() > part.exchanges.len()
         || all.queues.len() > part.queues.len()
         || all.bindings.len() > part.bindings.len()
         || all.policies.len() > part.policies.len()
 }
 
-/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them as
-/// blockers. The rest are warnings.
+/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them
+/// as blockers. The rest are warnings.
 ///
 /// Infos are shown only if the run fails because of them.
-pub(super) fn beside(found: Found, plan: &Plan, arguments: &LintArguments) -> BesidePlan {
+pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> PlanFindings {
     let fail_on = arguments.fail_on;
-    let mut beside = BesidePlan { version: found.version, fail_on, flags: flags(arguments), ..BesidePlan::default() };
+    let mut shown =
+        PlanFindings { version: found.version, fail_on, flags: flags(arguments), ..PlanFindings::default() };
     for (findings, part) in found.findings.into_iter().zip(&plan.vhosts) {
         for finding in findings {
             if !is_relevant(&finding, part, plan, fail_on) {
                 continue;
             }
-            beside.severities.push(finding.severity);
+            shown.severities.push(finding.severity);
             if is_redundant(&finding, part, fail_on) {
                 continue;
             }
-            if beside.diagnostics.iter().count() == MOST_BESIDE_A_PLAN {
-                beside.left_out += 1;
+            if shown.diagnostics.iter().count() == MOST_WITH_A_PLAN {
+                shown.left_out += 1;
                 continue;
             }
             let diagnostic = Diagnostic::from(&finding);
             let severity = finding.severity.max(Severity::Warning);
-            beside.diagnostics.push(Diagnostic { severity, ..diagnostic });
+            shown.diagnostics.push(Diagnostic { severity, ..diagnostic });
         }
     }
-    beside
+    shown
 }
 
 fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Address> {
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Whether a finding concerns the plan; for a finding about the whole spec, whether it ends the run.
+/// Returns true if a finding concerns an object of the plan. A finding about the whole spec is only relevant if it ends
+/// the run.
 fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {
@@ -166,7 +170,7 @@ fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option
     targets.is_empty() || addresses(finding, part).any(is_target)
 }
 
-/// Whether the plan already shows the finding, or it needs no action now.
+/// Returns true if the plan already shows the finding, or if it needs no action now.
 fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
     match finding.severity {
         Severity::Error => {
@@ -179,16 +183,16 @@ fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) 
     }
 }
 
-impl BesidePlan {
-    /// The failure of the run, if any finding causes one.
-    pub(super) fn too_bad(&self) -> Option<Failure> {
-        too_bad(self.severities.iter().copied(), self.fail_on?)
+impl PlanFindings {
+    /// Returns the failure of the run, if a finding causes one.
+    pub(super) fn lint_failure(&self) -> Option<Failure> {
+        lint_failure(self.severities.iter().copied(), self.fail_on?)
     }
 
     /// Joins the findings with the text of the plan if the format allows it; otherwise prints them to standard error.
     pub(super) fn joined(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
         match format {
-            PlanFormat::Text | PlanFormat::Json => self.tell(loaded, global),
+            PlanFormat::Text | PlanFormat::Json => self.eprint(loaded, global),
             PlanFormat::Markdown | PlanFormat::Github => {}
         }
         self.within(plan, format, loaded)
@@ -209,19 +213,19 @@ impl BesidePlan {
     }
 
     /// Prints the findings to standard error.
-    pub(super) fn tell(&self, loaded: &Loaded, global: &Global) {
+    pub(super) fn eprint(&self, loaded: &Loaded, global: &Global) {
         if global.quiet {
             return;
         }
-        if let Some(note) = self.version.and_then(too_new) {
-            output::tell(&note);
+        if let Some(note) = self.version.and_then(newer_version_note) {
+            output::eprint(&note);
         }
-        output::tell(&findings::lines(&self.diagnostics, &loaded.files, output::width()));
+        output::eprint(&findings::lines(&self.diagnostics, &loaded.files, output::width()));
         if let Some(more) = self.more(loaded) {
-            output::tell(&format!("{more}\n"));
+            output::eprint(&format!("{more}\n"));
         }
         if !self.diagnostics.is_empty() {
-            output::tell("\n");
+            output::eprint("\n");
         }
     }
 
@@ -233,7 +237,7 @@ impl BesidePlan {
 }
 
 /// Returns a note about a version that is newer than all known ones.
-pub(super) fn too_new(version: BrokerVersion) -> Option<String> {
+pub(super) fn newer_version_note(version: BrokerVersion) -> Option<String> {
     let newest = BrokerVersion::NEWEST_KNOWN.series();
     version.is_newer_than_known().then(|| {
         let note = Painted(YELLOW, "info:");

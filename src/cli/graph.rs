@@ -28,15 +28,15 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
         all: arguments.show.is_some(),
         focus: arguments.focus.as_ref().map(|name| Focus { name: name.clone(), depth: arguments.depth }),
     };
-    let picture = match &arguments.plan {
+    let graph = match &arguments.plan {
         Some(path) => of_saved(&plan_of(path, arguments)?, &options)?,
         None => of_specs(arguments, &options)?,
     };
     let text = match format {
-        GraphFormat::Mermaid => in_mermaid(&picture, arguments.out.as_deref()),
-        GraphFormat::Dot => dot::dot(&picture),
-        GraphFormat::Svg => svg::svg(&picture),
-        GraphFormat::Json => json::json(&picture),
+        GraphFormat::Mermaid => in_mermaid(&graph, arguments.out.as_deref()),
+        GraphFormat::Dot => dot::dot(&graph),
+        GraphFormat::Svg => svg::svg(&graph),
+        GraphFormat::Json => json::json(&graph),
     };
     match &arguments.out {
         Some(path) => output::write_public_file(path, &text)?,
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The beginnings of all graphs that topo writes.
+/// The beginnings of all files that topo graph writes.
 const BEGINNINGS: [&str; 5] = [
     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topo\"",
     "digraph topology {",
@@ -54,7 +54,7 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// Whether a file may be replaced: an older graph may, because it can be drawn again; a spec or another page may not.
+/// Returns true if a file may be replaced: an older graph can be drawn again, but a spec or another page cannot.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
         // The path does not exist, or is a device or pipe, which writing does not replace.
@@ -66,7 +66,7 @@ fn is_replaceable(path: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
 }
 
-/// The format of `--format`; otherwise by the extension of the file.
+/// Returns the format of `--format`, otherwise that of the extension of the file.
 fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     if let Some(format) = arguments.format {
         return Ok(format);
@@ -95,10 +95,10 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
 }
 
 /// Renders Mermaid, fenced for a Markdown file.
-fn in_mermaid(picture: &Graph, out: Option<&Path>) -> String {
-    let (text, arrows) = mermaid::mermaid(picture);
+fn in_mermaid(graph: &Graph, out: Option<&Path>) -> String {
+    let (text, arrows) = mermaid::mermaid(graph);
     if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
-        output::tell(&format!(
+        output::eprint(&format!(
             "{arrows} arrows in {} characters: GitHub renders at most {} in {}. To draw the surroundings of one queue: --focus NAME; to \
              draw everything: --format svg\n",
             text.len(),
@@ -116,8 +116,8 @@ fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Graph, Fail
     let profile = BrokerProfile::of(version);
     let desired = loaded.take_desired();
     let vhosts = desired.iter().filter_map(|desired| of_spec(desired, &profile, options)).collect();
-    let picture = Graph { vhosts, is_plan: false };
-    found(picture, options, "the spec declares", desired.iter().flat_map(nameable))
+    let graph = Graph { vhosts, is_plan: false };
+    check_found(graph, options, "the spec declares", desired.iter().flat_map(nameable))
 }
 
 fn plan_of(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
@@ -137,20 +137,20 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
     let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let profile = BrokerProfile::of(version);
     let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &profile, options)).collect();
-    let picture = Graph { vhosts, is_plan: true };
+    let graph = Graph { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
     let known =
         plan.vhosts.iter().flat_map(|part| nameable(&part.desired)).chain(changed.filter_map(PlannedChange::id));
-    let picture = found(picture, options, "the plan contains", known)?;
+    let graph = check_found(graph, options, "the plan contains", known)?;
     match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
         0 => {}
-        1 => output::tell("1 policy changes; policies are not drawn, but the settings that it changes are marked\n"),
-        many => output::tell(&format!(
+        1 => output::eprint("1 policy changes; policies are not drawn, but the settings that it changes are marked\n"),
+        many => output::eprint(&format!(
             "{} policies change; policies are not drawn, but the settings that they change are marked\n",
             number(many as u64)
         )),
     }
-    Ok(picture)
+    Ok(graph)
 }
 
 fn is_of_policy(change: &&PlannedChange) -> bool {
@@ -167,14 +167,14 @@ fn nameable(desired: &Desired) -> Vec<ObjectId> {
 }
 
 /// Returns the graph, or a failure if it is empty because the name of `--focus` is unknown.
-fn found(
-    picture: Graph,
+fn check_found(
+    graph: Graph,
     options: &Options,
     who: &str,
     known: impl IntoIterator<Item = ObjectId>,
 ) -> Result<Graph, Failure> {
     match &options.focus {
-        Some(focus) if picture.vhosts.is_empty() => {
+        Some(focus) if graph.vhosts.is_empty() => {
             let asked = focus.name.as_str();
             let known: BTreeSet<String> = known
                 .into_iter()
@@ -187,6 +187,6 @@ fn found(
                 None => failure,
             })
         }
-        Some(_) | None => Ok(picture),
+        Some(_) | None => Ok(graph),
     }
 }

@@ -19,7 +19,7 @@ use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The specs, a vhost each.
+/// The loaded specs, one for each vhost.
 pub(super) struct Loaded {
     /// Each spec with its expansion.
     pub(super) expanded: Vec<(Spec, Expansion)>,
@@ -33,13 +33,13 @@ pub(super) struct Loaded {
     format: FindingsFormat,
 }
 
-/// Parses and expands the specs; findings go to standard error.
+/// Parses and expands the specs. Findings go to standard error.
 pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
     load_for_known(sources, |_| None)
 }
 
-/// The same for the broker profiles that are already known. Other specs are expanded for the newest version: their errors
-/// apply to every version, so they are reported without waiting for a broker.
+/// Loads the specs for the broker profiles that are already known. Other specs are expanded for the newest version:
+/// their errors apply to every version, so topo reports them without waiting for a broker.
 pub(super) fn load_for_known(
     sources: Sources,
     known: impl Fn(&VhostName) -> Option<BrokerProfile>,
@@ -48,8 +48,8 @@ pub(super) fn load_for_known(
     loaded(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
 }
 
-/// The same for one version, with findings in a format. In formats other than text, findings are the result and go to
-/// standard output. `command` precedes the specs in suggested commands.
+/// Loads the specs for one version, with findings in a format. In formats other than text, findings are the result and
+/// go to standard output. `command` precedes the specs in suggested commands.
 pub(super) fn load_for(
     arguments: &SpecArguments,
     command: &str,
@@ -74,7 +74,7 @@ fn loaded(
     let mut expanded: Vec<(Spec, Expansion)> = match expansions {
         Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
         Ok(_) | Err(_) => {
-            // The valid parts are linted too, so that all errors are reported at once.
+            // The valid parts are linted too, so that one run reports all errors.
             let rest = for_each().map(|(spec, profile)| PartialSpec::new(spec, &wrong).errors(profile));
             let all = rest.fold(wrong.clone(), Diagnostics::and);
             return Err(refused(&all, &files, format));
@@ -94,17 +94,18 @@ fn loaded(
 }
 
 impl Loaded {
-    /// The vhosts, in order.
+    /// Returns the vhosts, in order.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
 
-    /// The kinds of records that each spec is about.
+    /// Returns the kinds of records that each spec declares or removes.
     pub(super) fn record_kinds(&self) -> Vec<BTreeSet<RecordKind>> {
         self.expanded.iter().map(|(_, expansion)| expansion.scope.record_kinds()).collect()
     }
 
-    /// Expands the specs again whose profile differs from the actual broker's. `profile` takes the index of the spec.
+    /// Expands the specs again whose profile differs from that of the broker. `profile` returns the profile for the
+    /// index of a spec.
     pub(super) fn expand_for<'a>(&mut self, profile: impl Fn(usize) -> &'a BrokerProfile) -> Result<(), Failure> {
         let mut findings = Diagnostics::new();
         for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {
@@ -120,8 +121,8 @@ impl Loaded {
         if findings.is_empty() { Ok(()) } else { Err(refused(&findings, &self.files, self.format)) }
     }
 
-    /// Takes the desired topologies, in the same order, and drops the parsed specs: they can be large, and a plan does not
-    /// need them.
+    /// Returns the desired topologies in the same order, and drops the parsed specs, which can be large and are no
+    /// longer needed.
     pub(super) fn take_desired(&mut self) -> Vec<Desired> {
         std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| expansion.into_desired()).collect()
     }
@@ -131,7 +132,7 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
     let silent = Failure::spec("");
     let printed = match format {
         FindingsFormat::Text => {
-            output::tell(&diagnostics(found, files, true, output::width()));
+            output::eprint(&diagnostics(found, files, true, output::width()));
             Ok(())
         }
         FindingsFormat::Json => output::print(&findings::json(found, files, None)),
@@ -194,7 +195,7 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
         .hint("plan again with this topo: topo plan --out plan.json"));
     }
     let plan: Plan = bounded(text.len(), || serde_json::from_str(&text)).map_err(|error| match version {
-        // Between two releases the format changes without a version of its own.
+        // Between two releases, the format can change without a new format version.
         Some(_) => wrong(error).hint("if another version of topo wrote it, plan again with this one"),
         None => wrong(error),
     })?;

@@ -11,31 +11,32 @@ use std::time::Duration;
 /// The stack size of the first thread of a process on Linux.
 const STACK: usize = 8 << 20;
 
-/// Whether [`insisted`] handles the signals.
+/// True if [`second_signal`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the command may have changed the broker without handling the signals.
+/// True if the command may have changed the broker without handling the signals.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// From now on, the broker may be changed. For a command that does not handle the signals.
-pub(super) fn changes() {
+/// Records that the broker may be changed from now on, for a command that does not handle the signals.
+pub(super) fn mark_changed() {
     HAS_CHANGED.store(true, Ordering::Relaxed);
 }
 
-fn ended() -> Failure {
+fn interruption_failure() -> Failure {
     match HAS_CHANGED.load(Ordering::Relaxed) {
         true => Failure::failed("interrupted; the broker may be changed").exit(Exit::Partial),
         false => Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted),
     }
 }
 
-/// Whether topo is the first process of a container: the system delivers a signal to such a process only if it has a handler.
-/// Elsewhere the system itself ends the process.
+/// Returns true if topo is the first process of a container. The system delivers a signal to such a process only if it
+/// has a handler. It ends other processes itself.
 pub(super) fn is_first_process() -> bool {
     std::process::id() == 1
 }
 
-/// Runs a command on another thread, and ends at a signal that the command does not handle, whatever it waits for.
+/// Runs a command on another thread, and returns at a signal that the command does not handle, even if the command is
+/// blocked.
 pub(super) fn as_first_process(
     command: impl FnOnce() -> Result<Exit, Failure> + Send + 'static,
 ) -> Result<Exit, Failure> {
@@ -46,39 +47,40 @@ pub(super) fn as_first_process(
         tokio::select! {
             result = command => match result {
                 Ok(result) => result,
-                // It is never canceled.
+                // The task is never canceled.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            () = unhandled() => Err(ended()),
+            () = unhandled_signal() => Err(interruption_failure()),
         }
     });
     runtime.shutdown_background();
     result
 }
 
-async fn unhandled() {
+async fn unhandled_signal() {
     loop {
-        asked_to_stop().await;
+        stop_signal().await;
         if !IS_HANDLED.load(Ordering::Relaxed) {
             return;
         }
     }
 }
 
-/// The first signal lets the current step end. The second one completes this future, and the caller stops at once. (After the
-/// first listener, the system's default action for the signal is disabled permanently.)
-pub(super) async fn insisted(interrupt: &Interrupt) {
+/// Waits for two signals. After the first one, the current step completes and no other starts. After the second one,
+/// this future completes, and the caller stops immediately. The first listener permanently disables the default action
+/// of the system for the signal.
+pub(super) async fn second_signal(interrupt: &Interrupt) {
     IS_HANDLED.store(true, Ordering::Relaxed);
-    asked_to_stop().await;
+    stop_signal().await;
     interrupt.request();
-    output::tell("\nstopping after the current step; the report follows (repeat to stop at once)\n");
-    // A terminal and a supervisor may both send the first one.
+    output::eprint("\nstopping after the current step; the report follows (repeat to stop immediately)\n");
+    // A terminal and a supervisor may both send the first signal.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    asked_to_stop().await;
+    stop_signal().await;
 }
 
 #[cfg(unix)]
-async fn asked_to_stop() {
+async fn stop_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
@@ -95,7 +97,7 @@ async fn asked_to_stop() {
     }
 }
 
-/// Whether topo was started by `nohup`, which means that it survives its terminal. A handler would undo that.
+/// Returns true if topo was started with `nohup`, so that it survives its terminal. A handler would undo this.
 #[cfg(unix)]
 fn is_hangup_ignored() -> bool {
     static IGNORED: OnceLock<bool> = OnceLock::new();
@@ -107,7 +109,7 @@ fn is_hangup_ignored() -> bool {
 }
 
 #[cfg(not(unix))]
-async fn asked_to_stop() {
+async fn stop_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

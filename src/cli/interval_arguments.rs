@@ -1,4 +1,4 @@
-//! Statistics and tick intervals of the broker, which the management API does not report.
+//! The statistics and tick intervals of the broker, which the management API does not report.
 
 use super::value_parsers::positive;
 use crate::model::Intervals;
@@ -6,7 +6,7 @@ use crate::model::units::duration;
 use clap::Args;
 use std::time::Duration;
 
-/// How often the broker updates its counts.
+/// The intervals in which the broker updates its counts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct IntervalArguments {

@@ -1,11 +1,11 @@
-//! Refuses symbolic links that lead out of their directory, before a file is read: an error would quote a file that is not part
-//! of the spec, and a pull request can add a link to the repository.
+//! Refuses symbolic links to targets outside of their directory, before the file is read. A pull request can add such a
+//! link, and an error message would quote the file.
 
 use super::failure::Failure;
 use std::path::{Component, Path, PathBuf};
 
-/// Refuses a path with a link that leaves its directory, in any component. The directories above the working directory are
-/// trusted as the user named them: the system or the user may link them.
+/// Refuses a path if one of its components is a link to a target outside of its directory. The directories above the
+/// working directory are trusted as the user named them, because the system or the user may link them.
 pub(super) fn stays_inside(path: &Path) -> Result<(), Failure> {
     if is_pipe_of_shell(path) {
         return Ok(());
@@ -37,13 +37,13 @@ pub(super) fn link_stays_in(link: &Path, directory: &Path) -> Result<(), Failure
     Ok(())
 }
 
-/// Returns whether the path is a pipe of the shell, which is a link: `topo plan <(command)`.
+/// Returns true if the path is a pipe of the shell, which is a link: `topo plan <(command)`.
 pub(super) fn is_pipe_of_shell(path: &Path) -> bool {
     let is_plain = path.components().all(|component| component != Component::ParentDir);
     is_plain && (path.starts_with("/dev/fd") || path == Path::new("/dev/stdin"))
 }
 
-/// The working directory as the shell named it, with the links that the user followed.
+/// Returns the working directory as the shell names it, with the links that the user followed.
 fn working_directory() -> Option<PathBuf> {
     let directory = std::env::current_dir().ok()?;
     let named = std::env::var_os("PWD").map(PathBuf::from);

@@ -26,7 +26,7 @@ struct Found {
 }
 
 pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     if arguments.break_lock && !arguments.yes && !confirm::is_possible() {
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
             .hint("delete it without confirmation: topo lock --break --yes"));
@@ -50,7 +50,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     let mut failure = None;
     if arguments.break_lock {
         if arguments.format == ReportFormat::Text {
-            output::tell(&text(&locks, arguments));
+            output::eprint(&text(&locks, arguments));
         }
         for found in &mut locks {
             failure = break_one(found, &queue, (&broker, &survey), arguments).await.err();
@@ -64,7 +64,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
         return Err(failure);
     }
     output::print(&match arguments.format {
-        ReportFormat::Text if arguments.break_lock => broken(&locks),
+        ReportFormat::Text if arguments.break_lock => deletions(&locks),
         ReportFormat::Text => text(&locks, arguments),
         ReportFormat::Json => document(&locks, &queue),
     })
@@ -78,11 +78,11 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// Whether the name comes from `--vhost` and not from a spec, so that it must exist.
+    /// True if the name comes from `--vhost` and not from a spec, so that it must exist.
     is_typed: bool,
 }
 
-/// The vhosts of the specs; or the one of `--vhost`, where no spec is named.
+/// Returns the vhosts of the specs, or that of `--vhost` if no spec is named.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
@@ -119,12 +119,12 @@ async fn break_one(
     if !arguments.yes && !confirm::is_yes(&question)? {
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
-    interruption::changes();
+    interruption::mark_changed();
     let version = survey.profile(&found.vhost).version;
     let holder = Holder::new(connection::process().words());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
     if let Some(next) = next? {
-        output::tell(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
+        output::eprint(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
     }
     found.is_broken = true;
     Ok(())
@@ -173,7 +173,7 @@ fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
     )
 }
 
-fn broken(locks: &[Found]) -> String {
+fn deletions(locks: &[Found]) -> String {
     let mut text = String::new();
     for found in locks {
         let _ = match &found.held {

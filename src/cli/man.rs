@@ -9,7 +9,7 @@ use clap::Command;
 use std::path::Path;
 
 pub(super) fn run(arguments: &ManArguments) -> Result<Exit, Failure> {
-    let command = environment::described();
+    let command = environment::for_man_pages();
     let Some(folder) = &arguments.folder else {
         output::print(&page(&command)?)?;
         return Ok(Exit::Done);

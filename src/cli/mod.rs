@@ -1,4 +1,4 @@
-//! The command line: runs a command with its arguments, and returns an exit code. The only layer that accesses files, the
+//! The command line: runs a command with its arguments, and returns an exit code. Only this layer accesses files, the
 //! environment and the terminal.
 
 mod apply;
@@ -64,21 +64,21 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os()
         .map(|argument| {
-            // Terraform's flag.
+            // The flag of Terraform.
             if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
         })
         .collect();
-    let arguments = value_parsers::with_prune_kinds(arguments);
+    let arguments = value_parsers::join_prune_kinds(arguments);
     let cli = match environment::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if asked {
+            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            if is_requested {
                 // A closed pipe is not an error.
                 let _ = error.print();
                 return Exit::Done.into();
             }
-            output::tell(&redacted_urls_in(&complaint(&error, &arguments)));
+            output::eprint(&redacted_urls_in(&cleaned_error(&error, &arguments)));
             return Exit::Usage.into();
         }
     };
@@ -113,8 +113,9 @@ fn run(cli: arguments::Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns clap's error for cleaned arguments: it repeats them, and file names can contain control characters.
-fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
+/// Returns clap's error for cleaned arguments: an error repeats its arguments, and file names can contain control
+/// characters.
+fn cleaned_error(error: &clap::Error, arguments: &[OsString]) -> String {
     let cleaned: Vec<OsString> = arguments.iter().map(|argument| clean(&argument.to_string_lossy()).into()).collect();
     match environment::parse(&cleaned) {
         Err(same) if cleaned != arguments => same.render().ansi().to_string(),

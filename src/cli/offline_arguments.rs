@@ -36,7 +36,7 @@ pub(super) struct ContractArguments {
     pub(super) format: ContractFormat,
 }
 
-/// How a contract is printed.
+/// Output format of a contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ContractFormat {
     /// For a screen

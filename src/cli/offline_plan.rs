@@ -38,7 +38,7 @@ pub(super) fn plan(
     let unknown_activity = Activity::default();
     let levels = findings::levels(lint);
     let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
-    let found = found.amid(&loaded, &snapshots, (&levels, &options.prune));
+    let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
     let desired: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
     let parts = snapshots.iter().zip(&desired);
     let parts =

@@ -1,4 +1,4 @@
-//! The result of an apply: its exit code, and its sentence on standard error. The report has the details.
+//! The result of an apply: its exit code, and its message on standard error. The report contains the details.
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -36,19 +36,19 @@ fn rolled_back(reports: &[Report]) -> String {
     let missing: u64 = all().filter_map(|it| it.missing).map(|missing| missing.messages).sum();
     let behind: u64 = all().filter_map(|it| it.behind).sum();
     if missing > 0 {
-        format!("{} did not come back", count(missing, "message"))
+        format!("{} did not return", count(missing, "message"))
     } else if all().any(|it| it.conflicting_policy.is_some()) {
-        "some messages may not have come back".to_owned()
+        "some messages may not have returned".to_owned()
     } else if behind > 0 {
-        format!("all messages are back, {} of them behind newer ones", number(behind))
+        format!("all messages have returned, {} of them behind newer ones", number(behind))
     } else if all().all(|it| it.returned == Some(0)) {
         "the queue and its messages are unchanged".to_owned()
     } else {
-        "all messages are back".to_owned()
+        "all messages have returned".to_owned()
     }
 }
 
-/// The failure of an incomplete run, on standard error, in case the report is discarded.
+/// Returns the failure of an incomplete run, for standard error, in case the report is discarded.
 fn failure(outcome: &Outcome, status: Status) -> Failure {
     let reports = &outcome.reports[..];
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -64,7 +64,7 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
             format!("{}, but messages may be missing: {conflicting_policy}, in which they waited", steps_done(reports))
         }
         Status::Partial if failed == 0 && rest == 0 && outcome.missing_messages() > 0 => {
-            format!("{}, but {} did not come back", steps_done(reports), count(outcome.missing_messages(), "message"))
+            format!("{}, but {} did not return", steps_done(reports), count(outcome.missing_messages(), "message"))
         }
         Status::Partial if failed == 0 && rest == 0 => {
             format!("{}, but the broker does not match the spec", steps_done(reports))

@@ -22,13 +22,13 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes diagnostics or progress to standard error.
-pub(super) fn tell(text: &str) {
+pub(super) fn eprint(text: &str) {
     let mut stream = anstream::stderr().lock();
     let _ = stream.write_all(guarded(text).as_bytes());
 }
 
-/// Escapes hidden characters except line breaks, tabs and topo's own colors. The renderers already escape names as their
-/// format requires; this is a safety net.
+/// Escapes hidden characters except line breaks, tabs and topo's own colors. This is a safety net: the renderers
+/// already escape names as their format requires.
 fn guarded(text: &str) -> Cow<'_, str> {
     let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.chars().any(is_foreign) {
@@ -40,9 +40,9 @@ fn guarded(text: &str) -> Cow<'_, str> {
         if c == '\u{1b}' {
             color = at + length_of_color(&text[at..]);
         }
-        // Markdown output separates `@` from a name with this character, so that it is not a mention.
-        let is_parted = c == '\u{200b}' && guarded.ends_with('@');
-        if at < color || is_parted || !is_foreign(c) {
+        // In Markdown, this character separates `@` from a name, to avoid a mention.
+        let separates_mention = c == '\u{200b}' && guarded.ends_with('@');
+        if at < color || separates_mention || !is_foreign(c) {
             guarded.push(c);
         } else {
             guarded.extend(c.escape_unicode());
@@ -51,14 +51,15 @@ fn guarded(text: &str) -> Cow<'_, str> {
     Cow::Owned(guarded)
 }
 
-/// The bytes of the color that the text begins with, such as `ESC[1m`; 0 where it begins with something else.
+/// Returns the length in bytes of the color at the start of the text, such as `ESC[1m`, or 0 if there is none.
 fn length_of_color(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let numbers = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if rest[numbers..].starts_with('m') { 2 + numbers + 1 } else { 0 }
 }
 
-/// The columns of the screen: `COLUMNS`, else the terminal's, else 100. Never below 60, where nothing is readable.
+/// Returns the width of the screen in columns: `COLUMNS`, otherwise that of the terminal, otherwise 100. It is at least
+/// 60, because less is not readable.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
     // Standard error may still be a terminal if the result is redirected.
@@ -67,35 +68,36 @@ pub(super) fn width() -> usize {
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
 }
 
-/// Writes a file whole or not at all. Plans may name hosts, so only the owner may read it.
+/// Writes a file completely or not at all. Only the owner may read it, because plans can contain host names.
 pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o600)
 }
 
-/// The same for files that other users may read.
+/// Writes a file completely or not at all. Other users may read it.
 pub(super) fn write_public_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o666)
 }
 
-/// The same for several files: none is replaced before all are written.
+/// Writes several files that other users may read. None is replaced before all are written.
 pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     write_all(files.iter().map(|(path, text)| (path.as_path(), text.as_str())), 0o666)
 }
 
-/// The failure for a path that cannot be written.
+/// Returns the failure for a path that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("cannot write {}", shell::shown(path))).because(error.to_string())
 }
 
-/// Whether writing replaces an existing file.
+/// Returns true if writing replaces an existing file.
 pub(super) fn is_replaced(path: &Path) -> bool {
     path.is_file() && stdout_named(path).is_none()
 }
 
-/// Writes a file that must not exist yet, readable for the owner only: whole, on the disk, and never over another one.
+/// Writes a file that must not exist yet, readable only for the owner. The file is complete and synced to disk, and
+/// never replaces another one.
 pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
-    neighbor(path, text, 0o600)?.persist_noclobber(path)?;
-    // The new name is durable once its folder is synced. Some file systems cannot sync a folder.
+    temporary_file(path, text, 0o600)?.persist_noclobber(path)?;
+    // The new name is durable after its folder is synced. Some file systems cannot sync a folder.
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
@@ -104,19 +106,19 @@ pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
 
 fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32) -> Result<(), Failure> {
     // Dropping a temporary file removes it.
-    let mut beside: Vec<(TempPath, PathBuf)> = Vec::new();
+    let mut temporary: Vec<(TempPath, PathBuf)> = Vec::new();
     for (path, text) in files {
-        beside.extend(written(path, text, mode).map_err(|error| unwritable(path, &error))?);
+        temporary.extend(write_temporary(path, text, mode).map_err(|error| unwritable(path, &error))?);
     }
-    for (neighbor, path) in beside {
-        neighbor.persist(&path).map_err(|error| unwritable(&path, &error.error))?;
+    for (file, path) in temporary {
+        file.persist(&path).map_err(|error| unwritable(&path, &error.error))?;
     }
     Ok(())
 }
 
-/// Writes it to a neighbor, and returns that with the path that it replaces. A device or a pipe is written into at once:
-/// another file in its place would take it away from all other programs.
-fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
+/// Writes a temporary file, and returns it with the path that it will replace. Writes directly into a device or a pipe,
+/// because replacing it would remove it for all other programs.
+fn write_temporary(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
     if let Some(mut stdout) = stdout_named(path) {
         stdout.write_all(text.as_bytes())?;
         return Ok(None);
@@ -125,18 +127,19 @@ fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPa
         OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())?;
         return Ok(None);
     }
-    let path = at_the_end_of_links(path)?;
-    Ok(Some((neighbor(&path, text, mode)?, path)))
+    let path = resolve_links(path)?;
+    Ok(Some((temporary_file(&path, text, mode)?, path)))
 }
 
-/// Standard output, if that is what the path names, such as `/dev/stdout`: it may well be a file, which others write to.
+/// Returns standard output if the path refers to it, such as `/dev/stdout`. It can be a file that other programs write
+/// to.
 #[cfg(unix)]
 fn stdout_named(path: &Path) -> Option<File> {
     use std::os::{fd::AsFd, unix::fs::MetadataExt};
     let named = std::fs::metadata(path).ok()?;
     let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
-    let is = stdout.metadata().ok()?;
-    ((is.dev(), is.ino()) == (named.dev(), named.ino())).then_some(stdout)
+    let stdout_metadata = stdout.metadata().ok()?;
+    ((stdout_metadata.dev(), stdout_metadata.ino()) == (named.dev(), named.ino())).then_some(stdout)
 }
 
 #[cfg(not(unix))]
@@ -144,8 +147,8 @@ fn stdout_named(_: &Path) -> Option<File> {
     None
 }
 
-/// The final target of a symbolic link, whether it exists or not: the link itself is kept.
-fn at_the_end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+/// Returns the final target of a symbolic link, existing or not, so that the link itself is kept.
+fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
     // The limit of Linux.
     for _ in 0..40 {
@@ -155,8 +158,8 @@ fn at_the_end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// A new file of a random name beside that path, with that text. It is removed when it is dropped.
-fn neighbor(path: &Path, text: &str, mode: u32) -> std::io::Result<TempPath> {
+/// Creates a file with a random name in the same folder. Dropping it removes it.
+fn temporary_file(path: &Path, text: &str, mode: u32) -> std::io::Result<TempPath> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".topo.").suffix(".tmp");
     #[cfg(unix)]

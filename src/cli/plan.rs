@@ -17,7 +17,7 @@ use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
-    connection::no_password(&arguments.connection)?;
+    connection::refuse_password(&arguments.connection)?;
     check_printing(&arguments.printing)?;
     let sources = Sources::read(&arguments.spec, "topo plan")?;
     let options = planning::options(&arguments.planning)?;
@@ -54,13 +54,13 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     });
     let all = arguments.planning.show.is_some();
     let view = Layout { apply: apply.as_deref(), all, ..Layout::of(&loaded.specs, &allowed, global) };
-    let beside = findings::beside(found, &plan, &arguments.lint);
-    let within = |text, format| beside.within(text, format, &loaded);
-    let joined = |text, format| beside.joined(text, format, &loaded, global);
+    let lint_findings = findings::for_plan(found, &plan, &arguments.lint);
+    let within = |text, format| lint_findings.within(text, format, &loaded);
+    let joined = |text, format| lint_findings.joined(text, format, &loaded, global);
     print(&plan, &arguments.printing, &view, within, joined)?;
     planning::report_allowances(&plan, &allowed);
     let exit = exit(&plan, &arguments.printing, &allowed);
-    if exit == Exit::Blocked { Ok(exit) } else { beside.too_bad().map_or(Ok(exit), Err) }
+    if exit == Exit::Blocked { Ok(exit) } else { lint_findings.lint_failure().map_or(Ok(exit), Err) }
 }
 
 /// The layout of a plan, independent of its format.
@@ -68,9 +68,9 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
 pub(super) struct Layout<'a> {
     pub(super) specs: &'a str,
     pub(super) allowed: &'a [Allowance],
-    /// The command that applies it, if one does.
+    /// The command that applies the plan, if it can be applied.
     pub(super) apply: Option<&'a str>,
-    /// Whether every object is listed (`--show all`).
+    /// True if every object is listed (`--show all`).
     pub(super) all: bool,
     pub(super) global: &'a Global,
 }

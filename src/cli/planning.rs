@@ -24,7 +24,7 @@ pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure>
     let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
-            // One of them may lose messages that the other keeps, so topo does not guess which one is intended.
+            // One of them may lose messages that the other keeps, so topo does not guess.
             return Err(Failure::usage(format!("--recreate {address} is given twice: ={other} and ={how}"))
                 .hint(format!("use only one of them; --recreate {address}=migrate keeps messages")));
         }
@@ -149,11 +149,11 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
 /// Warns about each `--allow` that allows nothing in this plan.
 pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
     for text in allowances_without_effect(plan, allowed) {
-        output::tell(&format!("warning: {text}\n"));
+        output::eprint(&format!("warning: {text}\n"));
     }
 }
 
-/// The failure of a blocked plan.
+/// Returns the failure of a blocked plan.
 pub(super) fn blocked(obstacles: &Blockers) -> Failure {
     Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(obstacles)))
         .exit(super::exit::Exit::Blocked)

@@ -39,7 +39,7 @@ pub(super) struct ShowArguments {
     pub(super) allow: Vec<Allowances>,
 }
 
-/// How much of a plan is printed.
+/// The objects of a plan that are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Show {
     /// Every object

@@ -1,7 +1,7 @@
 //! Progress on standard error: a spinner or a bar on a terminal, plain lines in a log, nothing when quiet.
 
 use super::arguments::Global;
-use super::output::tell;
+use super::output::eprint;
 use super::rate::Rate;
 use crate::model::ObjectId;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// The way in which this run shows progress.
+/// The display of progress in this run.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     terminal: bool,
@@ -17,23 +17,23 @@ pub(super) struct Progress {
 }
 
 /// An operation in progress; dropping it clears it from the screen.
-pub(super) struct UnderWay {
+pub(super) struct Operation {
     bar: Option<ProgressBar>,
     quiet: bool,
 }
 
-impl UnderWay {
+impl Operation {
     /// Replaces the message; in a log, it is a line.
     pub(super) fn update(&self, message: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(message.to_owned()),
             None if self.quiet => {}
-            None => tell(&format!("{message}\n")),
+            None => eprint(&format!("{message}\n")),
         }
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for Operation {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -46,22 +46,22 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
-    /// Whether only errors are printed.
+    /// Returns true if only errors are printed.
     pub(super) fn is_quiet(self) -> bool {
         self.quiet
     }
 
     /// Shows an operation of unknown duration. A log gets no line.
-    pub(super) fn spin(self, message: String) -> UnderWay {
+    pub(super) fn spin(self, message: String) -> Operation {
         if !self.terminal || self.quiet {
-            return UnderWay { bar: None, quiet: self.quiet };
+            return Operation { bar: None, quiet: self.quiet };
         }
         // A message that does not fit is cut.
         let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
         bar.enable_steady_tick(Duration::from_millis(120));
-        UnderWay { bar: Some(bar), quiet: false }
+        Operation { bar: Some(bar), quiet: false }
     }
 
     /// Shows a number of steps.
@@ -97,7 +97,7 @@ pub(super) struct Steps {
     total: usize,
     done: usize,
     every: usize,
-    /// When the last line about a move was printed.
+    /// The time of the last line about a move.
     last_line: Option<Instant>,
     /// The rate of each move; several can run concurrently.
     rates: BTreeMap<String, Rate>,
@@ -130,38 +130,38 @@ impl Steps {
             None if self.quiet => {}
             None if self.last_line.is_none_or(|at| at.elapsed() >= Duration::from_secs(5)) => {
                 self.last_line = Some(Instant::now());
-                tell(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1));
+                eprint(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1));
             }
             None => {}
         }
     }
 
     /// Shows that a recreate is being rolled back. Its steps no longer count as progress.
-    pub(super) fn undoes(&mut self, object: ObjectId, what: &str) {
+    pub(super) fn roll_back(&mut self, object: ObjectId, what: &str) {
         self.rolled_back.insert(object);
         match &self.bar {
-            Some(bar) => bar.suspend(|| tell(&format!("{what}\n"))),
+            Some(bar) => bar.suspend(|| eprint(&format!("{what}\n"))),
             None if self.quiet => {}
-            None => tell(&format!("{what}\n")),
+            None => eprint(&format!("{what}\n")),
         }
     }
 
-    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled back repeats
-    /// some of them.
+    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled
+    /// back repeats some of them.
     pub(super) fn done(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
         let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
         if id > 0 && !is_rolled_back && self.ids.insert(id) {
-            return self.over(what);
+            return self.end_step(what);
         }
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
             None if self.quiet || self.every > 1 => {}
-            None => tell(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1)),
+            None => eprint(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1)),
         }
     }
 
     /// Counts one more step as ended.
-    pub(super) fn over(&mut self, what: &str) {
+    pub(super) fn end_step(&mut self, what: &str) {
         self.done += 1;
         self.total = self.total.max(self.done);
         match &self.bar {
@@ -172,7 +172,7 @@ impl Steps {
             }
             None if self.quiet => {}
             None if self.done.is_multiple_of(self.every) || self.done == self.total => {
-                tell(&format!("{:>width$}/{} {what}\n", self.done, self.total, width = self.total.to_string().len()));
+                eprint(&format!("{:>width$}/{} {what}\n", self.done, self.total, width = self.total.to_string().len()));
             }
             None => {}
         }

@@ -13,9 +13,9 @@ const STILL: Duration = Duration::from_secs(3);
 /// A moving average of messages per second.
 #[derive(Default)]
 pub(super) struct Rate {
-    /// Counts of moved messages over time: those of the window, and one before it.
+    /// The counts of moved messages with their times: those of the window, and one before it.
     seen: VecDeque<(Instant, u64)>,
-    /// When the count last grew.
+    /// The time at which the count last grew.
     last_progress: Option<Instant>,
 }
 
@@ -45,14 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_counts_from_the_first_look() {
+    fn rate_starts_at_the_first_count() {
         let (mut rate, now) = (Rate::default(), Instant::now());
         let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
         assert_eq!(of(100, 0.0), None);
         assert_eq!(of(900, 0.5), None, "too early");
         assert_eq!(of(4_100, 2.0), Some(2_000.0));
-        assert_eq!(of(10, 3.0), None, "it began anew");
-        assert_eq!(of(10, 5.0), None, "nothing is moved");
+        assert_eq!(of(10, 3.0), None, "the count was reset");
+        assert_eq!(of(10, 5.0), None, "no progress");
         assert_eq!(of(510, 8.0), Some(100.0));
     }
 
@@ -62,9 +62,9 @@ mod tests {
         let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
         of(0, 0.0);
         assert_eq!(of(10_000, 10.0), Some(1_000.0));
-        assert_eq!(of(10_100, 20.0), Some(10.0), "since then, and not from the beginning");
+        assert_eq!(of(10_100, 20.0), Some(10.0), "only the window counts");
         assert_eq!(of(10_100, 22.0), Some(10.0 * 10.0 / 12.0));
-        assert_eq!(of(10_100, 23.0), None, "it waits");
+        assert_eq!(of(10_100, 23.0), None, "no progress");
         assert_eq!(of(10_130, 23.5), Some(130.0 / 13.5));
     }
 }

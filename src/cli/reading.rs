@@ -31,21 +31,21 @@ pub(super) async fn read(
     levels: Levels,
     prune: BTreeSet<ObjectKind>,
 ) -> Result<Reading, Failure> {
-    let guessed = sources.vhosts_at_a_glance();
-    let (tell, told) = oneshot::channel();
+    let guessed = sources.guess_vhosts();
+    let (sender, receiver) = oneshot::channel();
     let surveyed: Arc<OnceLock<Survey>> = Arc::default();
     let known = Arc::clone(&surveyed);
     let load = async {
         let known = move |vhost: &VhostName| known.get().map(|survey| survey.profile(vhost));
-        let loaded = beside(move || input::load_for_known(sources, known)).await?;
-        // The receiver is gone if the other side has failed.
-        let _ = tell.send(loaded.vhosts());
+        let loaded = on_other_thread(move || input::load_for_known(sources, known)).await?;
+        // Sending fails if the other side has failed.
+        let _ = sender.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };
     let specs = async {
         let ask = async {
             let answer = broker.survey().await;
-            // This usually precedes the end of parsing, so that the specs are expanded only once.
+            // The response usually arrives before the end of parsing, so that the specs are expanded only once.
             if let Ok(survey) = &answer {
                 surveyed.get_or_init(|| survey.clone());
             }
@@ -54,17 +54,17 @@ pub(super) async fn read(
         let (mut loaded, survey) = try_join!(load, ask)?;
         let survey = survey?;
         let profiles: Vec<BrokerProfile> = loaded.vhosts().iter().map(|vhost| survey.profile(vhost)).collect();
-        let understand = move || {
+        let expand_and_lint = move || {
             let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
             loaded.expand_for(|index| profiles.get(index).unwrap_or(&newest))?;
             let found = findings::of(&loaded, profiles.iter(), &levels);
             Ok((loaded, found, levels))
         };
-        Ok::<_, Failure>((survey, beside(understand).await?))
+        Ok::<_, Failure>((survey, on_other_thread(expand_and_lint).await?))
     };
     let lists = async {
         let guess = broker.lists(&guessed).await;
-        match told.await {
+        match receiver.await {
             Ok(vhosts) if vhosts != guessed => Ok(broker.lists(&vhosts).await),
             Ok(_) | Err(_) => Ok(guess),
         }
@@ -75,15 +75,15 @@ pub(super) async fn read(
         broker.read_records(snapshot, &kinds).await?;
     }
     let join = move || {
-        let found = found.amid(&loaded, &snapshots, (&levels, &prune));
+        let found = found.with_live_objects(&loaded, &snapshots, (&levels, &prune));
         let desired = loaded.take_desired().into_iter().map(Arc::new).collect();
         Ok(Reading { loaded, desired, found, snapshots })
     };
-    beside(join).await
+    on_other_thread(join).await
 }
 
 /// Computes on another thread, while this one receives the responses of the broker.
-async fn beside<T: Send + 'static>(
+async fn on_other_thread<T: Send + 'static>(
     compute: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(compute).await {

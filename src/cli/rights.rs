@@ -1,4 +1,5 @@
-//! Names the rights that the user lacks, with the least command that grants them: before an apply, and for a refused request.
+//! Reports the rights that the user lacks, with the least command that grants them: before an apply, and for a refused
+//! request.
 
 use super::failure::Failure;
 use super::shell::quoted;
@@ -18,8 +19,8 @@ pub(super) struct MissingRight {
     commands: Vec<String>,
 }
 
-/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan is often
-/// made by a user with fewer rights than the apply, so missing rights do not stop a plan.
+/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan
+/// is often made by a user with fewer rights than the apply, so missing rights do not stop a plan.
 pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
     let mut all = Vec::new();
     if plan.step_count() == 0 {
@@ -29,14 +30,14 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
     let lock = QueueName::new(lock);
     for part in plan.vhosts.iter_mut().filter(|part| !part.steps.is_empty()) {
         let permission = match part.creates_vhost() {
-            // Its creator may do everything in it.
+            // The creator of a vhost has all permissions in it.
             true => None,
             false => access.broker.permission(&part.vhost, &user).await,
         };
         let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
         if permission.is_none() && !part.creates_vhost() {
-            part.infos.push(Info { address: address.clone(), text: unread(&user) });
+            part.infos.push(Info { address: address.clone(), text: unknown_permissions(&user) });
         }
         part.infos.extend(missing.iter().map(|missing| Info { address: address.clone(), text: missing.sentence() }));
         all.extend(missing);
@@ -44,7 +45,7 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
     all
 }
 
-/// The refusal of an apply that would fail at its first change, or in the middle.
+/// Returns the refusal of an apply that would fail at its first change, or halfway.
 pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     let user = &missing.first()?.user;
     let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
@@ -55,8 +56,8 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user: --ignore-missing-rights"))
 }
 
-/// The info for a user whose permissions only an apply can show.
-fn unread(user: &User) -> String {
+/// Returns the info for a user whose permissions cannot be read before an apply.
+fn unknown_permissions(user: &User) -> String {
     let name = &user.name;
     match user.is_administrator() {
         true => format!("topo cannot read the permissions of user `{name}`; the broker may still refuse an apply"),
@@ -111,13 +112,13 @@ fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight
     all
 }
 
-/// All tags are set at once. Those that another one includes are left out.
+/// Returns the command that adds a tag. It sets all tags together, without those that another one includes.
 fn set_tags(user: &User, tag: &str) -> String {
     let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quoted);
     format!("rabbitmqctl set_user_tags {} {}", quoted(&user.name), kept.collect::<Vec<_>>().join(" "))
 }
 
-/// `configure "a" and 2 more, write "b"`.
+/// Lists permissions with their names: `` configure `a` and 2 more; write `b` ``.
 fn listed(needs: &Needs) -> String {
     let of_each =
         needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
@@ -131,7 +132,7 @@ fn listed(needs: &Needs) -> String {
     of_each.collect::<Vec<_>>().join("; ")
 }
 
-/// All three patterns are set at once.
+/// Returns the command that sets all three patterns together.
 fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
     let patterns = patterns.iter().map(|pattern| match quoted(pattern) {
         plain if plain == *pattern => format!("'{plain}'"),
@@ -141,8 +142,8 @@ fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
     format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
 }
 
-/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo may not
-/// see the current permissions of the user.
+/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo
+/// may not see the current permissions of the user.
 pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
     let (method, path) = request.split_once(' ').unwrap_or_default();
     let segments: Vec<String> = path
@@ -157,7 +158,7 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
     let vhost = segments.get(1).copied().unwrap_or("VHOST");
     match (method, &segments[..]) {
         ("PUT" | "DELETE", ["queues" | "exchanges", _, name]) => {
-            let mut hints = permit(vhost, username, &Needs::configure(name));
+            let mut hints = grant_hints(vhost, username, &Needs::configure(name));
             if method == "PUT" {
                 hints.push(format!(
                     "if the user may already configure it: a dead-letter or alternate exchange also requires read on {name} and write on that exchange"
@@ -167,16 +168,16 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
         }
         ("POST" | "DELETE", ["bindings", _, "e", source, _, destination, ..]) => {
             let one = |name: &str| [name.to_owned()].into();
-            permit(vhost, username, &Needs { write: one(destination), read: one(source), ..Needs::default() })
+            grant_hints(vhost, username, &Needs { write: one(destination), read: one(source), ..Needs::default() })
         }
         ("POST", ["queues", _, name, "get"]) => {
-            permit(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
+            grant_hints(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
         }
         ("GET", _) => vec![format!(
             "a user with any permission in the vhost can read it, even one that matches no object: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
-        // Tags permit everything else; on the vhost, any permission will do.
+        // Tags permit everything else. In the vhost, any permission is sufficient.
         _ => vec![format!(
             "a user with the right tag and any permission in the vhost can do that, even one that matches no object; if \
              the user has none: {}",
@@ -186,7 +187,7 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
 }
 
 /// Returns the hints that grant permissions to a user whose other permissions are not known.
-pub(super) fn permit(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
+pub(super) fn grant_hints(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
     let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
         let present = permission.to_uppercase();
         if names.is_empty() { present } else { format!("{}|{present}", added(names)) }
@@ -198,7 +199,7 @@ pub(super) fn permit(vhost: &str, username: &str, needs: &Needs) -> Vec<String> 
         });
     vec![
         format!("let the user {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
-        // All three are set at once. An empty one beside `|` would match everything.
+        // The command sets all three together. An empty pattern next to `|` would match everything.
         format!(
             "CONFIGURE, WRITE and READ are the current patterns of the user: rabbitmqctl list_user_permissions {}; {}",
             quoted(username),

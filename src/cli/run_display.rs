@@ -1,7 +1,7 @@
 //! Shows the events of a run as progress on standard error.
 
 use super::output;
-use super::progress::{Progress, Steps, UnderWay};
+use super::progress::{Operation, Progress, Steps};
 use crate::apply::{Progress as StepEvent, RunEvent};
 use crate::model::ObjectId;
 use crate::render::report_text;
@@ -18,7 +18,7 @@ pub(super) struct RunDisplay {
 /// The current content of the screen. Dropping it clears it.
 enum Shown {
     Nothing,
-    Waiting(UnderWay),
+    Waiting(Operation),
     Steps(Box<Steps>),
 }
 
@@ -46,7 +46,7 @@ impl RunDisplay {
             RunEvent::Executing(approved, created) => {
                 self.clear();
                 let mut steps = self.progress.steps(created.len() + approved.plan().step_count());
-                created.iter().for_each(|(_, step)| steps.over(&report_text::action(&step.action)));
+                created.iter().for_each(|(_, step)| steps.end_step(&report_text::action(&step.action)));
                 self.shown.replace(Shown::Steps(Box::new(steps)));
             }
             RunEvent::Step(event) => {
@@ -55,7 +55,7 @@ impl RunDisplay {
                 }
             }
             RunEvent::LockNotReleased(error) => {
-                output::tell(&format!("warning: the lock was not released; it expires within a minute: {error}\n"));
+                output::eprint(&format!("warning: the lock was not released; it expires within a minute: {error}\n"));
             }
         }
     }
@@ -69,7 +69,7 @@ impl RunDisplay {
 fn step(steps: &mut Steps, event: StepEvent<'_>) {
     match event {
         StepEvent::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
-        StepEvent::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
+        StepEvent::Failed(step, _) => steps.end_step(&format!("{} FAILED", report_text::action(&step.action))),
         StepEvent::Moving(step, moved, left, why) => {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
             steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
@@ -78,8 +78,8 @@ fn step(steps: &mut Steps, event: StepEvent<'_>) {
         StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::stalled(&step.action, why)),
         StepEvent::GoingBack(queue, why) => {
             let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
-            steps.undoes(ObjectId::Queue(queue.clone()), &line);
+            steps.roll_back(ObjectId::Queue(queue.clone()), &line);
         }
-        StepEvent::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
+        StepEvent::Waiting(step) => steps.end_step(&format!("{} LEFT", report_text::action(&step.action))),
     }
 }

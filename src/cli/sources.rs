@@ -8,7 +8,7 @@ use super::shell;
 use super::variables;
 use crate::model::VhostName;
 use crate::model::printable::clean;
-use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, vhosts_at_a_glance};
+use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, guess_vhosts};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Sources {
         let paths = paths(arguments, command)?;
         let (files, unreadable) = files(&paths)?;
         let variables = variables::variables(arguments)?;
-        variables::are_used(arguments, &files)?;
+        variables::check_used(arguments, &files)?;
         let specs: Vec<String> = paths.iter().map(|path| shell::path(path)).collect();
         let shown = |path: &PathBuf| {
             if path.as_os_str() == "-" { STDIN.to_owned() } else { clean(&path.display().to_string()) }
@@ -47,19 +47,19 @@ impl Sources {
     }
 
     /// Guesses the vhosts of the specs from their text.
-    pub(super) fn vhosts_at_a_glance(&self) -> Vec<VhostName> {
-        let mut vhosts = vhosts_at_a_glance(&self.files);
+    pub(super) fn guess_vhosts(&self) -> Vec<VhostName> {
+        let mut vhosts = guess_vhosts(&self.files);
         vhosts.retain(|vhost| self.only.as_ref().is_none_or(|only| vhost.as_str() == only));
         vhosts
     }
 }
 
-/// Whether there is any spec to read, named or not.
-pub(super) fn is_any(arguments: &SpecArguments) -> bool {
+/// Returns true if a spec is named, or a default one exists.
+pub(super) fn has_spec(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
 
-/// The given paths, or the default ones.
+/// Returns the specified paths, or the default one.
 fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !given.is_empty() {
@@ -83,7 +83,7 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     let mut diagnostics = Diagnostics::new();
     let mut read = BTreeSet::new();
     for path in paths {
-        // A path that is given twice is read once: its declarations would be duplicates.
+        // A path that is specified twice is read once; otherwise, its declarations would be duplicates.
         if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             continue;
         }
@@ -97,7 +97,7 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
             stays_inside(path)?;
             let before = files.len();
             folder(path, path, &mut read, &mut files, &mut diagnostics)?;
-            if files.len() == before && !is_any_read_in(path, &read) {
+            if files.len() == before && !has_read_file_in(path, &read) {
                 return Err(Failure::spec(format!("no .yaml or .yml file in {}", path.display())));
             }
         } else {
@@ -110,13 +110,13 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     Ok((files, diagnostics))
 }
 
-/// Whether a file below the folder was named before it.
-fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
+/// Returns true if a file below the folder was already read.
+fn has_read_file_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     read.iter().any(|file| *file != folder && file.starts_with(&folder))
 }
 
-/// All YAML files of a folder and its folders, by name; hidden ones are not read.
+/// Reads all YAML files below a folder, sorted by name, without hidden ones.
 fn folder(
     root: &Path,
     path: &Path,
@@ -136,7 +136,7 @@ fn folder(
             continue;
         }
         let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        // A link to a folder is not followed: it may lead back here.
+        // A link to a folder is not followed, because it may lead back to this folder.
         if entry.is_dir() && !entry.is_symlink() {
             folder(root, &entry, read, files, diagnostics)?;
             continue;
@@ -153,7 +153,8 @@ fn folder(
     Ok(())
 }
 
-/// Converts a file to text. A file that is not UTF-8 is reported, and converted as far as possible to find its other errors.
+/// Converts a file to text. A file that is not UTF-8 is reported, and converted as far as possible to find its other
+/// errors.
 fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return SourceFile { name, text },
@@ -166,7 +167,7 @@ fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnost
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
-    // The length of the replacement character. UTF-16 text is dropped.
+    // The length of the replacement character; UTF-16 text is dropped.
     let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
     let at = Location { file: index, start, end: start + length, line, column };
     diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));

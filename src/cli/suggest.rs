@@ -13,7 +13,8 @@ const MOST_NAMES: usize = 5;
 /// The maximum number of vhosts that are listed if one is missing.
 const MOST_VHOSTS: usize = 8;
 
-/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that contain it.
+/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that
+/// contain it.
 pub(super) fn hint(asked: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
     if let Some(near) = closest(asked, names()) {
@@ -27,7 +28,7 @@ pub(super) fn hint(asked: &str, known: &BTreeSet<String>) -> Option<String> {
     }
 }
 
-/// The failure for a missing vhost, with the one that was probably intended, or those that exist.
+/// Returns the failure for a missing vhost, with the one that was probably intended, or those that exist.
 pub(super) fn no_such_vhost(vhost: &VhostName, known: &[VhostName]) -> Failure {
     let vhost = vhost.as_str();
     let failure = Failure::failed(format!("vhost `{}` does not exist", clean(vhost)));
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_name_is_not_one_of_several() {
+    fn hint_names_one_or_several_matches() {
         let known = ["orders.dead", "orders.mail", "rest"].map(str::to_owned).into();
         let hint = |asked: &str| hint(asked, &known).unwrap_or_default();
         assert_eq!(hint("rset"), "did you mean `rest`?");

@@ -22,13 +22,13 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,
         FindingsFormat::Github => output::print(&github(&found, &loaded.files))?,
         FindingsFormat::Text => {
-            output::tell(&diagnostics(&found, &loaded.files, true, output::width()));
+            output::eprint(&diagnostics(&found, &loaded.files, true, output::width()));
             if !global.quiet {
                 if !found.is_empty() {
-                    output::tell("\n");
+                    output::eprint("\n");
                 }
-                if let Some(note) = findings::too_new(version) {
-                    output::tell(&note);
+                if let Some(note) = findings::newer_version_note(version) {
+                    output::eprint(&note);
                 }
                 output::print(&summary(&loaded, &found, typed))?;
             }
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         return Ok(Exit::Failed);
     }
     let limit = arguments.lint.fail_on.unwrap_or(Severity::Error);
-    findings::too_bad(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
+    findings::lint_failure(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
 }
 
 /// Summarizes the specs and the findings. `typed` is the version of `--broker-version`.

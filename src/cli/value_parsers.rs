@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// `queues,bindings`.
+/// The kinds of `--prune`: `queues,bindings`.
 #[derive(Clone, Debug)]
 pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
 
@@ -38,7 +38,7 @@ impl FromStr for PruneKinds {
     }
 }
 
-/// `operatorPolicies`, `all`.
+/// The kinds of `--with`: `operatorPolicies`, `all`.
 #[derive(Clone, Debug)]
 pub(super) struct WithKinds(pub(super) Vec<RecordKind>);
 
@@ -59,8 +59,8 @@ impl FromStr for WithKinds {
     }
 }
 
-/// The arguments with `--prune bindings` as `--prune=bindings`. clap would read the kind as a path, and prune every kind.
-pub(super) fn with_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
+/// Replaces `--prune bindings` with `--prune=bindings`. clap would parse the kind as a path, and prune every kind.
+pub(super) fn join_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut is_behind_separator = false;
     for argument in arguments {
@@ -77,7 +77,7 @@ pub(super) fn with_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// `queues/shop/orders=ifEmpty`.
+/// The value of `--recreate`: `queues/shop/orders=ifEmpty`.
 #[derive(Clone, Debug)]
 pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
 
@@ -97,7 +97,7 @@ impl FromStr for Recreate {
     }
 }
 
-/// `--transport`.
+/// The values of `--transport`.
 impl ValueEnum for TransportKind {
     fn value_variants<'a>() -> &'a [Self] {
         &[Self::Auto, Self::Amqp, Self::Shovel]
@@ -143,7 +143,7 @@ pub(super) fn severity(word: &str) -> Result<Severity, String> {
     level.ok_or_else(|| format!("`{word}` is not one of error, warning and info"))
 }
 
-/// `markdown=plan.md`.
+/// Parses the value of `--also`: `markdown=plan.md`.
 pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
     let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
     let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");

@@ -7,10 +7,10 @@ use super::links::{is_pipe_of_shell, stays_inside};
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 
-/// The prefix of environment variables that hold a value. A spec must not read any other: it could publish a secret of the
-/// process as the name of a queue.
+/// The prefix of environment variables that set a variable. A spec cannot read other environment variables: it could
+/// publish a secret of the process as the name of a queue.
 const PREFIX: &str = "TOPO_VAR_";
-/// `TOPO_VAR_FILE` is `--var-file`.
+/// The rest of `TOPO_VAR_FILE`, which is the variable of `--var-file`.
 const NOT_A_VALUE: &str = "FILE";
 
 /// Reads the environment first, then files, then flags: the last value of a name takes precedence.
@@ -39,8 +39,8 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
     Ok(variables)
 }
 
-/// Reads a variable file. A file outside of the repository, or one of the kernel, could hold the secrets of the process: a pull
-/// request that replaces the file with a link must not publish them as the name of a queue.
+/// Reads a variable file. A file outside of the repository, or one of the kernel, could contain secrets of the process.
+/// A pull request that replaces the file with a link must not publish them as the name of a queue.
 fn text(path: &Path) -> Result<String, Failure> {
     stays_inside(path)?;
     let is_of_kernel = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
@@ -59,14 +59,14 @@ fn text(path: &Path) -> Result<String, Failure> {
 }
 
 /// The error of a line of a variable file.
-struct Wrong {
-    what: &'static str,
+struct LineError {
+    message: &'static str,
     hint: Option<String>,
 }
 
-impl Wrong {
+impl LineError {
     fn at(self, path: &Path, line: usize) -> Failure {
-        let failure = Failure::usage(format!("{}:{line}: {}", path.display(), self.what));
+        let failure = Failure::usage(format!("{}:{line}: {}", path.display(), self.message));
         match self.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -74,18 +74,18 @@ impl Wrong {
     }
 }
 
-/// Parses a line literally. Shell syntax is refused: it would silently become a part of the value.
-fn read(line: &str) -> Result<(&str, &str), Wrong> {
+/// Parses a line literally. Shell syntax is refused, because it would silently become part of the value.
+fn read(line: &str) -> Result<(&str, &str), LineError> {
     let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
         let hint = line.contains(':').then(|| "a variable file consists of NAME=VALUE lines, not YAML".to_owned());
-        return Err(Wrong { what: "write NAME=VALUE", hint });
+        return Err(LineError { message: "write NAME=VALUE", hint });
     };
     if name.contains(char::is_whitespace) {
         let last = name.split_whitespace().last().unwrap_or_default();
         let hint = Some(format!("write {last}={value}"));
-        return Err(Wrong {
-            what: "variable names cannot contain spaces; a variable file is not a shell script",
+        return Err(LineError {
+            message: "variable names cannot contain spaces; a variable file is not a shell script",
             hint,
         });
     }
@@ -93,15 +93,18 @@ fn read(line: &str) -> Result<(&str, &str), Wrong> {
     match inner {
         Some(inner) => {
             let hint = Some(format!("write {name}={inner}"));
-            Err(Wrong { what: "the quotes would be part of the value; a variable file is not a shell script", hint })
+            Err(LineError {
+                message: "the quotes would be part of the value; a variable file is not a shell script",
+                hint,
+            })
         }
         None => Ok((name, value)),
     }
 }
 
-/// Refuses flags for variables that no spec uses: after a typo, the default would silently stay effective. Variables of the
+/// Refuses flags for variables that no spec uses: after a typo, the default would silently apply. Variables of the
 /// environment may be for other specs.
-pub(super) fn are_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
+pub(super) fn check_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
     let by_environment = std::env::var("TOPO_VAR").ok();
     let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));
     let names: Vec<&str> = files.iter().flat_map(|file| names(&file.text)).collect();

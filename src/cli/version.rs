@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The version of the document's shape.
 const FORMAT_VERSION: u32 = 1;
 
-/// The output of `--version` after the name: the version and the known build details, on one line.
+/// Returns the output of `--version` after the name: the version and the known build details, on one line.
 pub(super) fn short() -> String {
     let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(detail).collect();
     format!("{VERSION} ({})", known.join(", "))

@@ -1,8 +1,8 @@
-//! Addresses: how a person names one object on the command line, and how plans, hazards and reports name it back.
+//! Addresses: the names of objects on the command line, in plans, hazards and reports.
 //!
-//! `queues/shop/a%2Fb`: kind, vhost and name, each percent-encoded, because names may hold `/`, `:`, `@`, `,` and `*`.
-//! A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with its arguments (`n=1,region=eu`, one
-//! segment) behind it when it has any.
+//! `queues/shop/a%2Fb` consists of the kind, the vhost and the name. Each is percent-encoded, because names may contain
+//! `/`, `:`, `@`, `,` and `*`. A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. If it has arguments, they
+//! follow as one more segment: `n=1,region=eu`.
 
 use super::record_kinds::RECORD_KINDS;
 use super::units::unmistakable;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Everything but unreserved characters is encoded, so that a `*` in an address is always a pattern's.
+/// All characters except the unreserved ones. A `*` in an address is therefore always a wildcard.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Percent-encodes one segment of an address or of a path of the management API.
@@ -28,7 +28,7 @@ pub fn encode(segment: &str) -> String {
 pub struct Address(String);
 
 impl Address {
-    /// The address of this object in that vhost.
+    /// Returns the address of an object in a vhost.
     pub fn of(vhost: &VhostName, id: &ObjectId) -> Self {
         let vhost = encode(vhost.as_str());
         Self(match id {
@@ -62,7 +62,7 @@ impl Address {
         })
     }
 
-    /// Takes an address as a person typed it. Whether such an object exists is not looked at here.
+    /// Parses an address that a user typed. Does not check if the object exists.
     pub fn parse(text: &str) -> Result<Self, String> {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');
@@ -75,13 +75,13 @@ impl Address {
         }
     }
 
-    /// The vhost that it is in.
+    /// Returns the vhost of the object.
     pub fn vhost(&self) -> VhostName {
         let segment = self.0.split('/').nth(1).unwrap_or_default();
         VhostName::new(percent_decode_str(segment).decode_utf8_lossy())
     }
 
-    /// The address as text.
+    /// Returns the address as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,11 +1,12 @@
-//! Ages as RabbitMQ writes them: `7D`, digits and a unit.
+//! Parses ages in RabbitMQ's notation: digits and a unit, such as `7D`.
 
 /// A day, in milliseconds.
 const DAY: i128 = 86_400_000;
 
-/// The milliseconds of an age; `None` for what the broker takes for none (`rabbit_amqqueue:check_max_age`, 3.9 to 4.3, of
-/// arguments and of policies): zero is no age, and what stands behind a line break is not seen. A year has 365 days, and a
-/// month 30 (`unit_value_in_ms`).
+/// Returns the milliseconds of an age, or `None` if the broker does not accept the text as an age.
+///
+/// The broker checks ages in arguments and policies in the same way (`rabbit_amqqueue:check_max_age`, 3.9 to 4.3). It
+/// refuses zero and ignores the text after a line break. A year has 365 days, and a month 30 (`unit_value_in_ms`).
 pub fn age(text: &str) -> Option<i128> {
     let line = text.split('\n').next().unwrap_or_default();
     let unit = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -19,7 +20,7 @@ pub fn age(text: &str) -> Option<i128> {
         "s" => 1000,
         _ => return None,
     };
-    // Erlang's integers have no end.
+    // Erlang's integers are unbounded.
     let number = if digits.is_empty() { 0 } else { digits.parse().unwrap_or(i128::MAX) };
     (number > 0).then(|| number.saturating_mul(length))
 }
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_digits_and_a_unit() {
+    fn ages_consist_of_digits_and_a_unit() {
         assert_eq!(age("7D"), age("168h"));
         assert_eq!(age("007m"), Some(420_000));
         assert_eq!(age("1Y"), Some(365 * DAY));

@@ -1,4 +1,4 @@
-//! Arguments: what stands in the `arguments` table of a queue, an exchange or a binding, and in a policy's definition.
+//! The arguments of queues, exchanges and bindings, and the definitions of policies.
 
 use super::count::number;
 use super::memory;
@@ -11,14 +11,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One value, with the types that JSON and YAML can tell apart.
+/// One value, with the types that JSON and YAML distinguish.
 ///
-/// AMQP knows more (short, int32, timestamp, …); the management API shows them as these, and the broker compares all
-/// integers by value (`rabbit_misc:assert_args_equivalence`). An integer and a float are never equal to the broker.
+/// AMQP has more types (short, int32, timestamp, …), which the management API shows as these. The broker compares all
+/// integers by value (`rabbit_misc:assert_args_equivalence`). An integer never equals a float.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ArgumentValue {
-    /// AMQP void. HTTP cannot send it (500 on bindings, 400 on queues), and lists it as the text `undefined`.
+    /// AMQP void. HTTP cannot send it (500 on bindings, 400 on queues), and lists it as the string `undefined`.
     Null,
     /// `true` or `false`.
     Boolean(bool),
@@ -26,15 +26,15 @@ pub enum ArgumentValue {
     Integer(i64),
     /// A number with a fraction or an exponent; sent as AMQP `double`.
     Float(Float),
-    /// Text; sent as AMQP `longstr`.
+    /// A string; sent as AMQP `longstr`.
     Text(String),
     /// A list of values.
     List(Vec<Self>),
-    /// A table of values.
+    /// A mapping from strings to values.
     Table(BTreeMap<String, Self>),
 }
 
-/// A float with the total order of [`f64::total_cmp`], so that it can stand in ordered collections.
+/// A float with the total order of [`f64::total_cmp`], for ordered collections.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Float(pub f64);
@@ -59,22 +59,23 @@ impl PartialEq for Float {
 
 impl Eq for Float {}
 
-/// How many levels of lists and tables topo reads. A spec cannot nest as many, so a deeper value differs from every
-/// declared one. The broker stores any depth; recursion over it would overflow the stack.
+/// The maximum depth of lists and mappings that topo reads. A spec cannot nest as deeply, so a deeper value differs
+/// from every declared one. The broker stores any depth; recursion over a deeper value could overflow the stack.
 pub const MOST_LEVELS: usize = 64;
 
-/// How many values one argument may hold at any depth before topo stops to read it. An AMQP client cannot declare much more: a
-/// declare is one frame, of 128 KiB by default. Decoded, a value takes up to 340 times its JSON.
+/// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many
+/// more, because a declare is one frame of 128 KiB by default. A decoded value needs up to 340 times the memory of its
+/// JSON.
 pub const MOST_VALUES: usize = 10_000;
 
 impl ArgumentValue {
-    /// Whether topo did not read all of it, because it has more than [`MOST_LEVELS`] levels or [`MOST_VALUES`] values, or
-    /// because the arguments of the document take too much memory: the value cannot be sent back.
+    /// Returns true if topo did not read the whole value. It has more than [`MOST_LEVELS`] levels or [`MOST_VALUES`]
+    /// values, or the arguments of the document need too much memory. Such a value cannot be sent back.
     pub fn is_cut(&self) -> bool {
         self.levels() > MOST_LEVELS
     }
 
-    /// When an argument is cut, for people: it has that much.
+    /// Describes the size of a cut argument, for messages.
     pub fn too_large() -> String {
         format!("more than {MOST_LEVELS} levels or {} values, or takes too much memory", number(MOST_VALUES as u64))
     }
@@ -87,7 +88,7 @@ impl ArgumentValue {
         }
     }
 
-    /// The name of the AMQP type that the broker gives a value sent over HTTP, as its error sentences print it.
+    /// Returns the AMQP type of a value that is sent over HTTP, as the broker's error messages print it.
     pub fn amqp_type(&self) -> &'static str {
         match self {
             Self::Null => "void",
@@ -100,7 +101,7 @@ impl ArgumentValue {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the value if it is an integer.
     pub fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Integer(value) => Some(*value),
@@ -108,7 +109,7 @@ impl ArgumentValue {
         }
     }
 
-    /// The integer or float, if it is one.
+    /// Returns the value if it is an integer or a float.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(value) => Some(*value as f64),
@@ -117,7 +118,7 @@ impl ArgumentValue {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the value if it is a string.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(value) => Some(value),
@@ -126,7 +127,7 @@ impl ArgumentValue {
     }
 }
 
-/// The bare value, as the broker's sentences print it: no quotes around text, hidden characters escaped.
+/// Writes the bare value as in the broker's messages: strings without quotes, hidden characters escaped.
 impl fmt::Display for ArgumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -178,17 +179,17 @@ impl From<String> for ArgumentValue {
     }
 }
 
-/// Names to values, in the order of the names.
+/// Arguments by name.
 pub type Arguments = BTreeMap<String, ArgumentValue>;
 
-/// Returns whether topo did not read one of the values to its end.
+/// Returns true if topo did not read one of the values completely.
 pub fn has_cut(arguments: &Arguments) -> bool {
     arguments.values().any(ArgumentValue::is_cut)
 }
 
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The first that is one too many ends the reading.
+        // The first value above the limit stops the reading.
         let values = Cell::new(MOST_VALUES + 1);
         let value = Part { levels: MOST_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;
@@ -196,7 +197,7 @@ impl<'de> Deserialize<'de> for ArgumentValue {
     }
 }
 
-/// Reads a part of an argument that may nest this many more levels of lists and tables, and hold this many more values.
+/// Reads a part of an argument, with the remaining levels of nesting and the remaining number of values.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     levels: usize,
@@ -204,13 +205,13 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The value in place of a list or table that is not read: at the last level, one level too many.
+    /// Returns the replacement for a list or mapping that is not read. At the last level, it is one level too deep.
     fn cut() -> ArgumentValue {
         ArgumentValue::List(vec!["…".into()])
     }
 
-    /// A part of this one, a level deeper; `None` if no more is read.
-    fn within(self) -> Option<Self> {
+    /// Returns the reader for the next level, or `None` if nothing more is read.
+    fn nested(self) -> Option<Self> {
         if memory::is_used_up() {
             self.values.set(0);
         }
@@ -227,7 +228,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ArgumentValue, D::Error> {
         self.values.set(self.values.get().saturating_sub(1));
         if self.levels < MOST_LEVELS {
-            memory::take(size_of::<ArgumentValue>());
+            memory::consume(size_of::<ArgumentValue>());
         }
         deserializer.deserialize_any(self)
     }
@@ -278,7 +279,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<ArgumentValue, S::Error> {
         let mut values = Vec::new();
-        while let Some(part) = self.within() {
+        while let Some(part) = self.nested() {
             let Some(value) = list.next_element_seed(part)? else { return Ok(ArgumentValue::List(values)) };
             values.push(value);
         }
@@ -287,11 +288,11 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ArgumentValue, M::Error> {
-        memory::take(memory::TABLE);
+        memory::consume(memory::TABLE);
         let mut table = BTreeMap::new();
-        while let Some(part) = self.within() {
+        while let Some(part) = self.nested() {
             let Some(key) = map.next_key()? else { return Ok(ArgumentValue::Table(table)) };
-            memory::take(memory::ENTRY);
+            memory::consume(memory::ENTRY);
             table.insert(key, map.next_value_seed(part)?);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -304,14 +305,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_values_is_bounded_and_a_cut_is_known() {
+    fn values_above_the_limit_are_cut() {
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
         let list = |length: usize| format!("[{}]", vec!["1"; length].join(","));
         assert!(!read(&list(MOST_VALUES - 1)).is_cut());
         for length in [MOST_VALUES, 1_000_000] {
             let cut = read(&list(length));
             assert!(cut.is_cut(), "{length}");
-            // In a saved plan, it is the same.
+            // A saved plan preserves it.
             assert_eq!(read(&serde_json::to_string(&cut).unwrap()), cut);
             assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_cut());
         }
@@ -320,10 +321,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_all_arguments_is_bounded_in_proportion_to_the_text() {
+    fn memory_of_arguments_is_limited_in_proportion_to_the_document() {
         let table = r#"{"":1}"#;
         let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).unwrap();
-        // The values behind the bound are cut, each by itself, and plain ones are read.
+        // Values after the limit are cut individually; plain values are still read.
         let many = format!("[{},1,\"a\"]", vec![table; 1_000_000].join(","));
         let values = memory::bounded(many.len(), || read(&many));
         let cut = values.iter().position(ArgumentValue::is_cut).unwrap();
@@ -335,11 +336,11 @@ mod tests {
         let real = format!("[{}]", vec![queue; 300_000].join(","));
         let real = memory::bounded(real.len(), || serde_json::from_str::<Vec<Arguments>>(&real)).unwrap();
         assert!(real.len() == 300_000 && !real.iter().any(has_cut));
-        assert!(!read(&format!("[{table}]"))[0].is_cut(), "there is no bound afterwards");
+        assert!(!read(&format!("[{table}]"))[0].is_cut(), "the limit ends with the document");
     }
 
     #[test]
-    fn depth_is_bounded_and_a_cut_is_known() {
+    fn levels_above_the_limit_are_cut() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
         let whole = read(&nested(MOST_LEVELS));

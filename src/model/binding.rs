@@ -1,4 +1,4 @@
-//! A binding: its identity is all of it, so there is nothing that could change in place.
+//! A binding. All of its fields identify it, so none of them can change in place.
 
 use super::printable::clean;
 use super::units::unmistakable;
@@ -7,20 +7,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// From an exchange to a queue or another exchange, for a key and arguments.
+/// A binding from an exchange to a queue or another exchange.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Binding {
-    /// Where messages come from.
+    /// The exchange that messages come from.
     pub source: ExchangeName,
-    /// Where they go.
+    /// The queue or exchange that messages go to.
     pub destination: Destination,
-    /// May be empty.
+    /// The routing key; can be empty.
     pub routing_key: String,
-    /// For headers exchanges, mostly. Two bindings that differ only here are two bindings.
+    /// The arguments, mostly for headers exchanges. Bindings with different arguments are different bindings.
     pub arguments: Arguments,
 }
 
-/// The end of a binding.
+/// The destination of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Destination {
@@ -31,7 +31,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// The name, whichever of the two it is.
+    /// Returns the name of the queue or exchange.
     pub fn name(&self) -> &str {
         match self {
             Self::Queue(name) => name.as_str(),
@@ -39,7 +39,7 @@ impl Destination {
         }
     }
 
-    /// The object that it is.
+    /// Returns the identity of the queue or exchange.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Queue(name) => ObjectId::Queue(name.clone()),
@@ -49,17 +49,17 @@ impl Destination {
 }
 
 impl Binding {
-    /// Whether `GET /api/bindings/VHOST` fails for as long as this binding is there, and with it every plan.
+    /// Returns true if `GET /api/bindings/VHOST` fails while this binding exists, so that no plan is possible.
     ///
-    /// `rabbit_mgmt_format:pack_binding_props` appends the hash of the arguments with `++` to what `re:replace` made of
-    /// the routing key, and that is an improper list when it replaced a `~` (seen live on 3.10.8: the POST answers 500,
-    /// too, and the binding is there).
+    /// `rabbit_mgmt_format:pack_binding_props` appends the hash of the arguments with `++` to the result of
+    /// `re:replace` on the routing key. If `re:replace` replaces a `~`, this result is an improper list. On 3.10.8, the
+    /// POST answers 500 too, although it creates the binding.
     pub fn breaks_the_list(&self) -> bool {
-        // Nothing is behind a `~` at the end, and the list is a proper one.
+        // After a `~` at the end, the list is proper.
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
     }
 
-    /// Whether it goes when this object goes.
+    /// Returns true if the broker deletes the binding together with this object.
     pub fn touches(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Queue(name) => self.touches_queue(name),
@@ -68,25 +68,25 @@ impl Binding {
         }
     }
 
-    /// Whether it starts or ends at this queue.
+    /// Returns true if this queue is the destination.
     pub fn touches_queue(&self, queue: &QueueName) -> bool {
         matches!(&self.destination, Destination::Queue(name) if name == queue)
     }
 
-    /// Whether it starts or ends at this exchange.
+    /// Returns true if this exchange is the source or the destination.
     pub fn touches_exchange(&self, exchange: &ExchangeName) -> bool {
         self.source == *exchange || matches!(&self.destination, Destination::Exchange(name) if name == exchange)
     }
 }
 
-/// `orders ─ order.# → orders.work`, with the arguments behind it when there are any.
+/// `orders ─ order.# → orders.work`; arguments follow the routing key.
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ─ {} → {}", self.source, KeyAndArguments(self), clean(self.destination.name()))
     }
 }
 
-/// The middle of a binding: its key, or `""`, and its arguments.
+/// The routing key of a binding (`""` if it is empty) and its arguments.
 pub struct KeyAndArguments<'a>(pub &'a Binding);
 
 impl fmt::Display for KeyAndArguments<'_> {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tilde_beside_arguments() {
+    fn tilde_before_arguments_breaks_the_list() {
         let some: Arguments = [("n".to_owned(), 1.into())].into();
         for (key, arguments, expected) in [
             ("a~b", &some, true),

@@ -1,6 +1,6 @@
-//! Numbers of things as people read them.
+//! Formats numbers and counts for users.
 
-/// `1204` as `1,204`.
+/// Formats a number with thousands separators: `1,204`.
 pub fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -13,7 +13,7 @@ pub fn number(value: u64) -> String {
     text
 }
 
-/// `1 message`, `1,204 messages`.
+/// Formats a count with its noun: `1 message`, `1,204 messages`.
 pub fn count(value: u64, thing: &str) -> String {
     format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
+    fn numbers_have_thousands_separators() {
         assert_eq!(number(0), "0");
         assert_eq!(number(999), "999");
         assert_eq!(number(1_204), "1,204");

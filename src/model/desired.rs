@@ -10,34 +10,34 @@ use serde::{Deserialize, Serialize};
 pub struct Desired {
     /// The topology that the spec expands to.
     pub topology: Topology,
-    /// Whose objects are whose.
+    /// The objects that the spec manages, protects and ignores.
     pub scope: Scope,
-    /// Where each object stands in the spec, sorted by object.
+    /// The position of each object in the spec, sorted by object.
     pub sources: Vec<(ObjectId, Source)>,
 }
 
 impl Desired {
-    /// A spec that says nothing of a vhost.
+    /// Creates the inputs of a spec that declares nothing in a vhost.
     pub fn nothing(vhost: VhostName) -> Self {
         Self { topology: Topology::missing(vhost), scope: Scope::default(), sources: Vec::new() }
     }
 }
 
-/// A place in a spec.
+/// A position in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    /// The file, as it was named.
+    /// The file name, as the user specified it.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// The dead-letter queue that it is part of: one of `deadLetterQueues`, or its exchange.
+    /// The dead-letter queue that the object is part of: an entry of `deadLetterQueues`, or its exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
-    /// By the names of arguments, where the spec says them, the place that holds first. What only a key of the object
-    /// itself says is left out.
+    /// The places that set each argument, by argument name; the effective place first. Arguments that only a key of the
+    /// object sets are omitted.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }

@@ -4,7 +4,8 @@ use super::{Binding, Destination, Exchange, Policy, Queue, TopicPermission, Vhos
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Returns the body that declares a queue. `exclusive` is never sent: over HTTP it makes a transient queue without an owner.
+/// Returns the body that declares a queue. It never contains `exclusive`, which over HTTP creates a transient queue
+/// without an owner.
 pub fn queue(queue: &Queue) -> Value {
     json!({ "durable": queue.durable, "auto_delete": queue.auto_delete, "arguments": queue.arguments })
 }
@@ -25,22 +26,22 @@ pub fn policy(policy: &Policy) -> Value {
     json!(policy)
 }
 
-/// Returns the body that binds: the path names both ends.
+/// Returns the body that creates a binding. The path of the request contains its source and destination.
 pub fn binding(binding: &Binding) -> Value {
     json!({ "routing_key": binding.routing_key, "arguments": binding.arguments })
 }
 
-/// Returns the body that sets a topic permission: the path names the user.
+/// Returns the body that sets a topic permission. The path of the request contains the user.
 pub fn topic_permission(permission: &TopicPermission) -> Value {
     json!({ "exchange": permission.exchange, "write": permission.write, "read": permission.read })
 }
 
 /// Adds the name of an object to its body.
 pub fn named(name: &impl Serialize, body: Value) -> Value {
-    before([("name", json!(name))], body)
+    prepend([("name", json!(name))], body)
 }
 
-/// Adds the ends of a binding to its body.
+/// Adds the source and the destination of a binding to its body.
 pub fn with_ends(binding: &Binding, body: Value) -> Value {
     let kind = match binding.destination {
         Destination::Queue(_) => "queue",
@@ -51,21 +52,21 @@ pub fn with_ends(binding: &Binding, body: Value) -> Value {
         ("destination", json!(binding.destination.name())),
         ("destination_type", json!(kind)),
     ];
-    before(ends, body)
+    prepend(ends, body)
 }
 
-/// Adds the vhost, as a definitions file of several vhosts needs it.
+/// Adds the vhost, which a definitions file of several vhosts requires.
 pub fn in_vhost(vhost: &VhostName, entry: Value) -> Value {
-    before([("vhost", json!(vhost))], entry)
+    prepend([("vhost", json!(vhost))], entry)
 }
 
 /// Adds the user of a topic permission to its body.
 pub fn of_user(permission: &TopicPermission, body: Value) -> Value {
-    before([("user", json!(permission.user))], body)
+    prepend([("user", json!(permission.user))], body)
 }
 
-/// Puts entries in front of those of an object.
-fn before<const N: usize>(entries: [(&str, Value); N], body: Value) -> Value {
+/// Inserts entries prepend those of an object.
+fn prepend<const N: usize>(entries: [(&str, Value); N], body: Value) -> Value {
     let mut all: Map<String, Value> = entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if let Value::Object(body) = body {
         all.extend(body);

@@ -1,4 +1,4 @@
-//! An exchange, as the broker stores it.
+//! An exchange as the broker stores it.
 
 use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
@@ -11,23 +11,23 @@ pub struct Exchange {
     /// `direct`, `fanout`, `topic`, `headers`, or the type of a plugin such as `x-consistent-hash`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it survives a restart of the broker.
+    /// True if it survives a restart of the broker.
     pub durable: bool,
-    /// Whether it goes with its last binding.
+    /// True if the broker deletes it with its last binding.
     pub auto_delete: bool,
-    /// Whether only other exchanges may publish to it.
+    /// True if only other exchanges can publish to it.
     pub internal: bool,
-    /// Arguments; the broker compares `alternate-exchange` alone on a redeclare.
+    /// The arguments. On a redeclare, the broker compares only `alternate-exchange`.
     pub arguments: Arguments,
 }
 
 impl Exchange {
-    /// The exchange that takes what this one cannot route, if one is set by argument.
+    /// Returns the exchange for messages that this one cannot route, if an argument sets it.
     pub fn alternate_exchange(&self) -> Option<&str> {
         self.arguments.get("alternate-exchange").and_then(|value| value.as_text())
     }
 
-    /// Whether topo made it for itself (a tap, say): such exchanges are neither managed nor reported.
+    /// Returns true if topo created it for its own use, such as a tap. topo neither manages nor reports such exchanges.
     pub fn is_topos_own(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }

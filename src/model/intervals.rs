@@ -1,22 +1,22 @@
-//! How often a broker renews the counts of its queues, and every wait that follows from it.
+//! The intervals in which a broker updates the counts of its queues, and the waiting times that depend on them.
 
 use std::time::Duration;
 
-/// The broker's `collect_statistics_interval` and `quorum_tick_interval`. The management API shows neither.
+/// The broker's `collect_statistics_interval` and `quorum_tick_interval`. The management API reports neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intervals {
     statistics: Option<Duration>,
     tick: Option<Duration>,
 }
 
-/// The default of the broker, for both.
+/// The default of the broker for both.
 const DEFAULT: Duration = Duration::from_secs(5);
-/// The margin for a broker that is late: a fifth of an interval, within these bounds.
+/// The bounds of the margin for a late broker, which is a fifth of an interval.
 const LEAST_MARGIN: Duration = Duration::from_millis(500);
 const MOST_MARGIN: Duration = Duration::from_secs(1);
 
 impl Intervals {
-    /// The intervals that a user specified; `None` assumes the default of the broker, 5 s.
+    /// Creates the intervals that a user specified; `None` assumes the default of the broker, 5 s.
     pub fn new(statistics: Option<Duration>, tick: Option<Duration>) -> Self {
         Self { statistics, tick }
     }
@@ -25,76 +25,78 @@ impl Intervals {
         self.statistics.unwrap_or(DEFAULT)
     }
 
-    /// The time after which a quorum queue renews its counts.
+    /// Returns the interval in which a quorum queue updates its counts.
     pub fn tick(self) -> Duration {
         self.tick.unwrap_or(DEFAULT)
     }
 
-    /// Whether a user specified the tick. An assumed tick has to be observed before a wait proves anything.
+    /// Returns true if a user specified the tick interval. An assumed tick must be observed before a wait proves
+    /// anything.
     pub fn is_tick_specified(self) -> bool {
         self.tick.is_some()
     }
 
-    /// Within this time, a quorum queue has renewed its counts once: 6 s by default.
+    /// Returns the time within which a quorum queue updates its counts once: 6 s by default.
     pub fn one_tick(self) -> Duration {
         with_margin(self.tick())
     }
 
-    /// Within this time, a quorum queue has renewed its counts twice: 12 s by default.
+    /// Returns the time within which a quorum queue updates its counts twice: 12 s by default.
     pub fn two_ticks(self) -> Duration {
         self.one_tick() * 2
     }
 
-    /// The longest time in which an assumed tick is to be observed twice: 36 s by default.
+    /// Returns the maximum time for observing an assumed tick twice: 36 s by default.
     pub fn longest_observation(self) -> Duration {
         self.two_ticks() * 3
     }
 
-    /// The pause between two looks at the total of a quorum queue: two looks in each tick, and 1 s at most.
+    /// Returns the pause between two reads of the total of a quorum queue: half a tick, and at most 1 s.
     pub fn between_looks(self) -> Duration {
         (self.tick() / 2).min(Duration::from_secs(1))
     }
 
-    /// The longest pause between two looks that are one observation: a tick, so that each count is seen.
+    /// Returns the longest pause between two reads of one observation: a tick, so that no count is missed.
     pub fn longest_pause(self) -> Duration {
         self.tick().max(Duration::from_secs(1))
     }
 
-    /// Consumers that take nothing for this time do not drain: 11 s by default, two ticks and a margin. A consumer that is
-    /// only slow keeps at least 5 s, however short the tick is.
+    /// Returns the time without progress after which consumers are considered stalled: two ticks and a margin, 11 s by
+    /// default. It is at least 5 s, so that a short tick does not affect slow consumers.
     pub fn stalled(self) -> Duration {
         (self.tick() * 2 + margin(self.tick())).max(DEFAULT)
     }
 
-    /// The patience with a queue whose counts show no progress. A tick that is longer than the default shows progress
-    /// after two ticks at the earliest.
-    pub fn patience(self, asked: Duration) -> Duration {
-        if self.tick() > DEFAULT { asked.max(self.two_ticks()) } else { asked }
+    /// Returns the time to wait for a queue whose counts show no progress. A tick that is longer than the default shows
+    /// progress after two ticks at the earliest.
+    pub fn patience(self, requested: Duration) -> Duration {
+        if self.tick() > DEFAULT { requested.max(self.two_ticks()) } else { requested }
     }
 
-    /// How much longer than by default something takes that is proven by ticks: `time`, or in proportion to the tick.
+    /// Scales the default time of a proof by ticks: returns `time`, or more in proportion to a longer tick.
     pub fn scaled(self, time: Duration) -> Duration {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }
 
-    /// How many times more arrives between two ticks than by default; at least once.
+    /// Returns the tick as a multiple of the default, rounded up; at least 1. Between two ticks, this many times more
+    /// messages can arrive.
     pub fn ticks_by_default(self) -> i64 {
         i64::try_from(self.tick().as_millis().div_ceil(DEFAULT.as_millis())).unwrap_or(i64::MAX)
     }
 
-    /// Within this time, a consumer that subscribed is in the statistics: 6 s by default.
+    /// Returns the time within which a new consumer appears in the statistics: 6 s by default.
     pub fn listing(self) -> Duration {
         with_margin(self.statistics())
     }
 
-    /// Within this time, consumers that were cancelled subscribe again and are in the statistics: 12 s, or longer where
-    /// the statistics are renewed less often.
+    /// Returns the time within which cancelled consumers subscribe again and appear in the statistics: 12 s, or longer
+    /// if the statistics are updated less often.
     pub fn consumers_return(self) -> Duration {
         (self.listing() * 2).max(Duration::from_secs(12))
     }
 }
 
-/// An interval in a sentence: `5 s`, `500 ms`.
+/// Formats an interval for a sentence: `5 s`, `500 ms`.
 pub fn in_words(interval: Duration) -> String {
     match interval.as_millis() {
         milliseconds if milliseconds % 1000 == 0 => format!("{} s", milliseconds / 1000),
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_of_the_default_intervals_are_the_documented_ones() {
+    fn waits_of_default_intervals_match_the_documentation() {
         let seconds = |time: Duration| time.as_secs_f64();
         let waits = Intervals::default();
         assert_eq!(seconds(waits.one_tick()), 6.0);

@@ -1,28 +1,30 @@
-//! Bounds the memory that nested arguments of one document take when it is decoded, in proportion to its text.
+//! Limits the memory for nested arguments of a document in proportion to its size.
 //!
-//! Most of a document is as large in memory as it is written. Lists and tables in arguments are not: `{"":1}` has 6 bytes, and
-//! takes 700. When the bound is reached, the arguments with lists and tables are cut. Plain arguments are always read.
+//! Most of a document needs about as much memory as its text. Lists and mappings in arguments need more: `{"":1}` has 6
+//! bytes, and needs 700. When the limit is reached, arguments with lists and mappings are cut. Plain arguments are
+//! always read.
 
 use super::ArgumentValue;
 use std::cell::Cell;
 
-/// Bytes of a table with few entries: a node of a B-tree has room for eleven.
+/// The size of a mapping with few entries in bytes: a node of a B-tree has room for eleven.
 pub(super) const TABLE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
-/// Bytes of one more entry of a table.
+/// The size of each further entry of a mapping in bytes.
 pub(super) const ENTRY: usize = 2 * size_of::<String>();
-/// The bytes that nested arguments may take for each byte of the text.
+/// The memory for nested arguments in bytes, for each byte of the document.
 const FACTOR: usize = 2;
-/// The bytes that they may take beside that. Real brokers have a few nested arguments, of some hundred bytes.
+/// The additional memory in bytes, independent of the document. Real brokers have few nested arguments, of some hundred
+/// bytes.
 const BASE: usize = 16 << 20;
-/// The most bytes that they may take, however large the document is.
+/// The maximum memory in bytes, for a document of any size.
 const MOST: usize = 256 << 20;
 
 thread_local! {
-    /// The bytes that are left.
+    /// The remaining memory in bytes.
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Decodes a document of that many bytes, and cuts the arguments that take more memory than is in proportion.
+/// Decodes a document of this size, and cuts the nested arguments that exceed the limit.
 pub fn bounded<T>(bytes: usize, decode: impl FnOnce() -> T) -> T {
     let outer = BUDGET.replace(bytes.saturating_mul(FACTOR).saturating_add(BASE).min(MOST));
     let decoded = decode();
@@ -30,12 +32,12 @@ pub fn bounded<T>(bytes: usize, decode: impl FnOnce() -> T) -> T {
     decoded
 }
 
-/// Counts bytes that a nested value takes.
-pub(super) fn take(bytes: usize) {
+/// Subtracts the memory of a nested value.
+pub(super) fn consume(bytes: usize) {
     BUDGET.set(BUDGET.get().saturating_sub(bytes));
 }
 
-/// Returns whether the bound is reached.
+/// Returns true if the limit is reached.
 pub(super) fn is_used_up() -> bool {
     BUDGET.get() == 0
 }

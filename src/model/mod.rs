@@ -1,7 +1,7 @@
-//! What a broker holds, as plain data: ordered, comparable, and without a word about where it came from.
+//! The objects of a broker as plain data: ordered, comparable, and independent of their origin.
 //!
-//! The other layers turn things into these types or out of them. Nothing here reads, writes or decides, but for one
-//! table: [`known_arguments`], which says what each `x-` argument is; and [`naming`], the names that are generated.
+//! Other layers convert to and from these types. This layer performs no I/O and makes no decisions, with two
+//! exceptions: [`known_arguments`], the table of `x-` arguments, and [`naming`], the generated names.
 
 pub mod address;
 mod age;

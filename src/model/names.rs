@@ -1,4 +1,5 @@
-//! The names of RabbitMQ's objects, each a type of its own, so that a queue name cannot be used as an exchange name.
+//! The names of RabbitMQ's objects. Each kind has a type of its own, so that a queue name cannot be used as an exchange
+//! name.
 
 use super::printable::clean;
 use schemars::JsonSchema;
@@ -13,18 +14,18 @@ macro_rules! name {
         pub struct $name(String);
 
         impl $name {
-            /// The unencoded name.
+            /// Creates a name from its unencoded form.
             pub fn new(name: impl Into<String>) -> Self {
                 Self(name.into())
             }
 
-            /// The unencoded name.
+            /// Returns the unencoded name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
         }
 
-        /// The name as a sentence shows it, with hidden characters escaped. What the broker is sent is [`Self::as_str`].
+        /// Writes the name for messages, with hidden characters escaped. Requests contain [`Self::as_str`].
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(&clean(&self.0))
@@ -61,29 +62,29 @@ name!(
     UserName
 );
 
-/// The longest name that the broker takes, in bytes: an AMQP short string.
+/// The maximum length of a name in bytes: an AMQP short string.
 pub const LONGEST_NAME: usize = 255;
 
-/// The queue whose existence is the lock of an apply, unless `--lock-name` says otherwise.
+/// The queue that is the lock of an apply, unless `--lock-name` sets another.
 pub const LOCK_QUEUE: &str = "topo.lock";
 
-/// What follows the name of a dead-letter queue in that of its exchange, unless the spec names the exchange.
+/// The suffix of the exchange of a dead-letter queue, unless the spec sets its name.
 pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
 
-/// Arguments that start so mark what topo made for itself: unknown `x-` arguments are kept by every broker.
+/// The prefix of arguments that mark topo's own objects. Every broker stores unknown `x-` arguments.
 pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
 
-/// Whether a name is one that topo gives to its own objects: a spec cannot declare it.
+/// Returns true if topo reserves the name for its own objects. A spec cannot declare it.
 pub fn is_reserved(name: &str) -> bool {
     name == LOCK_QUEUE || name.contains(".topo.")
 }
 
-/// The pattern that matches an object of this name and no other.
+/// Returns the pattern that matches only this name.
 pub fn pattern_of(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
-        // PCRE takes a backslash before whatever is neither letter nor digit as the character itself; before one that
-        // is, it would be a class. The broker matches bytes, so nothing beyond ASCII may be escaped.
+        // In PCRE, a backslash escapes a non-alphanumeric ASCII character; before an alphanumeric one, it may start a
+        // class. The broker matches bytes, so non-ASCII characters must not be escaped.
         if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
             pattern.push('\\');
         }
@@ -94,14 +95,14 @@ pub fn pattern_of(name: &str) -> String {
 }
 
 impl ExchangeName {
-    /// Whether the broker made it itself: the default exchange, and `amq.*`.
+    /// Returns true if the broker predeclares it: the default exchange, and `amq.*`.
     pub fn is_predeclared(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }
 }
 
 impl QueueName {
-    /// Whether the name is reserved: `amq.gen-…` and the like are named by the server.
+    /// Returns true if the name is reserved for names that the server generates, such as `amq.gen-…`.
     pub fn is_server_named(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }

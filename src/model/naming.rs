@@ -1,134 +1,135 @@
-//! Every name that topo generates, made and recognized here and nowhere else.
+//! Creates and recognizes all names that topo generates.
 
 use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LONGEST_NAME, pattern_of as pattern_of_name};
 use super::units::{duration, milliseconds};
 use super::{ExchangeName, PolicyName, QueueName};
 use sha2::{Digest, Sha256};
 
-/// What follows a queue's name in that of the policy that wires its dead letters.
+/// The suffix of the policy that sets the dead-letter exchange of a queue.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
 
-/// What follows a queue's name in that of the exchange that takes messages to be tried again, and before the number of a
-/// retry in the names of tiers and keys.
+/// The suffix of the retry exchange of a queue. In the names of tiers and in routing keys, the number of the retry
+/// follows.
 const RETRY_SUFFIX: &str = ".retry";
-/// What follows a queue's name in that of the exchange that takes what the exchange before it does not lead to a tier.
+/// The suffix of the exchange for messages that the retry exchange does not route to a tier.
 const OVER_SUFFIX: &str = ".retry.over";
-/// What follows a queue's name in that of the exchange that leads to its first tier.
+/// The suffix of the exchange that routes to the first tier of a queue.
 const FIRST_SUFFIX: &str = ".retry.first";
-/// What follows the name of an exchange that leads to tiers in that of the one which stands in for it while a tier is
-/// exchanged for another.
+/// The suffix of the exchange that replaces another one in front of the tiers while a tier is exchanged.
 const SWITCH_SUFFIX: &str = ".switch";
-/// What follows a queue's name in that of the exchange through which its tiers hand back.
+/// The suffix of the exchange through which messages return from the tiers.
 const RETURN_SUFFIX: &str = ".return";
-/// What stands between a tier's name and its generation.
+/// The separator between the name of a tier and its generation.
 const GENERATION: char = '~';
-/// What stands before a queue's name in that of the shovel which moves its messages.
+/// The prefix of the shovel that moves the messages of a queue.
 const SHOVEL_PREFIX: &str = "topo.move.";
-/// The consumer tag of topo's own transport, by which it is told from the consumers of applications.
+/// The consumer tag of topo's own transport. It distinguishes topo from the consumers of applications.
 pub const TRANSPORT_TAG: &str = "topo.move";
 
-/// The exchange that parts the deaths of a queue on a ladder: those that are tried again, and the final ones. It has the
-/// name of a dead-letter queue's exchange, for it leads to one; no queue is both.
+/// Returns the exchange that receives all dead-lettered messages of a queue with a ladder. It separates messages that
+/// are retried from those whose dead-lettering is final. It has the name of the exchange of a dead-letter queue. The
+/// names cannot collide, because a dead-letter queue has no ladder.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
-/// The queue whose deaths the exchange parts, if the name is generated.
+/// Returns the queue of a guard exchange, if the name is generated.
 pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
-/// The exchange that takes messages to be tried again.
+/// Returns the exchange that receives messages for a retry.
 pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
 
-/// The queue whose messages are tried again by the exchange, if the name is generated.
+/// Returns the queue of a retry exchange, if the name is generated.
 pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETRY_SUFFIX)
 }
 
-/// The exchange that takes what is tried often enough: any key of a retry that leads to no tier.
+/// Returns the exchange for messages without further retries: their retry key does not lead to a tier.
 pub fn over_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{OVER_SUFFIX}", queue.as_str()))
 }
 
-/// The queue whose retries are over there, if the name is generated.
+/// Returns the queue of an exchange for messages without further retries, if the name is generated.
 pub fn queue_of_over_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), OVER_SUFFIX)
 }
 
-/// The exchange that stands in for one that leads to tiers while a tier is exchanged for another.
+/// Returns the exchange that replaces another one in front of the tiers while a tier is exchanged.
 pub fn switch_of(exchange: &ExchangeName) -> ExchangeName {
     ExchangeName::new(format!("{}{SWITCH_SUFFIX}", exchange.as_str()))
 }
 
-/// The exchange that it stands in for, if the name is generated.
+/// Returns the exchange that it replaces, if the name is generated.
 pub fn switched_by(exchange: &ExchangeName) -> Option<ExchangeName> {
     exchange.as_str().strip_suffix(SWITCH_SUFFIX).filter(|name| !name.is_empty()).map(ExchangeName::from)
 }
 
-/// The exchange that leads to the first tier.
+/// Returns the exchange that routes to the first tier.
 pub fn first_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{FIRST_SUFFIX}", queue.as_str()))
 }
 
-/// The queue to whose first tier the exchange leads, if the name is generated.
+/// Returns the queue of an exchange that routes to a first tier, if the name is generated.
 pub fn queue_of_first_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), FIRST_SUFFIX)
 }
 
-/// The exchange through which tiers hand back.
+/// Returns the exchange through which messages return from the tiers.
 pub fn return_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETURN_SUFFIX}", queue.as_str()))
 }
 
-/// The queue to which the exchange hands back, if the name is generated.
+/// Returns the queue to which messages return through an exchange, if the name is generated.
 pub fn queue_of_return_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETURN_SUFFIX)
 }
 
-/// The key with which a message comes back from the tier of that retry, counted from 1.
+/// Returns the routing key of a message that returns from the tier of a retry, counted from 1.
 pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{}{RETRY_SUFFIX}.{number}", queue.as_str())
 }
 
-/// The key with which a message goes past all retries, however many there are.
+/// Returns the routing key that skips all remaining retries.
 pub fn give_up_key(queue: &QueueName) -> String {
     over_exchange(queue).as_str().to_owned()
 }
 
-/// The topic pattern of all such keys, and of that one; `None` where a word of the queue's name would match other words, too.
+/// Returns the topic pattern that matches all retry keys of a queue and its give-up key. Returns `None` if the queue
+/// name contains a wildcard as a word, which would match other words too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
     (!queue.as_str().split('.').any(is_wild)).then(|| format!("{}{RETRY_SUFFIX}.*", queue.as_str()))
 }
 
-/// The retry from which a message comes back to this queue with that key, if the key is generated.
+/// Returns the number of the retry from which a message with this key returns, if the key is generated.
 pub fn number_of_retry_key(queue: &QueueName, key: &str) -> Option<u32> {
     number(key.strip_prefix(queue.as_str())?.strip_prefix(RETRY_SUFFIX)?.strip_prefix('.')?)
 }
 
-/// A tier queue, by what its name says. The name carries the delay, so that another delay is another queue.
+/// The parts of the name of a tier queue. The name contains the delay, so that another delay is another queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierName {
-    /// The queue whose messages wait there.
+    /// The queue whose messages wait in the tier.
     pub queue: QueueName,
-    /// Which retry, counted from 1.
+    /// The number of the retry, from 1.
     pub number: u32,
-    /// Milliseconds.
+    /// The delay in milliseconds.
     pub delay: i64,
-    /// 1, and one more each time that something but the delay had to change.
+    /// The generation, from 1. It increases when a setting other than the delay changes.
     pub generation: u32,
 }
 
 impl TierName {
-    /// The first tier of that name.
+    /// Creates the first generation of a tier.
     pub fn new(queue: &QueueName, number: u32, delay: i64) -> Self {
         Self { queue: queue.clone(), number, delay, generation: 1 }
     }
 
-    /// `orders.work.retry.1.5s`, `orders.work.retry.1.5s~2`.
+    /// Returns the name: `orders.work.retry.1.5s`, `orders.work.retry.1.5s~2`.
     pub fn name(&self) -> QueueName {
         let Self { queue, number, delay, generation } = self;
         let delay = duration(*delay).unwrap_or_else(|| "0ms".to_owned());
@@ -136,12 +137,12 @@ impl TierName {
         QueueName::new(format!("{}{RETRY_SUFFIX}.{number}.{delay}{generation}", queue.as_str()))
     }
 
-    /// What the name says, if it is that of a tier. Read from the end: a queue's own name may hold anything, `.retry.` too.
+    /// Parses the name of a tier from its end, because the name of the queue can contain anything, even `.retry.`.
     pub fn parse(name: &QueueName) -> Option<Self> {
         let (rest, generation) = match name.as_str().rsplit_once(GENERATION) {
             Some((rest, digits)) => match number(digits) {
                 Some(generation) if generation > 1 => (rest, generation),
-                // A `~` of the queue's own.
+                // The `~` is part of the queue name.
                 Some(_) | None => (name.as_str(), 1),
             },
             None => (name.as_str(), 1),
@@ -157,54 +158,56 @@ fn stem(name: &str, suffix: &str) -> Option<QueueName> {
     name.strip_suffix(suffix).filter(|name| !name.is_empty()).map(QueueName::new)
 }
 
-/// A number from 1 as it is written: no sign, no zero before it.
+/// Parses a number from 1, without a sign or leading zeros.
 fn number(digits: &str) -> Option<u32> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain { digits.parse().ok() } else { None }
 }
 
-/// The exchange that leads to a dead-letter queue, unless the spec names it.
+/// Returns the exchange of a dead-letter queue, unless the spec sets its name.
 pub fn dead_letter_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
-/// The dead-letter queue whose exchange has that name, if the name is generated.
+/// Returns the dead-letter queue of an exchange, if the name is generated.
 pub fn queue_of_dead_letter_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
-/// The policy that wires a queue's dead letters.
+/// Returns the policy that sets the dead-letter exchange of a queue.
 pub fn dead_letter_policy(queue: &QueueName) -> PolicyName {
     PolicyName::new(format!("{}{DEAD_LETTER_POLICY_SUFFIX}", queue.as_str()))
 }
 
-/// The queue whose dead letters the policy wires, if the name is generated.
+/// Returns the queue whose dead-letter exchange a policy sets, if the name is generated.
 pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
     stem(policy.as_str(), DEAD_LETTER_POLICY_SUFFIX)
 }
 
-/// What a migration makes beside a queue: all under the queue's own prefix, so that permissions on it fit.
+/// The names of the objects that a migration creates. They start with the name of the queue, so that permissions for it
+/// also match them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationNames {
-    /// The queue that takes what is published while the old queue is emptied, and its fanout exchange: the alternate of
-    /// the tap.
+    /// The holding queue for messages that are published while the old queue is drained, and its fanout exchange. This
+    /// exchange is the alternate exchange of the tap.
     pub hold: String,
-    /// The queue that takes what the old queue held, and its fanout exchange.
+    /// The queue that receives the messages of the old queue, and its fanout exchange.
     pub drained: String,
-    /// A queue that is the new one in all but name: whether the broker makes it for this user is seen before anything else.
+    /// A queue with the settings of the new one. With it, topo checks before any change if the broker lets this user
+    /// declare the new queue.
     pub probe: String,
-    /// The fanout exchange between the sources and the queue.
+    /// The fanout exchange between the source exchanges and the queue.
     pub tap: ExchangeName,
-    /// The fanout exchange through which what was held comes back.
+    /// The fanout exchange through which the held messages return.
     pub back: ExchangeName,
-    /// The policy that keeps the others off the holding queues.
+    /// The policy that keeps other policies from applying to the holding queues.
     pub shield: PolicyName,
 }
 
 impl MigrationNames {
-    /// Of that queue. A name that would be too long carries a digest of the queue's.
+    /// Returns the names for a queue. In a name that would be too long, a digest replaces the queue name.
     pub fn of(queue: &QueueName) -> Self {
-        let name = |what: &str| of_migration(queue, what);
+        let name = |what: &str| migration_name(queue, what);
         Self {
             hold: name("hold"),
             drained: name("drained"),
@@ -216,22 +219,23 @@ impl MigrationNames {
     }
 }
 
-fn of_migration(queue: &QueueName, what: &str) -> String {
+fn migration_name(queue: &QueueName, what: &str) -> String {
     let name = format!("{}.topo.{what}", queue.as_str());
     if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
 }
 
-/// The queue, there for a moment, by which topo sees that it speaks to the same broker over HTTP and over AMQP.
+/// Returns the name of a temporary queue, by which topo verifies that HTTP and AMQP lead to the same broker.
 pub fn witness(queue: &QueueName, token: u32) -> QueueName {
-    QueueName::new(of_migration(queue, &format!("witness.{token:08x}")))
+    QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
 
-/// Short, and another one for every name.
+/// Returns a short digest of a name: 8 bytes of its SHA-256, in hexadecimal.
 pub fn digest(name: &str) -> String {
     Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The shovel that moves the messages of a queue. A name that would be too long has a digest of the queue's instead.
+/// Returns the name of the shovel that moves the messages of a queue. In a name that would be too long, a digest
+/// replaces the queue name.
 pub fn shovel(queue: &QueueName) -> String {
     let name = format!("{SHOVEL_PREFIX}{}", queue.as_str());
     if name.len() <= LONGEST_NAME {
@@ -240,12 +244,12 @@ pub fn shovel(queue: &QueueName) -> String {
     format!("{SHOVEL_PREFIX}{}", digest(queue.as_str()))
 }
 
-/// Whether a shovel has a generated name. Which queue it moves stands in its definition.
+/// Returns true if the name of a shovel is generated. The definition of the shovel contains the name of its queue.
 pub fn is_shovel(name: &str) -> bool {
     name.starts_with(SHOVEL_PREFIX)
 }
 
-/// The pattern that matches this queue and no other.
+/// Returns the pattern that matches only this queue.
 pub fn pattern_of(queue: &QueueName) -> String {
     pattern_of_name(queue.as_str())
 }
@@ -257,7 +261,7 @@ mod tests {
     use crate::rabbitmq::Pattern;
 
     #[test]
-    fn names_are_recognised() {
+    fn generated_names_are_recognized() {
         let queue = QueueName::new("orders.work");
         assert_eq!(queue_of_dead_letter_exchange(&dead_letter_exchange(&queue)), Some(queue.clone()));
         assert_eq!(queue_of_dead_letter_policy(&dead_letter_policy(&queue)), Some(queue.clone()));
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn shovels_have_short_names() {
+    fn names_of_shovels_are_short_enough() {
         let name = shovel(&QueueName::new("a/b"));
         assert_eq!(name, "topo.move.a/b");
         let long = shovel(&QueueName::new("q".repeat(250)));
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_retries_are_recognised() {
+    fn names_of_retries_are_recognized() {
         for name in ["orders.work", "a", "a.retry", "a.retry.1.5s", "a~2", "a.retry.1.5s~2", "x.retry.first", "é /.1.2"]
         {
             let queue = QueueName::new(name);
@@ -304,18 +308,18 @@ mod tests {
         for name in other {
             assert_eq!(TierName::parse(&name.into()), None, "{name}");
         }
-        // The `~1` is none that is ever given, so it belongs to the delay, which is none then.
+        // topo never generates `~1`, so it is part of the delay, which is then invalid.
         assert_eq!(TierName::parse(&"q.retry.1.5s~1".into()), None);
         assert_eq!(number_of_retry_key(&"q".into(), "q.retry.1.5s"), None);
         assert_eq!(queue_of_retry_exchange(&".retry".into()), None);
     }
 
     #[test]
-    fn patterns_match_one_queue() {
+    fn pattern_matches_only_its_queue() {
         for name in ["orders.work", "a|b", "x (1)", "50%/é^$", "a\\d", "[q]{2}+*?#-_~"] {
             let pattern = pattern_of(&QueueName::new(name));
             assert_eq!(Pattern::new(&pattern).only_name(), Some(name), "{pattern}");
-            // The same by the regular expression itself, which the group keeps from being read as one name.
+            // The group prevents `Pattern` from reading it as a single name, so that the regular expression is used.
             let regex = Pattern::new(&format!("(?:{pattern})"));
             assert_eq!(regex.matches(name), Some(true), "{pattern} on {name}");
             assert_eq!(regex.matches(&format!("{name}x")), Some(false), "{pattern}");

@@ -1,4 +1,4 @@
-//! One object of a vhost, and what identifies it.
+//! An object of a vhost, and its identity.
 
 use super::{
     Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Record, RecordId, RecordKind, Vhost,
@@ -27,7 +27,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// The word for one of them.
+    /// Returns the word for one object of this kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vhost => "vhost",
@@ -46,7 +46,7 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// What identifies an object within its vhost.
+/// The identity of an object within its vhost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectId {
@@ -58,14 +58,14 @@ pub enum ObjectId {
     Policy(PolicyName),
     /// A queue by name.
     Queue(QueueName),
-    /// A binding by all that it is.
+    /// A binding by all of its fields.
     Binding(Binding),
     /// A record by its kind and key.
     Record(RecordId),
 }
 
 impl ObjectId {
-    /// Its kind.
+    /// Returns its kind.
     pub fn kind(&self) -> ObjectKind {
         match self {
             Self::Vhost => ObjectKind::Vhost,
@@ -79,7 +79,7 @@ impl ObjectId {
 }
 
 impl ObjectId {
-    /// Its name; vhosts and bindings have none within a vhost.
+    /// Returns its name; vhosts and bindings do not have one within a vhost.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Exchange(name) => Some(name.as_str()),
@@ -125,7 +125,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// An operator policy, as a policy.
+    /// Returns an operator policy as a policy.
     pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
         match self {
             Self::Record(record) => record.operator_policy(),
@@ -133,7 +133,7 @@ impl Object {
         }
     }
 
-    /// What identifies it.
+    /// Returns its identity.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Vhost(_) => ObjectId::Vhost,
@@ -146,7 +146,7 @@ impl Object {
     }
 }
 
-/// An object as it is written: one table, with its name in it.
+/// An object in a document: one mapping that also contains its name.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Document {

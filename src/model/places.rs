@@ -1,23 +1,23 @@
-//! Where a spec says the arguments of an object, for advice that can be followed to the letter.
+//! The places in a spec that set the arguments of an object, for precise advice.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where a spec says a value of an object.
+/// The place in a spec that sets a value of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SetIn {
-    /// By its own key.
+    /// The key of the object.
     Key,
-    /// In its own `arguments`.
+    /// The `arguments` of the object.
     Arguments,
-    /// By a key of the document's `defaults.queue`, or `defaults`, on that line.
+    /// A key of the document's `defaults.queue` or `defaults`, on this line.
     Defaults(usize),
-    /// In `defaults.queue.arguments`, on that line.
+    /// `defaults.queue.arguments`, on this line.
     DefaultArguments(usize),
 }
 
-/// By the names of arguments, all places that say one, the one that holds first. What only a key of the object itself
-/// says is left out.
+/// The places that set each argument, by argument name; the effective place first. Arguments that only a key of the
+/// object sets are omitted.
 pub type Places = BTreeMap<String, Vec<SetIn>>;

@@ -1,4 +1,4 @@
-//! A policy: settings that the broker applies to every object whose name matches.
+//! A policy: settings that the broker applies to every object with a matching name.
 
 use super::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;
@@ -9,18 +9,18 @@ use std::fmt;
 /// A policy without its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
-    /// An unanchored PCRE over the object's name.
+    /// An unanchored PCRE for the names of objects.
     pub pattern: String,
-    /// Which kinds of objects it is for.
+    /// The kinds of objects that it applies to.
     #[serde(rename = "apply-to")]
     pub apply_to: ApplyTo,
-    /// The highest that matches governs; nothing is merged.
+    /// The priority. Of all matching policies, only the one with the highest priority applies; policies are not merged.
     pub priority: Priority,
-    /// Policy keys (`message-ttl`, …) to values.
+    /// The values of policy keys (`message-ttl`, …).
     pub definition: Arguments,
 }
 
-/// Which kinds of objects a policy is for.
+/// The kinds of objects that a policy applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyTo {
@@ -39,16 +39,16 @@ pub enum ApplyTo {
 }
 
 impl ApplyTo {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 6] =
         [Self::All, Self::Queues, Self::Exchanges, Self::ClassicQueues, Self::QuorumQueues, Self::Streams];
 
-    /// The one with this word.
+    /// Returns the value for RabbitMQ's word.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == word)
     }
 
-    /// RabbitMQ's word for it.
+    /// Returns RabbitMQ's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -67,14 +67,15 @@ impl fmt::Display for ApplyTo {
     }
 }
 
-/// A priority. An integer nearly always; the broker takes any number. It serialises as an integer where it is one.
+/// A priority. It is nearly always an integer, but the broker accepts any number. It serializes as an integer if
+/// possible.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "f64", into = "PriorityNumber")]
 #[schemars(with = "f64")]
 pub struct Priority(pub f64);
 
 impl Priority {
-    /// A higher one: the next whole number, or the next number at all where those are not told apart any more (2^53).
+    /// Returns a higher priority: the next integer, or the next representable number from 2^53 on.
     pub fn above(self) -> Self {
         let next = self.0.floor() + 1.0;
         let above = if next > self.0 { next } else { self.0.next_up() };
@@ -82,7 +83,7 @@ impl Priority {
     }
 }
 
-/// What a priority is written as.
+/// A priority in a document.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PriorityNumber {
@@ -98,7 +99,7 @@ impl From<f64> for Priority {
 
 impl From<Priority> for PriorityNumber {
     fn from(Priority(value): Priority) -> Self {
-        // Exact below 2^53, and no one has a policy of a higher priority.
+        // Integers are exact below 2^53; higher priorities do not occur in practice.
         if value.fract() == 0.0 && value.abs() < 9e15 { Self::Integer(value as i64) } else { Self::Float(value) }
     }
 }
@@ -114,7 +115,7 @@ impl From<Priority> for ArgumentValue {
 
 impl Ord for Priority {
     fn cmp(&self, other: &Self) -> Ordering {
-        // `0` and `-0` are one priority to the broker.
+        // To the broker, `0` and `-0` are the same priority.
         (self.0 + 0.0).total_cmp(&(other.0 + 0.0))
     }
 }
@@ -145,14 +146,14 @@ mod tests {
     use crate::model::units::unmistakable;
 
     #[test]
-    fn a_priority_is_shown_as_a_number() {
+    fn integral_priorities_are_shown_without_fraction() {
         for (priority, shown) in [(3.0, "3"), (-1.0, "-1"), (-0.0, "0"), (1.5, "1.5")] {
             assert_eq!(unmistakable(&Priority(priority).into()), shown);
         }
     }
 
     #[test]
-    fn above_is_higher_however_high_it_is() {
+    fn priority_above_is_higher_for_any_number() {
         assert_eq!(Priority(1.5).above(), Priority(2.0));
         assert_eq!(Priority(-1.0).above(), Priority(0.0));
         for high in [9e15, 1e16, 1e300] {

@@ -1,17 +1,17 @@
-//! Escapes names and other people's text where values become text.
+//! Escapes names and external text when values become text.
 //!
-//! Names, file names and a broker's answers can hold any character. Every sentence, picture and table that shows one of
-//! them passes it through [`clean`]; formats with escapes of their own (JSON, YAML) ask [`is_hidden`].
+//! Names, file names and responses of a broker can contain any character. Every message, graph and table that shows
+//! them passes them through [`clean`]. Formats with their own escapes (JSON, YAML) use [`is_hidden`].
 
 use std::borrow::Cow;
 
-/// Whether a character can move a cursor, end a line, change the direction of text, or is invisible.
+/// Returns true if a character is invisible, moves the cursor, ends a line, or changes the direction of text.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            // Soft hyphen, grapheme joiner, Arabic letter mark, Mongolian vowel separator.
+            // Soft hyphen, grapheme joiner, Arabic direction mark, Mongolian vowel separator.
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
-            // Fillers of Hangul, inherent vowels of Khmer: letters that are not drawn.
+            // Fillers of Hangul, inherent vowels of Khmer: characters without a glyph.
             | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
             // Zero width, marks of direction, line and paragraph separator, embeddings, invisible operators, isolates.
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
@@ -22,16 +22,16 @@ pub fn is_hidden(c: char) -> bool {
         || (u32::from(c) & 0xfffe) == 0xfffe
 }
 
-/// A name or value on one line of text: hidden characters become `\u{…}`, and nothing is left that the runner of a
-/// workflow takes for a command (`::` at the start of a line, `##[` anywhere).
+/// Escapes a name or value for one line of text: hidden characters become `\u{…}`. The result contains no workflow
+/// command: `::` at the start of a line, or `##[` anywhere.
 pub fn clean(text: &str) -> String {
-    // Nearly every name: nothing in it can be hidden or a command.
+    // The fast path for nearly all names.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'#')) && !text.contains("::") {
         return text.to_owned();
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        // A sentence is wrapped at its blanks: each of its words can begin a line.
+        // Sentences are wrapped at spaces, so each word can start a line.
         let begins = clean.chars().next_back().is_none_or(char::is_whitespace);
         let is_command = begins && text[at..].starts_with("::") || text[at..].starts_with("##[");
         if is_command || is_hidden(c) {
@@ -43,7 +43,7 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces the passwords of URLs in a text, each byte by an asterisk. Positions in the text stay valid.
+/// Replaces each byte of the passwords in URLs with an asterisk. Positions in the text remain valid.
 pub fn masked(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;
@@ -60,12 +60,13 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     if masked.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked + rest) }
 }
 
-/// Text of several lines: each of them clean.
+/// Escapes each line of a text.
 pub fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
-/// A sentence of the broker on one line: `Validation failed`, an empty line and the reason is `Validation failed: …`.
+/// Converts a message of the broker to one line: `Validation failed`, an empty line and the reason become `Validation
+/// failed: …`.
 pub fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().to_owned();
@@ -73,8 +74,8 @@ pub fn one_line(text: &str) -> String {
     clean(&if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) })
 }
 
-/// A finished JSON document in which no hidden character is left. JSON's own writer escapes only some of them, and
-/// outside of its strings there is none but line breaks.
+/// Escapes the hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside of
+/// strings, a document has no hidden characters except line breaks.
 pub fn clean_json(document: String) -> String {
     if !document.chars().any(|c| is_hidden(c) && c != '\n') {
         return document;
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_command_a_workflow() {
+    fn names_cannot_contain_workflow_commands() {
         assert_eq!(clean("::error::x"), "\\u{3a}:error::x");
         assert_eq!(clean("a ::error::x"), "a \\u{3a}:error::x");
         assert_eq!(clean("a ##[error]x"), "a \\u{23}#[error]x");
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_of_several_lines_becomes_one() {
+    fn message_of_several_lines_becomes_one_line() {
         assert_eq!(one_line("Validation failed\n\n-1 is not valid\n"), "Validation failed: -1 is not valid");
         assert_eq!(one_line("a:\r\nb\nc"), "a: b; c");
         assert_eq!(one_line("a b"), "a b");
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_text_stays_as_it_is() {
+    fn cleaning_is_idempotent() {
         for text in ["", "a\u{1b}b", "::x ##[y", "a\nb", "\u{a0}"] {
             let once = clean(text);
             assert_eq!(clean(&once), once);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_document_says_the_same() {
+    fn cleaned_document_has_the_same_value() {
         let value = serde_json::json!({"a\u{7f}\u{1b}": "\u{202e}\u{e0041}\n"});
         let clean = clean_json(format!("{value:#}\n"));
         assert!(!clean.chars().any(|c| is_hidden(c) && c != '\n'), "{clean}");

@@ -1,4 +1,4 @@
-//! A queue, as the broker stores it.
+//! A queue as the broker stores it.
 
 use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
@@ -9,34 +9,34 @@ use std::fmt;
 /// A queue without its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// Whether it survives a restart of the broker.
+    /// True if it survives a restart of the broker.
     pub durable: bool,
-    /// Whether it goes with its last consumer.
+    /// True if the broker deletes it with its last consumer.
     pub auto_delete: bool,
-    /// Whether it belongs to one connection. Read only: over HTTP no exclusive queue can be made.
+    /// True if it belongs to one connection. Read-only: an exclusive queue cannot be declared over HTTP.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
-    /// The `x-` arguments, `x-queue-type` among them.
+    /// The `x-` arguments, including `x-queue-type`.
     pub arguments: Arguments,
 }
 
-/// The types of queues that topo knows.
+/// The queue types that topo knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueType {
-    /// One replica, on one node.
+    /// A queue with one replica, on one node.
     Classic,
-    /// Replicated by Raft.
+    /// A queue that is replicated by Raft.
     Quorum,
-    /// An append-only log; reading does not remove.
+    /// An append-only log. Reading does not remove messages.
     Stream,
 }
 
 impl QueueType {
-    /// All of them, in the order in which they are listed to people.
+    /// All types, in the order of lists.
     pub const ALL: [Self; 3] = [Self::Classic, Self::Quorum, Self::Stream];
 
-    /// RabbitMQ's word for it.
+    /// Returns RabbitMQ's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Classic => "classic",
@@ -45,7 +45,7 @@ impl QueueType {
         }
     }
 
-    /// The type with that name; `None` for the types of plugins.
+    /// Returns the type with this name; `None` for the types of plugins.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
@@ -58,17 +58,18 @@ impl fmt::Display for QueueType {
 }
 
 impl Queue {
-    /// The word in `x-queue-type`; without the argument a queue is classic, on every version.
+    /// Returns the word in `x-queue-type`. A queue without this argument is classic, in every version.
     pub fn type_name(&self) -> &str {
         self.arguments.get("x-queue-type").and_then(|value| value.as_text()).unwrap_or("classic")
     }
 
-    /// The type, or `None` for a type that a plugin brings.
+    /// Returns the type; `None` for a type of a plugin.
     pub fn queue_type(&self) -> Option<QueueType> {
         QueueType::named(self.type_name())
     }
 
-    /// Whether topo made it for itself (its lock, a holding queue): such queues are neither managed nor reported.
+    /// Returns true if topo created it for its own use, such as its lock or a holding queue. topo neither manages nor
+    /// reports such queues.
     pub fn is_topos_own(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }

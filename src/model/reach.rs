@@ -1,16 +1,16 @@
-//! Whether messages arrive in a queue.
+//! The reachability of a queue for dead-lettered messages.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Whether dead-lettered messages arrive in a queue.
+/// The reachability of a queue for dead-lettered messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
-    /// The broker drops all of them.
+    /// The broker drops all messages.
     Never,
-    /// It depends on the key, on the headers, or on bindings that the spec does not declare.
+    /// The result depends on the routing key, on the headers, or on bindings that the spec does not declare.
     Maybe,
-    /// All of them arrive.
+    /// All messages arrive.
     Always,
 }

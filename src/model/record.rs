@@ -1,5 +1,5 @@
-//! Records: objects that are a key with fields, such as operator policies and limits. A record is written by one PUT,
-//! deleted by one DELETE, and changed in place. The table of kinds is in [`record_kinds`](super::record_kinds).
+//! Records: objects that consist of a key and fields, such as operator policies and limits. One PUT writes a record,
+//! one DELETE deletes it, and it changes in place. [`record_kinds`](super::record_kinds) is the table of kinds.
 
 use super::record_kinds::{FieldShape, Layout, RecordKind};
 use super::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority};
@@ -13,7 +13,8 @@ use std::fmt;
 pub struct RecordId {
     /// Its kind.
     pub kind: RecordKind,
-    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a record.
+    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a
+    /// record.
     pub key: Vec<String>,
 }
 
@@ -58,8 +59,8 @@ impl fmt::Display for RecordId {
 }
 
 impl Record {
-    /// Creates a record from JSON fields with its defaults. A record that equals its absence, such as a negative limit, is
-    /// `None`.
+    /// Creates a record from JSON fields and its defaults; `None` if the record equals its absence, such as a negative
+    /// limit.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut own = Arguments::new();
         for field in id.kind.row().fields_of(&id) {

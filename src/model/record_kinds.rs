@@ -47,7 +47,7 @@ pub struct RecordRow {
     pub layout: Layout,
     /// The component of the runtime parameter that holds the records in a definitions file.
     pub component: &'static str,
-    /// The tag that writes records.
+    /// The tag that a user needs to write records.
     pub writer: Tag,
 }
 
@@ -89,7 +89,7 @@ pub struct RecordField {
 /// The values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
-    /// Any text.
+    /// Any string.
     Text,
     /// One of these words.
     Words(&'static [&'static str]),
@@ -104,9 +104,9 @@ pub enum FieldShape {
 /// A tag of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
-    /// Writes policies and parameters.
+    /// May write policies and parameters.
     Policymaker,
-    /// Writes all.
+    /// May write all records.
     Administrator,
 }
 
@@ -208,7 +208,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
 ];
 
 impl Tag {
-    /// The word for it.
+    /// Returns the word for the tag.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Policymaker => "policymaker",
@@ -238,7 +238,7 @@ impl RecordRow {
         RECORD_KINDS.iter().filter(|row| row.owner.is_some())
     }
 
-    /// `1 operator policy`, `2 operator policies`.
+    /// Formats a number of records: `1 operator policy`, `2 operator policies`.
     pub fn counted(&self, many: usize) -> String {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_row() {
+    fn rows_match_their_kinds() {
         for row in RECORD_KINDS {
             assert_eq!(row.kind.row().section, row.section);
             assert_eq!(RecordKind::of_section(row.section), Some(row.kind));

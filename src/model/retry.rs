@@ -1,4 +1,4 @@
-//! How a failed message is tried again, and what topo generates for it: one family a queue.
+//! Retries of failed messages, and the objects that topo generates for them: one family for each queue.
 
 use super::{ObjectId, ObjectKind, QueueName};
 use schemars::JsonSchema;
@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Ten years in milliseconds: the most that a broker takes as a TTL, from 3.10 (`rabbit_amqqueue:check_expires_arg`).
+/// Ten years in milliseconds: the maximum TTL that a broker accepts, from 3.10 (`rabbit_amqqueue:check_expires_arg`).
 pub const LONGEST_DELAY: i64 = 315_360_000_000;
 
-/// Returns the delays of a backoff, in milliseconds, without end.
+/// Returns the infinite sequence of the delays of a backoff, in milliseconds.
 pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Iterator<Item = i64> {
     let most = max.unwrap_or(LONGEST_DELAY);
     let mut next = initial as f64;
     std::iter::repeat_with(move || {
-        // Exact far beyond ten years.
+        // `f64` is exact far beyond ten years.
         let delay = next.min(most as f64).round() as i64;
         next *= factor;
         delay
     })
 }
 
-/// The ways to try a failed message again.
+/// The ways to retry a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// The broker counts and waits: a tier queue a retry.
+    /// The broker counts and delays, with a tier queue for each retry.
     Ladder,
-    /// The worker counts and publishes again, to a tier or to the back of the queue.
+    /// The worker counts, and publishes to a tier or to the back of the queue.
     Republish,
-    /// A quorum queue counts and delivers again at once.
+    /// A quorum queue counts and redelivers immediately.
     Redeliver,
-    /// A quorum queue counts and waits; since RabbitMQ 4.3.
+    /// A quorum queue counts and delays; since RabbitMQ 4.3.
     Delayed,
 }
 
 impl Strategy {
-    /// All of them, in the order in which they are listed to people.
+    /// All strategies, in the order of lists.
     pub const ALL: [Self; 4] = [Self::Ladder, Self::Republish, Self::Redeliver, Self::Delayed];
 
-    /// The word for it in a spec.
+    /// Returns its word in a spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",
@@ -49,7 +49,7 @@ impl Strategy {
         }
     }
 
-    /// The strategy with that word.
+    /// Returns the strategy with this word.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
@@ -61,23 +61,24 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// All that one queue's retries are made of.
+/// The retries of one queue, with all generated objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Family {
-    /// The queue whose messages are tried again.
+    /// The queue whose messages are retried.
     pub queue: QueueName,
-    /// How.
+    /// The strategy.
     pub strategy: Strategy,
-    /// How often, after the first attempt.
+    /// The number of retries after the first attempt.
     pub retries: u32,
-    /// The way of a message that always fails: `5s → 30s → orders.dead`.
+    /// The path of a message that always fails: `5s → 30s → orders.dead`.
     pub path: String,
-    /// The generated objects, the queue itself not among them; none where its own arguments are all.
+    /// The generated objects, without the queue itself; empty if the arguments of the queue are sufficient.
     pub members: BTreeSet<ObjectId>,
 }
 
-/// `4 exchanges, 3 tier queues, 8 bindings`, of the generated objects of a family; nothing where there are none.
+/// Counts the generated objects of a family by kind: `4 exchanges, 3 tier queues, 8 bindings`. Returns an empty string
+/// if there are none.
 pub fn counted(members: &BTreeSet<ObjectId>) -> String {
     let kinds = [
         (ObjectKind::Exchange, "exchange"),

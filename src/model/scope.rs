@@ -1,4 +1,4 @@
-//! What a spec answers for: the objects that topo may report, change and delete.
+//! The scope of a spec: the objects that topo may report, change and delete.
 
 use super::{ExchangeName, Family, ObjectId, ObjectKind, QueueName, RecordId, RecordKind};
 use schemars::JsonSchema;
@@ -6,46 +6,47 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Whose objects are whose, as the spec says it.
+/// The objects that a spec manages, protects and ignores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
-    /// Names that this spec answers for, beyond what it declares.
+    /// Names that this spec manages in addition to those that it declares.
     pub owns: Vec<Glob>,
-    /// Names that are never deleted or recreated, whatever the flags.
+    /// Names that topo never deletes or recreates, regardless of flags.
     pub protect: Vec<Glob>,
-    /// Names that are invisible.
+    /// Names that topo does not report.
     pub ignore: Vec<Glob>,
-    /// The kinds of records that the spec has a section for, even an empty one, with the names that it declares. Only
-    /// their unmanaged records are reported.
+    /// The kinds of records for which the spec has a section, even an empty one, with the declared names. topo reports
+    /// only unmanaged records of these kinds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
-    /// Objects to delete, if they are there.
+    /// Objects to delete, if they exist.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,
-    /// External objects: they must exist, and topo never changes them.
+    /// External objects. They must exist, and topo never changes them.
     #[serde(default)]
     pub external: BTreeSet<ObjectId>,
     /// External objects that may be missing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub optional_externals: BTreeSet<ObjectId>,
-    /// External dead-letter queues, and the exchange to which the spec declares each as bound. The key is not known.
+    /// External dead-letter queues, each with the exchange to which it is bound according to the spec. The routing key
+    /// is not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
-    /// What to do when an object cannot change in place; absent means [`OnConflict::Refuse`].
+    /// The resolution of conflicts for each object; the default is [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
-    /// What is generated for the retries of each queue, by queue.
+    /// The retries of each queue with their generated objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
-    /// Arguments that topo adds by itself where a broker offers them. A live queue without one stays as it is: it was
-    /// made by an older broker, or before topo, and to recreate it would cost more than the argument is worth.
+    /// Arguments that topo adds if a broker supports them. An existing queue without one is not changed: it was created
+    /// by an older broker, or before topo managed it. A recreate would cost more than the argument is worth.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Scope {
-    /// Returns the kinds of records that the spec is about.
+    /// Returns the kinds of records that the spec declares or removes.
     pub fn record_kinds(&self) -> BTreeSet<RecordKind> {
         let removed = self.removed.iter().filter_map(|id| match id.kind() {
             ObjectKind::Record(kind) => Some(kind),
@@ -56,50 +57,50 @@ impl Scope {
         self.sections.keys().copied().chain(removed).collect()
     }
 
-    /// Whether the spec declares the settings of a name without this one.
+    /// Returns true if the spec declares settings of this owner, but not this one.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
     }
 
-    /// Whether a glob of `owns` matches the name.
+    /// Returns true if a glob of `owns` matches the name.
     pub fn owns(&self, name: &str) -> bool {
         self.owns.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a glob of `protect` matches the name.
+    /// Returns true if a glob of `protect` matches the name.
     pub fn protects(&self, name: &str) -> bool {
         self.protect.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a glob of `ignore` matches the name.
+    /// Returns true if a glob of `ignore` matches the name.
     pub fn ignores(&self, name: &str) -> bool {
         self.ignore.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a live queue may lack an argument.
+    /// Returns true if an existing queue may lack an argument.
     pub fn is_optional(&self, queue: &QueueName, argument: &str) -> bool {
         self.optional.get(queue).is_some_and(|arguments| arguments.contains(argument))
     }
 }
 
-/// What to do with an object that differs in a way that the broker cannot change in place.
+/// The resolution of a difference that the broker cannot change in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
-    /// Show the conflict and the ways out; the plan is blocked.
+    /// Shows the conflict and its resolutions. The plan is blocked.
     #[default]
     Refuse,
-    /// Recreate when it is empty at that moment, else refuse.
+    /// Recreates the object if it is empty at that moment, and refuses otherwise.
     IfEmpty,
-    /// Recreate and keep every message.
+    /// Recreates the object and keeps every message.
     Migrate,
-    /// Delete and recreate.
+    /// Deletes the object and declares it again.
     Discard,
 }
 
 impl OnConflict {
-    /// The word in the spec and behind `--recreate ADDRESS=`.
+    /// Returns the word in a spec and after `--recreate ADDRESS=`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -116,23 +117,25 @@ impl fmt::Display for OnConflict {
     }
 }
 
-/// A pattern over a whole name: `*` is any run of characters, `?` is any one; all else is itself.
+/// A pattern for a whole name: `*` matches any characters, `?` matches one character, and all other characters match
+/// themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Glob(String);
 
 impl Glob {
-    /// From its text; every text is a glob.
+    /// Creates a glob; every string is a valid glob.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the glob as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the whole name matches. Linear in practice: it goes back to the last star only.
+    /// Returns true if the whole name matches. The time is linear in practice, because only the last `*` is tried
+    /// again.
     pub fn matches(&self, name: &str) -> bool {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
@@ -149,10 +152,10 @@ impl Glob {
                     n += 1;
                 }
                 Some(_) | None => match back {
-                    Some((star, taken)) => {
+                    Some((star, consumed)) => {
                         p = star + 1;
-                        n = taken + 1;
-                        back = Some((star, taken + 1));
+                        n = consumed + 1;
+                        back = Some((star, consumed + 1));
                     }
                     None => return false,
                 },

@@ -1,21 +1,21 @@
-//! The routing keys with which a user may publish to an exchange and bind to it.
+//! Topic permissions: the routing keys with which a user may publish to an exchange and bind to it.
 
 use super::{ExchangeName, UserName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A topic permission: it restricts a user on one exchange. A user without one is not restricted there, so a topic
-/// permission that is lost widens access.
+/// A restriction of a user on one exchange. A user without one is not restricted there, so the loss of a topic
+/// permission widens access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPermission {
     /// The user.
     pub user: UserName,
-    /// The exchange; only exchanges of type `topic` heed it.
+    /// The exchange. Only exchanges of type `topic` enforce it.
     pub exchange: ExchangeName,
-    /// A pattern of the routing keys that the user may publish.
+    /// The pattern of the routing keys that the user may publish.
     pub write: String,
-    /// A pattern of the routing keys that the user may bind.
+    /// The pattern of the routing keys that the user may bind.
     pub read: String,
 }
 

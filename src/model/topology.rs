@@ -1,4 +1,4 @@
-//! Everything in one vhost.
+//! The topology of one vhost.
 
 use super::record::as_list;
 use super::{
@@ -9,29 +9,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one vhost holds, or should hold.
+/// The objects of one vhost, current or desired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The vhost's name.
     pub vhost: VhostName,
-    /// Its own settings; `None` when a live vhost does not exist (or may not be seen by this user).
+    /// The settings of the vhost; `None` if it does not exist on the broker, or is not visible to this user.
     pub settings: Option<Vhost>,
-    /// All exchanges but the default one.
+    /// All exchanges except the default one.
     pub exchanges: BTreeMap<ExchangeName, Exchange>,
     /// All queues.
     pub queues: BTreeMap<QueueName, Queue>,
-    /// All bindings but those of the default exchange.
+    /// All bindings except those of the default exchange.
     pub bindings: BTreeSet<Binding>,
-    /// All policies, operator policies not among them.
+    /// All policies, without operator policies.
     pub policies: BTreeMap<PolicyName, Policy>,
-    /// Records: operator policies, and those of other kinds that were read.
+    /// Operator policies, and the records of other kinds that were read.
     #[serde(default, skip_serializing_if = "Records::is_empty", with = "as_list")]
     #[schemars(with = "Vec<Record>")]
     pub records: Records,
 }
 
 impl Topology {
-    /// A vhost that does not exist.
+    /// Creates the topology of a vhost that does not exist.
     pub fn missing(vhost: VhostName) -> Self {
         Self {
             vhost,
@@ -44,7 +44,8 @@ impl Topology {
         }
     }
 
-    /// Removes the objects with a value that topo did not read to its end, together with the bindings from and to them.
+    /// Removes the objects with a value that topo did not read completely, together with their bindings. Returns the
+    /// removed objects.
     pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {
         let mut cut = BTreeSet::new();
         let mut note = |arguments: &Arguments, id: ObjectId| has_cut(arguments) && cut.insert(id);
@@ -59,7 +60,7 @@ impl Topology {
         cut
     }
 
-    /// The object, if it is there.
+    /// Returns the object, if it exists.
     pub fn object(&self, id: &ObjectId) -> Option<Object> {
         match id {
             ObjectId::Vhost => self.settings.clone().map(Object::Vhost),
@@ -71,7 +72,7 @@ impl Topology {
         }
     }
 
-    /// The operator policies, as policies.
+    /// Returns the operator policies as policies.
     pub fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
         self.records.values().filter_map(Record::operator_policy).collect()
     }

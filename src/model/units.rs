@@ -1,14 +1,14 @@
-//! Numbers with their units, as people read them.
+//! Formats numbers with their units for users.
 
 use super::ArgumentValue;
 use super::known_arguments::{KnownArgument, Unit};
 
-/// The unit of an argument (`x-message-ttl`) or of a policy key (`message-ttl`).
+/// Returns the unit of an argument (`x-message-ttl`) or policy key (`message-ttl`).
 pub fn unit_of(name: &str) -> Unit {
     KnownArgument::named(name).or_else(|| KnownArgument::of_policy_key(name)).map_or(Unit::None, KnownArgument::unit)
 }
 
-/// A value with quotes where it could be taken for something else: the broker tells `"30000"` and `30000` apart.
+/// Formats a value, with quotes if its type would be ambiguous: the broker distinguishes `"30000"` from `30000`.
 pub fn unmistakable(value: &ArgumentValue) -> String {
     match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
@@ -16,7 +16,7 @@ pub fn unmistakable(value: &ArgumentValue) -> String {
     }
 }
 
-/// A value as people read it: the bare value, and its meaning behind it where it has a unit.
+/// Formats a value, followed by its meaning if it has a unit: `30000 (30s)`.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
     let bare = unmistakable(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
@@ -38,7 +38,7 @@ fn is_ambiguous(text: &str) -> bool {
         || !text.chars().all(plain)
 }
 
-/// Milliseconds in their largest exact unit: `30s`, `1m30s`, `7d`; `None` for zero and less.
+/// Formats milliseconds in their largest units: `30s`, `1m30s`, `7d`; `None` for zero and negative numbers.
 pub fn duration(milliseconds: i64) -> Option<String> {
     if milliseconds <= 0 {
         return None;
@@ -55,15 +55,15 @@ pub fn duration(milliseconds: i64) -> Option<String> {
     Some(text)
 }
 
-/// The milliseconds that [`duration`] writes so; `None` for anything that it would not write.
+/// Parses the output of [`duration`]; `None` for any other text.
 pub fn milliseconds(text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut rest = text;
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let behind = &rest[digits..];
-        let letters = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-        let length = match &behind[..letters] {
+        let after_digits = &rest[digits..];
+        let unit_length = after_digits.len() - after_digits.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+        let length = match &after_digits[..unit_length] {
             "d" => 86_400_000,
             "h" => 3_600_000,
             "m" => 60_000,
@@ -72,13 +72,13 @@ pub fn milliseconds(text: &str) -> Option<i64> {
             _ => return None,
         };
         total = total.checked_add(rest[..digits].parse::<i64>().ok()?.checked_mul(length)?)?;
-        rest = &behind[letters..];
+        rest = &after_digits[unit_length..];
     }
     Some(total).filter(|total| duration(*total).as_deref() == Some(text))
 }
 
-/// Bytes in their largest exact unit: `64KiB`, `1GiB`, `20GB`; the shorter of a binary and a decimal one, and `None` where
-/// neither divides them.
+/// Formats bytes in their largest exact unit, binary or decimal, whichever is shorter: `64KiB`, `1GiB`, `20GB`. Returns
+/// `None` if no unit divides them.
 pub fn size(bytes: i64) -> Option<String> {
     if bytes <= 0 {
         return None;
@@ -90,7 +90,7 @@ pub fn size(bytes: i64) -> Option<String> {
         Some(format!("{}{unit}", bytes / length))
     };
     let digits = |text: &String| text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
-    // Of two that are as short, the one in which memory is counted.
+    // If both have the same length, the binary unit, because memory is measured in it.
     [in_largest(&binary), in_largest(&decimal)].into_iter().flatten().min_by_key(digits)
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_they_are_written() {
+    fn parsing_reverses_formatting_of_durations() {
         for number in [1, 999, 5000, 90_000, 3_600_000, 86_400_001, 315_360_000_000] {
             assert_eq!(milliseconds(&duration(number).unwrap()), Some(number));
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_as_short_as_a_person_writes_them() {
+    fn sizes_have_the_shortest_exact_unit() {
         for (bytes, written) in [
             (20_000_000_000, "20GB"),
             (1_000_000_000_000, "1TB"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn values_read_with_their_units() {
+    fn values_are_followed_by_their_meaning() {
         assert_eq!(with_unit("x-message-ttl", &30_000.into()), "30000 (30s)");
         assert_eq!(with_unit("message-ttl", &90_000.into()), "90000 (1m30s)");
         assert_eq!(with_unit("x-max-length-bytes", &(1_i64 << 30).into()), "1073741824 (1GiB)");

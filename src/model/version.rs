@@ -5,21 +5,23 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Major, minor and patch; what stands behind (`-rc.1`, `+deb`) is dropped.
+/// Major, minor and patch. A suffix (`-rc.1`, `+deb`) is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct BrokerVersion {
-    /// 3 or 4.
+    /// The major version: 3 or 4.
     pub major: u16,
-    /// 8 in 3.8.9.
+    /// The minor version: 8 in 3.8.9.
     pub minor: u16,
-    /// 9 in 3.8.9; when it was left out, that of the newest release of the series that is known, and 0 of an unknown one.
+    /// The patch version: 9 in 3.8.9. If it is omitted, it is that of the newest known release of the series, or 0 if
+    /// the series is unknown.
     pub patch: u16,
 }
 
-/// The newest release of each series whose behavior topo knows, from its source or from a live broker. Who names a series
-/// alone means a broker that is kept up to date: patch releases refuse and take things, too.
+/// The newest release of each series whose behavior topo knows, from its source or from a live broker. A user who
+/// specifies only a series means a broker that is kept up to date: patch releases also change which arguments the
+/// broker refuses and accepts.
 const NEWEST_OF_SERIES: &[BrokerVersion] = &[
     BrokerVersion::new(3, 8, 35),
     BrokerVersion::new(3, 9, 29),
@@ -34,44 +36,44 @@ const NEWEST_OF_SERIES: &[BrokerVersion] = &[
 ];
 
 impl BrokerVersion {
-    /// The newest version whose behavior topo knows from a live broker; what an offline plan assumes.
+    /// The newest version whose behavior topo knows from a live broker. An offline plan assumes it.
     pub const NEWEST_KNOWN: Self = Self::new(4, 3, 6);
 
     /// The oldest version that topo supports.
     pub const OLDEST_SUPPORTED: Self = Self::new(3, 8, 0);
 
-    /// From its three numbers.
+    /// Creates a version from its three numbers.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch }
     }
 
-    /// The newest known release of a series; `None` of a series that is not known.
+    /// Returns the newest known release of a series; `None` if the series is unknown.
     pub fn newest_of(major: u16, minor: u16) -> Option<Self> {
         NEWEST_OF_SERIES.iter().find(|known| (known.major, known.minor) == (major, minor)).copied()
     }
 
-    /// Whether it is that minor version or a later one.
+    /// Returns true if it is this minor version or a later one.
     pub fn is_at_least(self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// Whether topo supports it, as far as it is known or can be: all versions from the oldest on.
+    /// Returns true if topo supports it: all versions from the oldest supported one on, including unknown newer ones.
     pub fn is_supported(self) -> bool {
         self >= Self::OLDEST_SUPPORTED
     }
 
-    /// Whether it came after all that topo knows, so that it is taken to behave as the newest of these.
+    /// Returns true if it is newer than all known series. topo then assumes the behavior of the newest known version.
     pub fn is_newer_than_known(self) -> bool {
         (self.major, self.minor) > (Self::NEWEST_KNOWN.major, Self::NEWEST_KNOWN.minor)
     }
 
-    /// Major and minor, for what holds of all patches: `3.10`.
+    /// Returns the major and minor version, for statements about all patches: `3.10`.
     pub fn series(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 }
 
-/// Not a version.
+/// The error for a text that is not a version.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a RabbitMQ version such as 3.10 or 4.0.5")]
 pub struct NotAVersion(String);
@@ -80,11 +82,11 @@ impl FromStr for BrokerVersion {
     type Err = NotAVersion;
 
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let wrong = || NotAVersion(text.to_owned());
+        let error = || NotAVersion(text.to_owned());
         let numbers = text.split(['-', '+', '~']).next().unwrap_or_default();
-        let mut parts = numbers.split('.').map(|part| part.parse::<u16>().map_err(|_| wrong()));
-        let major = parts.next().ok_or_else(wrong)??;
-        let minor = parts.next().ok_or_else(wrong)??;
+        let mut parts = numbers.split('.').map(|part| part.parse::<u16>().map_err(|_| error()));
+        let major = parts.next().ok_or_else(error)??;
+        let minor = parts.next().ok_or_else(error)??;
         match parts.next() {
             Some(patch) => Ok(Self { major, minor, patch: patch? }),
             None => Ok(Self::newest_of(major, minor).unwrap_or(Self::new(major, minor, 0))),
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_series_is_its_newest_release() {
+    fn series_means_its_newest_release() {
         let read = |text: &str| text.parse::<BrokerVersion>().unwrap().to_string();
         assert_eq!(["3.10", "3.10.0", "4.3", "5.0"].map(read), ["3.10.25", "3.10.0", "4.3.6", "5.0.0"]);
         assert_eq!(BrokerVersion::NEWEST_KNOWN, *NEWEST_OF_SERIES.iter().max().unwrap());
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_brokers_report() {
+    fn versions_of_brokers_are_parsed() {
         assert_eq!("3.10.8".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(3, 10, 8));
         assert_eq!("4.3.0-rc.1".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 3, 0));
         assert!("3.8.0".parse::<BrokerVersion>().unwrap().is_supported());

@@ -1,6 +1,6 @@
-//! Parses comments that allow findings: `# topo: allow RULE reason`, at the end of a line for this line, or on lines of
-//! their own for the next one. The YAML library drops comments, so this module searches the text. A `#` inside a value is
-//! not a comment.
+//! Parses comments that allow findings: `# topo: allow RULE reason`. At the end of a line, a comment applies to this
+//! line; on a line of its own, to the next line. The YAML library drops comments, so this module searches the text. A
+//! `#` inside a value is not a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lint_keys::is_rule;
@@ -40,7 +40,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
         values[..before].last().is_some_and(|(_, end)| at < *end)
     };
     let mut found = Vec::new();
-    // Comments on lines of their own, until the line that they apply to.
+    // Comments on lines of their own that wait for the line to which they apply.
     let mut waiting: Vec<Allow> = Vec::new();
     let mut start = 0;
     for (number, line) in file.text.split_inclusive('\n').enumerate().map(|(index, line)| (index + 1, line)) {
@@ -79,7 +79,7 @@ fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Al
     let content = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
     let (verb, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
     if verb != ALLOW {
-        // Any other text after `topo:` is an ordinary comment, unless it resembles this.
+        // Any other text after `topo:` is an ordinary comment, unless its first word resembles `allow`.
         if closest(verb, [ALLOW]).is_some() {
             let diagnostic = Diagnostic::error("allow", format!("unknown word `{verb}` in a topo comment"), at);
             diagnostics.push(diagnostic.hint("write `# topo: allow RULE reason`"));
@@ -136,12 +136,12 @@ mod tests {
         let mut diagnostics = Diagnostics::new();
         let documents = yaml::documents(0, &file, &mut diagnostics).unwrap_or_default();
         let found = allows(0, &file, &documents, &mut diagnostics);
-        let said = found.into_iter().map(|it| (it.line, format!("{}: {}", it.rule, it.reason)));
-        (said.collect(), diagnostics.to_string())
+        let listed = found.into_iter().map(|it| (it.line, format!("{}: {}", it.rule, it.reason)));
+        (listed.collect(), diagnostics.to_string())
     }
 
     #[test]
-    fn for_its_line_or_for_the_next() {
+    fn comment_applies_to_its_line_or_the_next() {
         let text = "a: 1 # topo: allow unbound-queue by name\n# topo: allow owns-everything  ours\n\n  # more\n#topo: allow \
                     trigger-happy see there\nb: 2\nc: 3\n";
         let (found, wrong) = of(text);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_value_is_no_comment() {
+    fn marks_inside_values_are_not_comments() {
         let text = "a: 'x # topo: allow nothing y'\nb: |\n  # topo: allow nothing y\n  z\nc: x#topo:allow\nd: \"1\n  # topo: \
                     allow nothing\"\n";
         assert_eq!(of(text), (Vec::new(), String::new()));

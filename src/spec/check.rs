@@ -9,7 +9,7 @@ use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
 use super::shape::{Object, Shape};
 use super::suggest::listed;
-use super::unknown_keys::{no_policy_key, unknown_key};
+use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;
 use crate::model::MOST_VALUES;
 use crate::model::count::number;
@@ -29,7 +29,7 @@ pub(crate) fn check(
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
         Shape::List(inner) | Shape::Filled(inner) => {
             let Value::List(items) = &node.value else {
-                value::wrong(node, subject, &list_of(subject), hints::no_list(node, *inner), at, diagnostics);
+                value::wrong(node, subject, &list_of(subject), hints::not_list(node, *inner), at, diagnostics);
                 return None;
             };
             if items.is_empty() && matches!(shape, Shape::Filled(_)) {
@@ -47,7 +47,7 @@ pub(crate) fn check(
             (Value::Table(_), _) => either(node, tables, subject, at, diagnostics),
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
-                let hint = tables.first().and_then(|table| hints::name_or_table(node, table));
+                let hint = tables.first().and_then(|table| hints::name_or_mapping(node, table));
                 value::wrong(node, subject, "a name or a mapping", hint, at, diagnostics);
                 None
             }
@@ -73,7 +73,7 @@ pub(crate) fn check(
 
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a mapping", hints::no_table(node, kind), at, diagnostics);
+        value::wrong(node, subject, "a mapping", hints::not_mapping(node, kind), at, diagnostics);
         return None;
     }
     if kind.name == "Document" && is_of_another_version(node, diagnostics) {
@@ -86,7 +86,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     let mut checked = Vec::new();
     for entry in node.entries() {
         let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
-            if let Some(name) = unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
+            if let Some(name) = report_unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
                 suggested.push(name);
                 if node.get(name).is_none() {
                     checked.push(wrong_entry(name, entry));
@@ -136,9 +136,9 @@ fn is_of_another_version(document: &Node, diagnostics: &mut Diagnostics) -> bool
     is_other && check(&entry.node, Shape::Version, "`version`", entry.at, diagnostics).is_none()
 }
 
-/// Creates an empty entry for a misspelled key, so that the key is not also reported as missing.
+/// Creates an empty entry for a misspelled key, so that topo does not also report the key as missing.
 fn wrong_entry(key: &str, entry: &Entry) -> Entry {
-    Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Said)) }
+    Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Empty)) }
 }
 
 fn either(
@@ -149,20 +149,20 @@ fn either(
     diagnostics: &mut Diagnostics,
 ) -> Option<Node> {
     let first_key = |table: &Object| table.keys().first().map_or("", |key| key.name);
-    let firsts: Vec<&str> = tables.iter().map(|table| first_key(table)).collect();
-    let there: Vec<&&Object> = tables.iter().filter(|table| node.get(first_key(table)).is_some()).collect();
-    match there.as_slice() {
+    let first_keys: Vec<&str> = tables.iter().map(|table| first_key(table)).collect();
+    let present: Vec<&&Object> = tables.iter().filter(|table| node.get(first_key(table)).is_some()).collect();
+    match present.as_slice() {
         [only] => object(node, only, subject, at, diagnostics),
         [] => {
             let message = format!(
                 "{subject} sets neither {}",
-                firsts.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" nor ")
+                first_keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" nor ")
             );
-            diagnostics.push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", listed(firsts))));
+            diagnostics.push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", listed(first_keys))));
             None
         }
         [_, _, ..] => {
-            let message = format!("{subject} sets more than one of {}", listed(firsts));
+            let message = format!("{subject} sets more than one of {}", listed(first_keys));
             diagnostics.push(Diagnostic::error("conflicting-keys", message, at).hint("keep one of them"));
             None
         }
@@ -187,7 +187,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         named = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
-            // Its keys follow it with too little indentation, which is reported for each key.
+            // Its keys follow with too little indentation. topo reports each of them.
             continue;
         }
         let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
@@ -211,8 +211,8 @@ fn list_of(subject: &str) -> String {
     }
 }
 
-/// Whether an entry of a mapping from names is a key of the object above it: `type: quorum` with the indentation of a
-/// queue name.
+/// Returns true if an entry of a mapping from names is a key of the object above it: `type: quorum` with the
+/// indentation of a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
@@ -240,7 +240,7 @@ fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnost
     }
 }
 
-/// Whether an object can have this name; reports the reason otherwise.
+/// Returns true if an object can have this name; reports the reason otherwise.
 fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
@@ -305,7 +305,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
     for entry in node.entries() {
         let subject = format!("`{}`", entry.key);
         let known = POLICY_KEYS.iter().find(|known| known.key == entry.key || known.name == entry.key);
-        if no_policy_key(entry, diagnostics) {
+        if refuse_policy_key(entry, diagnostics) {
             continue;
         }
         let (key, node) = match known {

@@ -9,7 +9,8 @@ const OF_THE_BROKER: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", 
 /// Lists of objects in such a file.
 const LISTS: [&str; 4] = ["\"vhosts\"", "\"queues\"", "\"exchanges\"", "\"bindings\""];
 
-/// An error for a definitions file. Its content is not checked: it is JSON with other keys than those of a spec.
+/// Returns an error if the file is a definitions file. Its content is not checked, because it is JSON with other keys
+/// than those of a spec.
 pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with('{') || text.contains("\"version\"") && !OF_THE_BROKER.iter().any(|key| text.contains(key)) {
@@ -22,7 +23,7 @@ pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     is_one.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
 }
 
-/// The file as an argument of a shell. A name that a shell would split or expand is quoted.
+/// Formats a file name as an argument for a shell, with quotes if the shell would split or expand it.
 fn argument(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
     match name {

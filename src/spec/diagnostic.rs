@@ -45,7 +45,7 @@ pub struct Diagnostic {
     pub label: String,
     /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
-    /// How to fix it.
+    /// A suggestion to fix it.
     pub hint: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             code,
-            message: quoting(&message.into()),
+            message: cleaned(&message.into()),
             primary,
             label: String::new(),
             secondary: Vec::new(),
@@ -65,14 +65,14 @@ impl Diagnostic {
 
     /// Sets the label of the primary position.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = quoting(&label.into());
+        self.label = cleaned(&label.into());
         self
     }
 
     /// Adds a related position, unless it is the primary one.
     pub fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         if at != self.primary {
-            self.secondary.push((at, quoting(&label.into())));
+            self.secondary.push((at, cleaned(&label.into())));
         }
         self
     }
@@ -84,13 +84,13 @@ impl Diagnostic {
 
     /// Sets the hint, if there is one.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint.map(|hint| quoting(&hint)).or(self.hint);
+        self.hint = hint.map(|hint| cleaned(&hint)).or(self.hint);
         self
     }
 }
 
-/// A sentence that may quote the spec.
-fn quoting(sentence: &str) -> String {
+/// Cleans a message that may quote the spec.
+fn cleaned(sentence: &str) -> String {
     clean(&masked(sentence))
 }
 
@@ -116,7 +116,7 @@ impl Diagnostics {
     }
 
     /// Removes the diagnostics of the value at a position, because its key turned out to be wrong.
-    pub(crate) fn take_back(&mut self, at: Location) {
+    pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
 
@@ -131,7 +131,7 @@ impl Diagnostics {
         self.or_value(()).err().unwrap_or_default()
     }
 
-    /// Whether there are no diagnostics.
+    /// Returns true if there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -141,7 +141,7 @@ impl Diagnostics {
         self.0.iter()
     }
 
-    /// Whether one of them is an error.
+    /// Returns true if one of them is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }

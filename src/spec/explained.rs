@@ -81,14 +81,14 @@ fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut 
     }
     for key in object.keys() {
         add(*key, object.what, found);
-        below(key.shape, seen, found);
+        walk_shape(key.shape, seen, found);
     }
 }
 
-fn below(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
+fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
     match shape {
         Shape::Object(object) => walk(object, seen, found),
-        Shape::List(inner) | Shape::Filled(inner) | Shape::Map(inner) => below(*inner, seen, found),
+        Shape::List(inner) | Shape::Filled(inner) | Shape::Map(inner) => walk_shape(*inner, seen, found),
         Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
         Shape::Text
         | Shape::Name
@@ -109,7 +109,7 @@ fn below(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explai
     }
 }
 
-/// Keys with the same documentation in several positions are one.
+/// Adds a key. Keys with the same documentation in several positions become one.
 fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
     let same = found.iter_mut().find(|it| it.key.name == key.name && it.key.doc == key.doc);
     match same {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_where_and_how() {
+    fn page_contains_positions_and_argument() {
         let page = key_page("messageTtl").unwrap_or_default();
         assert!(page.contains("In `defaults.queue`, a queue, a dead-letter queue"), "{page}");
         assert!(

@@ -7,8 +7,8 @@ use super::suggest::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 
-/// Words from other tools and the words of a spec for them, if the latter are accepted.
-const MEANT: &[(&str, &str)] = &[
+/// Words from other tools, with the words of a spec that they mean.
+const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("note", "info"),
     ("notice", "info"),
     ("none", "off"),
@@ -17,18 +17,18 @@ const MEANT: &[(&str, &str)] = &[
     ("mirrored", "quorum"),
 ];
 
-/// Words that mean "nothing" where a spec uses `none`.
+/// Words that users write instead of `none`.
 const NOTHING: [&str; 6] = ["none", "null", "nil", "no", "off", "nothing"];
 
 /// Returns a hint for a value that is null in YAML.
-pub(super) fn of_nothing(why: Absent, hint: Option<String>, expected: &str) -> Option<String> {
+pub(super) fn of_null(why: Absent, hint: Option<String>, expected: &str) -> Option<String> {
     let starts = |sign, what| Some(format!("`{sign}` starts {what} in YAML: put the value in quotes"));
     match why {
         Absent::Comment => starts('#', "a comment"),
         Absent::Anchor => starts('&', "an anchor"),
         Absent::Tag => starts('!', "a tag"),
-        Absent::Said if hint.is_some() => hint,
-        Absent::Said => {
+        Absent::Empty if hint.is_some() => hint,
+        Absent::Empty => {
             let empty = if expected.contains("mapping") { "; {} is an empty mapping" } else { "" };
             Some(format!("remove the key, or add a value{empty}"))
         }
@@ -58,7 +58,7 @@ pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
 }
 
 /// Returns a hint where a name or a mapping is expected.
-pub(super) fn name_or_table(node: &Node, table: &Object) -> Option<String> {
+pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
     let hint = match (table.name, &node.value) {
         ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to disable retries, or remove the key",
         ("Retry", Value::Boolean(true)) => "specify the retries: `retry: {delays: [5s, 30s]}`",
@@ -73,8 +73,8 @@ pub(super) fn name_or_table(node: &Node, table: &Object) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// Whether a name is a word for "nothing", where a spec uses `none`.
-pub(super) fn is_nothing(name: &str) -> bool {
+/// Returns true if a name is a word that users write instead of `none`.
+pub(super) fn means_none(name: &str) -> bool {
     NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
@@ -107,13 +107,13 @@ pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<S
                 .to_owned(),
         );
     }
-    let known = MEANT.iter().find(|(word, known)| *word == text.to_lowercase() && words.contains(known));
+    let known = FOREIGN_WORDS.iter().find(|(word, known)| *word == text.to_lowercase() && words.contains(known));
     let meant = known.map(|(_, known)| *known).or_else(|| closest(text, words.iter().copied()));
     meant.map(|word| format!("did you mean `{word}`?"))
 }
 
 /// Returns a hint for another value where one of these words is expected.
-pub(super) fn no_word(value: &Value, words: &[&str]) -> Option<String> {
+pub(super) fn not_word(value: &Value, words: &[&str]) -> Option<String> {
     (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
 }
 
@@ -127,8 +127,8 @@ pub(super) fn number_as_text(text: &str, subject: &str) -> String {
     }
 }
 
-/// Returns a hint that makes a list of another value.
-pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
+/// Returns a hint where a list is expected.
+pub(super) fn not_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
             let first = kind.keys().first().map_or("", |key| key.name);
@@ -143,12 +143,12 @@ pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
     }
 }
 
-/// Returns a hint that makes a mapping of another value.
-pub(super) fn no_table(node: &Node, kind: &Object) -> Option<String> {
+/// Returns a hint where a mapping is expected.
+pub(super) fn not_mapping(node: &Node, kind: &Object) -> Option<String> {
     let text = node.text()?;
-    let takes_type =
+    let has_type =
         ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();
-    if takes_type || kind.name == "Exchange" && super::keys::EXCHANGE_TYPES.contains(&text) {
+    if has_type || kind.name == "Exchange" && super::keys::EXCHANGE_TYPES.contains(&text) {
         return Some(format!("write `{{type: {text}}}`"));
     }
     if kind.name == "Lint" && lint_keys::is_rule(text) {

@@ -29,13 +29,13 @@ const BINDING_ARGUMENTS: Key = key(
 )
 .like("{x-match: all, region: eu}");
 pub(super) const DURABLE: Key =
-    key("durable", Shape::Boolean, "Whether the object survives a restart of the broker.").or("true");
+    key("durable", Shape::Boolean, "If true, the object survives a restart of the broker.").or("true");
 pub(super) const AUTO_DELETE: Key =
-    key("autoDelete", Shape::Boolean, "Whether the broker deletes the object when it is no longer used.").or("false");
+    key("autoDelete", Shape::Boolean, "If true, the broker deletes the object when it is no longer used.").or("false");
 pub(super) const CONFLICT: Key = key(
     "onConflict",
     ON_CONFLICT,
-    "How to resolve a difference that the broker cannot change in place: `refuse` shows the conflict, \
+    "The resolution of a difference that the broker cannot change in place: `refuse` shows the conflict, \
      `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, \
      `discard` deletes and recreates it.",
 )
@@ -167,7 +167,8 @@ pub(crate) static EXCHANGE: Object = Object {
             .like("topic"),
             DURABLE,
             AUTO_DELETE,
-            key("internal", Shape::Boolean, "Whether only other exchanges, and no clients, can publish to it.").or("false"),
+            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.")
+                .or("false"),
             key("alternateExchange", Shape::Name, "The exchange that receives messages that this one cannot route.")
                 .like("unrouted"),
             key("bindings", BINDINGS, "Bindings from other exchanges to this one."),
@@ -177,7 +178,8 @@ pub(crate) static EXCHANGE: Object = Object {
             key(
                 OPTIONAL,
                 Shape::Boolean,
-                "Whether an external exchange may be missing: the broker then drops what is dead-lettered or rerouted to it.",
+                "If true, the external exchange may be missing: the broker then drops messages that are dead-lettered or \
+                 rerouted to it.",
             )
             .or("false"),
         ];
@@ -255,11 +257,11 @@ static POLICY: Object = Object {
     is_queue: false,
 };
 
-/// A key of a policy's definition: how a spec spells it, how RabbitMQ does, and what its value is.
+/// A key of a policy definition, in the spelling of a spec and in that of RabbitMQ.
 pub(crate) struct PolicyKey {
-    /// In camelCase.
+    /// The key in a spec, in camelCase.
     pub(crate) key: &'static str,
-    /// On the wire.
+    /// The key on the wire.
     pub(crate) name: &'static str,
     /// The values that it accepts.
     pub(crate) shape: Shape,

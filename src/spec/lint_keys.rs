@@ -25,7 +25,7 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|(name, _)| *name)
 }
 
-/// Whether a rule with this name exists.
+/// Returns true if a rule with this name exists.
 pub(super) fn is_rule(name: &str) -> bool {
     rules().any(|rule| rule == name)
 }

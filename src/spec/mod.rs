@@ -1,9 +1,9 @@
 //! Parses YAML into one [`Spec`] for each vhost, with positions. The caller reads files and the environment, `expand`
 //! expands short forms, and `lint` checks style.
 //!
-//! `yaml` parses the text into a tree, `variables` substitutes variables, `check` and `value` check the tree against the
-//! grammar of `keys`, `read` and `queue` convert it to types, and `references` looks up names. Every step reports all
-//! problems and leaves out invalid parts, so that all errors of all files are shown at once.
+//! `yaml` parses the text into a tree, and `variables` substitutes variables. `check` and `value` check the tree
+//! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
+//! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
 
 mod allow;
 mod check;
@@ -62,7 +62,7 @@ pub use spec_types::{
 };
 pub(crate) use suggest::closest;
 pub use variables::Variables;
-pub use vhost_scan::{is_spec, vhosts_at_a_glance};
+pub use vhost_scan::{guess_vhosts, is_spec};
 
 use crate::model::{QueueType, VhostName};
 use node::{Node, Value};
@@ -90,8 +90,8 @@ struct OfVhost {
 
 /// Parses files into one spec for each vhost, in the order of the vhost names.
 ///
-/// # Errors
-/// Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to unknown objects.
+/// # Errors Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to
+/// unknown objects.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)
@@ -118,7 +118,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
             let its_own: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
-                // These keys hold anchors, which are already copied to where they are used.
+                // These keys contain anchors, which are already copied to where they are used.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
@@ -142,7 +142,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             declared.set_unknown();
         }
         let mut spec = Spec { allows, notation, ..empty_spec(files, &documents, &mut diagnostics) };
-        // First, because a queue can use a policy of a later document.
+        // Before the queues, because a queue can use a policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
         }
@@ -165,12 +165,12 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
-    let default_queue_type = once("defaultQueueType", vhosts(), diagnostics)
-        .and_then(|said| QueueType::named(&said.value).map(|value| Sourced::new(value, said.at)));
+    let default_queue_type = single_value("defaultQueueType", vhosts(), diagnostics)
+        .and_then(|word| QueueType::named(&word.value).map(|value| Sourced::new(value, word.at)));
     Spec {
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),
-        description: once("description", vhosts(), diagnostics),
+        description: single_value("description", vhosts(), diagnostics),
         default_queue_type,
         owns: Vec::new(),
         protect: Vec::new(),
@@ -192,7 +192,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
 }
 
 /// Returns the value of a key that several documents can set; reports different values.
-fn once<'a>(
+fn single_value<'a>(
     key: &str,
     nodes: impl Iterator<Item = &'a Node>,
     diagnostics: &mut Diagnostics,
@@ -206,7 +206,7 @@ fn once<'a>(
             Some(first) => {
                 let message = format!("two documents set a different `{key}` for the vhost");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
-                diagnostics.push(diagnostic.hint(read::unless_variants("set it once", node.at, first.at)));
+                diagnostics.push(diagnostic.hint(read::with_variants_hint("set it once", node.at, first.at)));
             }
         }
     }

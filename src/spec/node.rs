@@ -34,11 +34,11 @@ pub(crate) enum Value {
     Table(Vec<Entry>),
 }
 
-/// Why a value is null.
+/// The reason why a value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// The file has an explicit null, or no value.
-    Said,
+    Empty,
     /// YAML reads the intended value as a comment: `routingKey: #.x`.
     Comment,
     /// YAML reads the intended value as an anchor: `routingKey: &x`.
@@ -132,7 +132,7 @@ impl Node {
         }
     }
 
-    /// Whether it is `true`, including through a variable.
+    /// Returns true if it is `true`, including through a variable.
     pub(crate) fn is_true(&self) -> bool {
         self.boolean() == Some(true) || self.is_variable() && self.text() == Some("true")
     }
@@ -142,7 +142,7 @@ impl Node {
         self.written.as_deref().filter(|written| written.contains("${"))
     }
 
-    /// Whether the whole text came from a variable, so that it is converted to the expected type.
+    /// Returns true if the whole text came from a variable, so that it is converted to the expected type.
     pub(crate) fn is_variable(&self) -> bool {
         self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))
     }

@@ -30,7 +30,7 @@ impl Notation {
                         self.bare.insert(entry.at);
                     }
                     if entry.key == "routingKey"
-                        && let Some(comment) = comment_behind(&entry.node, text)
+                        && let Some(comment) = comment_after(&entry.node, text)
                     {
                         self.behind_keys.insert(entry.node.at, comment.to_owned());
                     }
@@ -67,17 +67,17 @@ fn is_duration(key: &str) -> bool {
     KNOWN_ARGUMENTS.iter().filter(is_named).any(|known| known.unit() == Unit::Milliseconds)
 }
 
-/// The comment of a single word behind a key that stands without quotes: `routingKey: a #b`. With a blank behind the `#`, or
-/// with several words, it is meant as a comment.
-fn comment_behind<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
+/// Returns a comment of a single word after a plain routing key: `routingKey: a #b`. A comment with a space after the
+/// `#`, or with several words, is intentional.
+fn comment_after<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let is_plain = |source: &str| !source.starts_with(['"', '\'', '|', '>']);
     text.get(node.at.start..node.at.end).filter(|source| !source.is_empty() && is_plain(source))?;
     let rest = text.get(node.at.end..)?.lines().next()?.trim_end();
     let comment = rest.trim_start_matches([' ', '\t']);
     let is_comment = comment.len() < rest.len() && comment.starts_with('#');
     // Another comment can follow.
-    let (word, behind) = comment.split_once(char::is_whitespace).unwrap_or((comment, ""));
-    let is_word = behind.is_empty() || word != "#" && behind.trim_start().starts_with('#');
+    let (word, after_word) = comment.split_once(char::is_whitespace).unwrap_or((comment, ""));
+    let is_word = after_word.is_empty() || word != "#" && after_word.trim_start().starts_with('#');
     (is_comment && is_word).then_some(word)
 }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_is_no_second() {
+    fn numbers_below_a_second_without_unit_are_found() {
         let text = "a: {messageTtl: 5, maxLength: 5}\nb: {messageTtl: 5ms, expires: 1000}\nc: {x-expires: 999, \
                     message-ttl: 1, consumerTimeout: 0}\n";
         let lines: Vec<_> = of(text).bare.iter().map(|at| (at.line, at.column)).collect();
@@ -104,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_of_one_word_may_be_the_rest_of_the_key() {
+    fn comments_of_one_word_after_routing_keys_are_found() {
         let text = "- routingKey: a #b\n- routingKey: a # b\n- routingKey: 'a' #b\n- routingKey: a #b c\n- {routingKey: a}\n\
                     - routingKey: order. #\n- routingKey: a#b\n- routingKey: \"a\" #b\n- key: a #b\n- routingKey: a #b # c d\n- \
                     routingKey: a # # b\n";
-        let behind: Vec<_> = of(text).behind_keys.iter().map(|(at, it)| (at.line, it.clone())).collect();
-        assert_eq!(behind, [(1, "#b".to_owned()), (6, "#".to_owned()), (10, "#b".to_owned())]);
+        let after_word: Vec<_> = of(text).behind_keys.iter().map(|(at, it)| (at.line, it.clone())).collect();
+        assert_eq!(after_word, [(1, "#b".to_owned()), (6, "#".to_owned()), (10, "#b".to_owned())]);
     }
 }

@@ -1,11 +1,11 @@
-//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags, duplicate
-//! keys and errors. [`yaml`](super::yaml) reads all other files, at twice the cost, and reports errors. For files that both
-//! can read, the trees are the same.
+//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags,
+//! duplicate keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. For
+//! files that both can read, the trees are equal.
 
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::scalar;
-use super::yaml::{DEEPEST, MOST_NODES, instead, is_other};
+use super::yaml::{DEEPEST, MOST_NODES, absent_reason, differs_from_source};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ struct Reader<'a> {
     file: usize,
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// Read so far.
+    /// The number of events that were read.
     events: usize,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
             (Event::MappingStart(_, 0, None), true) => self.table(depth + 1)?,
             (_, _) => return None,
         };
-        let written = is_other(&value, source).then(|| source.into());
+        let written = differs_from_source(&value, source).then(|| source.into());
         Some(Node { value, at, used_at: None, written })
     }
 
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
                     if let Value::Null(why) = &mut node.value
                         && node.at.start == node.at.end
                     {
-                        *why = instead(self.text, at.end);
+                        *why = absent_reason(self.text, at.end);
                     }
                     entries.push(Entry { key: key.into_owned(), at, node });
                 }

@@ -3,7 +3,7 @@
 /// A range of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// Which of the files, in the order in which they were given.
+    /// The index of the file, in the order in which the files were given.
     pub file: usize,
     /// The first byte.
     pub start: usize,

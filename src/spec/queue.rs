@@ -1,5 +1,5 @@
-//! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then the
-//! vhost's default type. A default applies only if the queue type supports it.
+//! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then
+//! the vhost's default type. A default applies only if the queue type supports it.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
@@ -26,7 +26,7 @@ pub(crate) struct QueueKeys {
     pub(crate) retry: RetryKeys,
     /// The known arguments that are set in `arguments`, and not with their own keys.
     in_arguments: BTreeSet<String>,
-    /// Whether a type is set but invalid, so that the type is unknown.
+    /// True if a type is set but invalid, so that the type is unknown.
     is_type_wrong: bool,
     /// Arguments with an invalid value, and the position of the value.
     wrong: BTreeMap<String, Location>,
@@ -153,14 +153,14 @@ impl QueueKeys {
         let kind = queue_type.value;
         self.refuse_unsupported_keys(name, &queue_type, diagnostics);
         let can_be_transient = kind == QueueType::Classic;
-        let takes =
+        let supports =
             |argument: &str| KnownArgument::named(argument).is_none_or(|known| known.support_for(kind).is_some());
         let retry = self.retry(name, &queue_type, defaults, spec, diagnostics);
-        let places = self.places(defaults, takes);
+        let places = self.places(defaults, supports);
         let mut arguments: BTreeMap<_, _> =
-            defaults.arguments.iter().filter(|(name, _)| takes(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+            defaults.arguments.iter().filter(|(name, _)| supports(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
         arguments.extend(self.arguments);
-        let default_dead_letter = defaults.dead_letter.clone().filter(|_| takes("x-dead-letter-exchange"));
+        let default_dead_letter = defaults.dead_letter.clone().filter(|_| supports("x-dead-letter-exchange"));
         Some(QueueSpec {
             at,
             is_external: false,
@@ -168,7 +168,7 @@ impl QueueKeys {
             auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
             arguments,
             // A type without dead-lettering only accepts `none`.
-            dead_letter: self.dead_letter.filter(|_| takes("x-dead-letter-exchange")).or(default_dead_letter),
+            dead_letter: self.dead_letter.filter(|_| supports("x-dead-letter-exchange")).or(default_dead_letter),
             retry,
             places,
             on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
@@ -177,9 +177,9 @@ impl QueueKeys {
     }
 
     /// Returns where its arguments are set, its own settings first.
-    fn places(&self, defaults: &Self, takes: impl Fn(&str) -> bool) -> Places {
+    fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
-        let is_known = |name: &str| KnownArgument::named(name).is_some() && takes(name);
+        let is_known = |name: &str| KnownArgument::named(name).is_some() && supports(name);
         for (name, setting) in defaults.arguments.iter().filter(|(name, _)| is_known(name)) {
             let own = if self.arguments.contains_key(name) { vec![SetIn::Key] } else { Vec::new() };
             let line = setting.at.line;
@@ -195,8 +195,8 @@ impl QueueKeys {
         all
     }
 
-    /// Resolves the retries. A default does not apply to a stream, nor to a queue with `deadLetter: none`, which accepts
-    /// the loss of messages.
+    /// Resolves the retries. A default does not apply to a stream, nor to a queue with `deadLetter: none`, which
+    /// accepts the loss of messages.
     fn retry(
         &self,
         name: &str,
@@ -226,7 +226,7 @@ impl QueueKeys {
             }
             // An invalid value of an unsupported key is not a second mistake.
             if let Some(value) = self.wrong.get(known.name) {
-                diagnostics.take_back(*value);
+                diagnostics.remove_at(*value);
             }
             let message = format!("{} `{name}` does not support `{}`", shown(kind), known.key);
             let others = listed(known.queue_types().map(QueueType::as_str));

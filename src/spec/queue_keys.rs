@@ -11,7 +11,8 @@ const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFE
 const WIRING: Key = key(
     "wiring",
     Shape::OneOf(&["arguments", "policy"]),
-    "Whether an argument of the queue or a policy sets it. A policy can change later without recreating the queue.",
+    "The way to set it: with arguments of the queue, or with a policy. A policy can change later without recreating \
+     the queue.",
 )
 .or("arguments");
 
@@ -30,7 +31,7 @@ pub(super) static DEFAULTS: Object = Object {
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "Where dead-lettered messages of every queue go, except those of dead-letter queues and streams.",
+                "The target of dead-lettered messages of every queue, except dead-letter queues and streams.",
             )
             .like("orders.dead"),
             MAX_RETRIES,
@@ -82,7 +83,8 @@ fn queue_keys() -> &'static [Key] {
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "Where dead-lettered messages go: an entry of `deadLetterQueues`, an exchange, or `none` to drop them on purpose.",
+                "The target of dead-lettered messages: an entry of `deadLetterQueues`, an exchange, or `none` to drop them on \
+                 purpose.",
             )
             .like("orders.dead"),
         ];
@@ -158,7 +160,7 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
                 "Its type. By default a topic exchange is bound with `#`, a direct exchange with the queue's name.",
             )
             .or("fanout"),
-            key("internal", Shape::Boolean, "Whether only other exchanges, and no clients, can publish to it.")
+            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.")
                 .or("false"),
             key(
                 "routingKey",

@@ -80,7 +80,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         Some(first) if first.value != level => {
             let message = format!("two documents set different levels for the rule `{}`", entry.key);
             let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
-            diagnostics.push(diagnostic.hint(unless_variants("set it once", entry.node.at, first.at)));
+            diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
         None => {
@@ -133,8 +133,8 @@ fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<ArgumentValue>> {
 
 /// Returns a string, or its default with the position of the object.
 fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
-    let said = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
-    Sourced::new(said.value.to_owned(), said.at)
+    let text = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
+    Sourced::new(text.value.to_owned(), text.at)
 }
 
 fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
@@ -153,11 +153,11 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
 /// Reports that an object is declared twice.
 pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
     let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
-    diagnostic.label("again here").also(first, "first here").hint(unless_variants("keep one of the two", at, first))
+    diagnostic.label("again here").also(first, "first here").hint(with_variants_hint("keep one of the two", at, first))
 }
 
 /// Returns a hint for two positions that contradict each other. In two files, they may be variants of one topology.
-pub(super) fn unless_variants(hint: &str, at: Location, first: Location) -> String {
+pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();
     }
@@ -304,11 +304,11 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let name = PolicyName::new(&*entry.key);
     let Some(pattern) = node.get("pattern").and_then(sourced) else { return };
     let priority = node.get("priority").and_then(|node| value_of(node).as_number()).unwrap_or_default();
-    let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
+    let apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(ApplyTo::named(node.text()?)?, node.at)));
     let policy = PolicySpec {
         at: entry.at,
         pattern: Sourced::new(pattern.value.to_owned(), pattern.at),
-        apply_to: said_apply_to.unwrap_or(Sourced::new(ApplyTo::All, entry.at)),
+        apply_to: apply_to.unwrap_or(Sourced::new(ApplyTo::All, entry.at)),
         priority: Priority(priority),
         definition: arguments(node, "definition"),
     };

@@ -1,4 +1,5 @@
-//! The sections of records: their keys in the grammar, and their conversion to records. Both follow the rows of the kinds.
+//! The sections of records: their keys in the grammar, and their conversion to records. Both follow the rows of the
+//! kinds.
 
 use super::diagnostic::Diagnostics;
 use super::node::{Entry, Node, Value};
@@ -66,7 +67,7 @@ pub(super) fn removed_sections() -> impl Iterator<Item = Key> {
     RECORD_KINDS.iter().filter(|row| row.place == Place::Section).map(|row| key(row.section, NAMES, row.removed_doc))
 }
 
-/// Returns the entries of a document that declare records of a kind, with the names that they have.
+/// Returns the entries of a document that declare records of a kind, with their names.
 pub(super) fn declared<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<(Option<&'a str>, Location, &'a Node)>> {
     match row.place {
         Place::Section => {
@@ -110,7 +111,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// The records of one name: a single one, or one for each setting.
+/// Returns the records of one name: a single one, or one for each setting.
 fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Vec<RecordSpec> {
     let id = |setting: Option<&str>| {
         let key = name.into_iter().chain(setting).map(str::to_owned).collect();

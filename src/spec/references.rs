@@ -2,7 +2,7 @@
 //! names come from the unchecked tree, so that a mistake in an object does not cause errors about its bindings.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::is_nothing;
+use super::hints::means_none;
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::records;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The maximum number of errors with a suggestion.
 const MOST_SUGGESTIONS: usize = 200;
 
-/// The names that a vhost's documents declare, and where.
+/// The names that the documents of a vhost declare, with their positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
     exchanges: BTreeMap<String, Location>,
@@ -26,7 +26,7 @@ pub(crate) struct Declared {
     records: BTreeMap<RecordId, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
-    /// Their declarations cannot be read, so the names are unknown.
+    /// True if the declarations cannot be read, so that the names are unknown.
     are_queues_unknown: bool,
     are_exchanges_unknown: bool,
     are_retry_policies_unknown: bool,
@@ -37,11 +37,11 @@ impl Declared {
     pub(crate) fn add(&mut self, document: &Node) {
         let entries = |key: &str| document.get(key).map_or(&[][..], Node::entries).iter();
         let named = |entry: &Entry| (entry.key.clone(), entry.at);
-        let is_no_table =
+        let is_invalid =
             |key: &str| document.get(key).is_some_and(|node| !matches!(node.value, Value::Table(_) | Value::Null(_)));
-        self.are_queues_unknown |= is_no_table("queues") || is_no_table("deadLetterQueues");
-        self.are_exchanges_unknown |= is_no_table("exchanges");
-        self.are_retry_policies_unknown |= is_no_table("retryPolicies");
+        self.are_queues_unknown |= is_invalid("queues") || is_invalid("deadLetterQueues");
+        self.are_exchanges_unknown |= is_invalid("exchanges");
+        self.are_retry_policies_unknown |= is_invalid("retryPolicies");
         self.exchanges.extend(entries("exchanges").map(named));
         self.queues.extend(entries("queues").map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
@@ -52,8 +52,8 @@ impl Declared {
         }
         self.retry_policies.extend(entries("retryPolicies").map(named));
         for entry in entries("deadLetterQueues") {
-            let said = entry.node.get("exchange").and_then(|exchange| exchange.get("name")).and_then(Node::text);
-            let name = said.map_or_else(|| format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", entry.key), str::to_owned);
+            let explicit = entry.node.get("exchange").and_then(|exchange| exchange.get("name")).and_then(Node::text);
+            let name = explicit.map_or_else(|| format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", entry.key), str::to_owned);
             self.exchanges.entry(name).or_insert(entry.at);
         }
         for kind in ["exchanges", "queues", "deadLetterQueues"] {
@@ -176,7 +176,7 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
-            _ if is_nothing(name) => "write `none` to drop them on purpose".to_owned(),
+            _ if means_none(name) => "write `none` to drop them on purpose".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };
@@ -190,7 +190,7 @@ impl Check<'_> {
         }
         let known = self.declared.retry_policies.keys().map(String::as_str);
         let hint = match (self.closest(name, known), Strategy::named(name)) {
-            (_, _) if is_nothing(name) => "write `none` to disable retries, or remove the key".to_owned(),
+            (_, _) if means_none(name) => "write `none` to disable retries, or remove the key".to_owned(),
             (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
             (None, Some(strategy)) => format!("to choose a strategy, write `retry: {{strategy: {strategy}}}`"),
             (None, None) => {
@@ -203,7 +203,7 @@ impl Check<'_> {
         self.diagnostics.push(diagnostic.label("not in `retryPolicies`").hint(hint));
     }
 
-    /// Suggests a name. Only for the first errors, because the search is slow.
+    /// Suggests a name, but only for the first errors, because the search is slow.
     fn closest<'a>(&self, name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         if self.diagnostics.iter().len() < MOST_SUGGESTIONS { closest(name, names) } else { None }
     }

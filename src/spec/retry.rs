@@ -1,5 +1,5 @@
-//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers` merges
-//! several sources for a queue, and `expand` creates the objects.
+//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers`
+//! merges several sources for a queue, and `expand` creates the objects.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
@@ -20,7 +20,7 @@ pub struct RetrySpec {
     pub strategy: Option<Setting<Strategy>>,
     /// The delays, if there are any.
     pub schedule: Option<Setting<Schedule>>,
-    /// The number of milliseconds by which a worker can shorten a delay.
+    /// The maximum by which a worker can shorten a delay, in milliseconds.
     pub jitter: Option<Setting<i64>>,
     /// The nearest entry of `retryPolicies` that it uses, if there is one.
     pub policy: Option<Setting<String>>,
@@ -29,15 +29,15 @@ pub struct RetrySpec {
 /// The delays of retries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
-    /// Milliseconds of each; the last one repeats.
+    /// The delays in milliseconds; the last one repeats.
     Delays(Vec<i64>),
     /// Computed delays.
     Backoff {
-        /// The first, in milliseconds.
+        /// The first delay, in milliseconds.
         initial: i64,
         /// The multiplier from each delay to the next.
         factor: f64,
-        /// The longest, in milliseconds.
+        /// The longest delay, in milliseconds.
         max: Option<i64>,
     },
 }
@@ -52,7 +52,7 @@ pub struct RetryPolicySpec {
 }
 
 impl RetryPolicySpec {
-    /// Whether this entry sets the value at a position.
+    /// Returns true if this entry sets the value at a position.
     pub fn says(&self, at: Location) -> bool {
         fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
             setting.as_ref().map(|it| it.at)
@@ -70,11 +70,11 @@ pub(crate) struct RetryKeys {
     pub(super) schedule: Option<Setting<Schedule>>,
     pub(super) jitter: Option<Setting<i64>>,
     pub(super) policy: Option<Setting<String>>,
-    /// `retry: none`.
+    /// True if the source sets `retry: none`.
     pub(super) is_none: bool,
     /// The positions of all retry keys.
     at: Vec<Location>,
-    /// Whether a key is invalid, so that the retries are unknown.
+    /// True if a key is invalid, so that the retries are unknown.
     pub(super) is_wrong: bool,
 }
 
@@ -192,15 +192,15 @@ impl RetryKeys {
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
         // An invalid key may be a misspelling of another one.
-        let is_said = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
-        if let (Some(delays), Some(backoff)) = (delays.filter(is_said), backoff.filter(is_said)) {
+        let is_set = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
+        if let (Some(delays), Some(backoff)) = (delays.filter(is_set), backoff.filter(is_set)) {
             let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are set", backoff.at);
             diagnostics.push(diagnostic.also(delays.at, "the other").hint("keep one of the two"));
             self.is_wrong = true;
         }
-        let written = delays.map(|entry| (entry, written_delays(&entry.node)));
-        let worked_out = backoff.map(|entry| (entry, computed_delays(entry, diagnostics)));
-        if let Some((entry, schedule)) = written.or(worked_out) {
+        let explicit = delays.map(|entry| (entry, explicit_delays(&entry.node)));
+        let computed = backoff.map(|entry| (entry, computed_delays(entry, diagnostics)));
+        if let Some((entry, schedule)) = explicit.or(computed) {
             self.is_wrong |= schedule.is_none();
             self.schedule = schedule.map(|value| Setting { value, at: entry.at, set_by });
         }
@@ -218,7 +218,7 @@ fn integer(node: &Node) -> Option<i64> {
     if let Value::Integer(number) = node.value { Some(number) } else { None }
 }
 
-fn written_delays(node: &Node) -> Option<Schedule> {
+fn explicit_delays(node: &Node) -> Option<Schedule> {
     let Value::List(items) = &node.value else { return None };
     let delays: Vec<i64> = items.iter().filter_map(integer).collect();
     // An invalid delay was reported and left out, so the rest is not the intended list.
@@ -247,7 +247,7 @@ fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sched
     Some(Schedule::Backoff { initial, factor, max })
 }
 
-/// Whether a schedule is longer than the count; reports it.
+/// Reports a schedule with more delays than retries, and returns true if it has more.
 pub(super) fn too_many_delays(
     schedule: &Setting<Schedule>,
     count: &Setting<u32>,

@@ -17,7 +17,7 @@ const STRATEGIES: Shape = Shape::OneOf(&[
 pub(super) const MAX_RETRIES: Key = key(
     "maxRetries",
     Shape::Count(0, MOST_RETRIES),
-    "How often a failed message is retried after the first attempt: N retries are N + 1 deliveries. 0 means that \
+    "The number of retries of a failed message after the first attempt: N retries are N + 1 deliveries. 0 means that \
      the first failure is final. The default is the number of `delays`.",
 )
 .like("5")
@@ -32,7 +32,7 @@ const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
 pub(super) const RETRY: Key = key(
     "retry",
     NAME_OR_TABLE,
-    "How a failed message is retried: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
+    "The retries of a failed message: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
 )
 .like("{delays: [5s, 30s, 5m]}")
 .not_of_streams();
@@ -54,10 +54,11 @@ static RETRY_KEYS: [Key; 5] = [
     key(
         "strategy",
         STRATEGIES,
-        "What counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry queue for each retry; \
-         the worker only rejects. `republish`: the worker counts, and publishes to a delayed retry queue or to the back \
-         of the queue. `redeliver`: the broker, without delay (quorum queues). `delayed`: the broker, with a delay that \
-         grows linearly (quorum queues, RabbitMQ 4.3). The default is `ladder` with delays, and `redeliver` without.",
+        "The component that counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry \
+         queue for each retry; the worker only rejects. `republish`: the worker counts, and publishes to a delayed \
+         retry queue or to the back of the queue. `redeliver`: the broker, without delay (quorum queues). `delayed`: the \
+         broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3). The default is `ladder` with delays, \
+         and `redeliver` without.",
     )
     .like("ladder"),
     key(

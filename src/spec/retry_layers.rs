@@ -7,7 +7,7 @@ use crate::model::Strategy;
 use crate::model::units::duration;
 use std::collections::BTreeMap;
 
-/// The settings of a queue, nearest first, and how near each is.
+/// The sources of the settings of a queue, the nearest first.
 pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 
 impl<'a> Layers<'a> {
@@ -41,7 +41,7 @@ impl<'a> Layers<'a> {
         let strategy = self.nearest(|keys| &keys.strategy);
         let mut schedule = self.nearest(|keys| &keys.schedule);
         let mut jitter = self.nearest(|keys| &keys.jitter);
-        // A setting from a farther source than the strategy, which the strategy ignores, is for other queues.
+        // If the strategy ignores a setting from a farther source, the setting is for other queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
                 schedule = schedule.filter(|(schedule, _)| schedule <= rank);
@@ -82,7 +82,7 @@ impl<'a> Layers<'a> {
 }
 
 impl RetrySpec {
-    /// Whether the settings are consistent; reports conflicts.
+    /// Reports conflicting settings, and returns true if there are none.
     fn is_consistent(&self, diagnostics: &mut Diagnostics) -> bool {
         let problem = self.strategy_problem().or_else(|| self.jitter_problem());
         let is_fine = problem.is_none();
@@ -150,7 +150,8 @@ impl RetrySpec {
     }
 }
 
-/// Whether delay k is k times the first delay, or the longest: quorum queues of 4.3 support nothing else.
+/// Returns true if the k-th delay is k times the first one, up to the last delay. Quorum queues of 4.3 support no other
+/// delays.
 pub(crate) fn is_even(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
     delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))

@@ -42,7 +42,8 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// Editors escape the Markdown of `description` and render that of `markdownDescription`.
+/// Copies each `description` to `markdownDescription`: editors escape the Markdown of the former, and render the
+/// latter.
 struct Markdown;
 
 impl Transform for Markdown {
@@ -57,18 +58,18 @@ impl Transform for Markdown {
 impl Object {
     /// Returns the keys of this mapping, for a queue type if it matters.
     pub(super) fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
-        let takes = |key: &Key| match (queue_type, known(key.name)) {
+        let supports = |key: &Key| match (queue_type, known(key.name)) {
             (Some(QueueType::Stream), None) => !key.not_of_streams,
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
             (Some(_), None) | (None, _) => true,
         };
-        // A stream does not dead-letter, and a spec can state that.
+        // A stream does not dead-letter messages, and a spec can confirm that.
         let is_none = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
         let of_type = |key: &Key| {
             if is_none(key) {
                 Some(Key { shape: Shape::OneOf(&["none"]), example: "none", ..*key })
             } else {
-                takes(key).then_some(*key)
+                supports(key).then_some(*key)
             }
         };
         self.keys().iter().filter_map(of_type).collect()
@@ -114,7 +115,7 @@ fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
 /// Returns a reference to the definition of a mapping, which is created at its first use.
 fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
     if !definitions.contains_key(object.name) {
-        // First, so that a recursive mapping ends here.
+        // Inserted first, so that a recursive mapping ends here.
         definitions.insert(object.name.to_owned(), Value::Null);
         let definition = definition(object, definitions);
         definitions.insert(object.name.to_owned(), definition);
@@ -124,9 +125,9 @@ fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> V
 
 fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
     let title = |what: &str| {
-        let mut letters = object.what.trim_start_matches("a ").trim_start_matches("an ").chars();
-        let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-        format!("{first}{}{what}", letters.as_str())
+        let mut chars = object.what.trim_start_matches("a ").trim_start_matches("an ").chars();
+        let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+        format!("{first}{}{what}", chars.as_str())
     };
     let titled = |mut table: Value, what: &str| {
         table["title"] = title(what).into();
@@ -136,8 +137,8 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
         return titled(table(object.keys_of(None), definitions), "");
     }
     let name = object.name;
-    let is_beside_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
-    let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_beside_external).collect();
+    let is_allowed_with_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
+    let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_allowed_with_external).collect();
     let external = titled(table(external, definitions), ", external");
     let own = object.keys_of(None).into_iter().filter(|key| key.name != OPTIONAL).collect();
     let own = titled(table(own, definitions), "");
@@ -158,7 +159,7 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let mut rest = own;
     if object.is_queue {
         for (queue_type, table) in typed.into_iter().rev() {
-            let then = add(format!("{}{name}", capitalised(queue_type)), table);
+            let then = add(format!("{}{name}", capitalized(queue_type)), table);
             let is_it = json!({"properties": {"type": {"const": queue_type.as_str()}}, "required": ["type"]});
             rest = json!({"if": is_it, "then": then, "else": rest});
         }
@@ -166,7 +167,7 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     json!({"title": title(""), "type": "object", "if": is_external, "then": external, "else": rest})
 }
 
-fn capitalised(queue_type: QueueType) -> &'static str {
+fn capitalized(queue_type: QueueType) -> &'static str {
     match queue_type {
         QueueType::Classic => "Classic",
         QueueType::Quorum => "Quorum",
@@ -251,11 +252,11 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
 
 /// Returns a reference to the arguments of queues. If the type is known, only its arguments are accepted.
 fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
-    let name = format!("{}Arguments", queue_type.map_or("Queue", capitalised));
+    let name = format!("{}Arguments", queue_type.map_or("Queue", capitalized));
     let mut properties = Map::new();
     for known in KNOWN_ARGUMENTS {
-        let is_taken = queue_type.is_none_or(|queue_type| known.support_for(queue_type).is_some());
-        let mut property = if is_taken { value(known.value.into(), definitions) } else { json!(false) };
+        let is_supported = queue_type.is_none_or(|queue_type| known.support_for(queue_type).is_some());
+        let mut property = if is_supported { value(known.value.into(), definitions) } else { json!(false) };
         if let Value::Object(property) = &mut property {
             property.insert("description".to_owned(), known.doc.into());
         }
@@ -331,7 +332,7 @@ mod tests {
     const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/topology.schema.json");
 
     #[test]
-    fn the_committed_schema_is_this_one() {
+    fn committed_schema_is_current() {
         let printed = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
         if std::env::var_os("TOPO_UPDATE").is_some() {
             std::fs::write(COMMITTED, &printed).unwrap();

@@ -1,18 +1,18 @@
-//! Single values as a JSON Schema says them, in the words that editors show: each alternative has a title, and a pattern
-//! says what it wants in place of itself. None has a description: an editor would show it in place of the key's own.
-//! Tables and lists are left to `schema`.
+//! The JSON Schemas of single values, with the texts that editors show. Each alternative has a title, and each pattern
+//! has an error message that editors show instead of the pattern. No value has a description, because an editor would
+//! show it instead of the description of the key. `schema` contains mappings and lists.
 
 use super::keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// A text that starts with a variable: its value is not known to an editor.
+/// The pattern of a string that starts with a variable; an editor does not know its value.
 const VARIABLE: &str = r"^\$\{";
 
-/// No time at all, in whatever units.
+/// The pattern of a duration of zero, in any units.
 const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 
-/// What the words of lists of words mean, for who chooses one.
+/// The meanings of the words that a list of words offers.
 const WORDS: &[(&str, &str)] = &[
     ("classic", "Not replicated; priorities, transient and exclusive queues."),
     ("quorum", "Replicated with Raft, always durable, and counts deliveries: for messages that must not be lost."),
@@ -59,7 +59,7 @@ pub(super) fn duration(least: i64, most: i64) -> Value {
     or_variable(vec![text, number])
 }
 
-/// A duration that needs its unit.
+/// Returns the schema of a duration with a required unit.
 pub(super) fn delay() -> Value {
     or_variable(vec![with_unit()])
 }
@@ -126,7 +126,7 @@ fn choice(words: &[&str]) -> Value {
     let mut choice = json!({"title": "one of these words", "enum": words});
     if meanings.iter().any(|meaning| !meaning.is_empty()) {
         choice["markdownEnumDescriptions"] = json!(meanings);
-        // For those who take no Markdown, and for the list of completions.
+        // For editors without Markdown, and for the list of completions.
         choice["enumDescriptions"] = json!(meanings);
     }
     choice

@@ -82,7 +82,7 @@ pub(crate) struct Object {
     pub(crate) keys: Keys,
     /// The keys that it can have with `external: true`; empty if it cannot be external.
     pub(crate) external: &'static [&'static str],
-    /// Whether the queue type decides which keys it can have.
+    /// True if the queue type decides which keys it can have.
     pub(crate) is_queue: bool,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     /// The values that it accepts.
     pub(crate) shape: Shape,
-    /// Whether it is required, except on an external object.
+    /// True if it is required, except on an external object.
     pub(crate) is_required: bool,
     /// Its default, as YAML; empty if there is none.
     pub(crate) default: &'static str,
@@ -120,7 +120,7 @@ pub(crate) struct Key {
     pub(crate) example: &'static str,
     /// Its documentation, in Markdown.
     pub(crate) doc: &'static str,
-    /// Whether streams do not support it, for a key of queues that is not an argument.
+    /// True if streams do not support it, for a key of queues that is not an argument.
     pub(crate) not_of_streams: bool,
 }
 

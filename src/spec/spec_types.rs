@@ -85,17 +85,17 @@ pub enum SetBy {
 pub struct ExchangeSpec {
     /// The position of its name.
     pub at: Location,
-    /// Whether it is external.
+    /// True if it is external.
     pub is_external: bool,
-    /// Whether an external exchange may be missing.
+    /// True if an external exchange may be missing.
     pub is_optional: bool,
     /// Its type; empty on an external one.
     pub kind: Sourced<String>,
-    /// Whether it is durable.
+    /// True if it is durable.
     pub durable: bool,
-    /// Whether the broker deletes it with its last binding.
+    /// True if the broker deletes it with its last binding.
     pub auto_delete: bool,
-    /// Whether only exchanges can publish to it.
+    /// True if only exchanges can publish to it.
     pub internal: bool,
     /// The exchange for messages that it cannot route.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
@@ -103,7 +103,7 @@ pub struct ExchangeSpec {
     pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
     /// The resolution of conflicts.
     pub on_conflict: Option<OnConflict>,
-    /// Where its arguments are set.
+    /// The places that set its arguments.
     pub places: Places,
 }
 
@@ -112,13 +112,13 @@ pub struct ExchangeSpec {
 pub struct QueueSpec {
     /// The position of its name.
     pub at: Location,
-    /// Whether it is external.
+    /// True if it is external.
     pub is_external: bool,
     /// Its type; `None` on an external one.
     pub queue_type: Option<Setting<QueueType>>,
-    /// Whether it is durable; `None` means durable.
+    /// True if it is durable; `None` means durable.
     pub durable: Option<Setting<bool>>,
-    /// Whether the broker deletes it with its last consumer; `None` means no.
+    /// True if the broker deletes it with its last consumer; `None` means no.
     pub auto_delete: Option<Setting<bool>>,
     /// Arguments by RabbitMQ's names, without `x-queue-type` and without `x-dead-letter-…` except the strategy.
     pub arguments: BTreeMap<String, Setting<ArgumentValue>>,
@@ -128,7 +128,7 @@ pub struct QueueSpec {
     pub retry: Option<RetrySpec>,
     /// The resolution of conflicts.
     pub on_conflict: Option<Setting<OnConflict>>,
-    /// Where its arguments are set.
+    /// The places that set its arguments.
     pub places: Places,
 }
 
@@ -155,7 +155,7 @@ pub enum DeadLetter {
     },
 }
 
-/// The way in which the dead-letter target of a queue is set.
+/// The way to set the dead-letter target of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wiring {
     /// By its own arguments.
@@ -174,7 +174,7 @@ pub struct DeadLetterQueueSpec {
     pub exchange_name: Option<Sourced<ExchangeName>>,
     /// The type of its exchange, `fanout` by default.
     pub exchange_type: Sourced<String>,
-    /// Whether its exchange is internal.
+    /// True if its exchange is internal.
     pub exchange_internal: bool,
     /// The routing key of the binding, which dead-lettered messages get, if it is set.
     pub routing_key: Option<String>,

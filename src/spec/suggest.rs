@@ -15,7 +15,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    // `warn` is the beginning of one word only.
+    // `warn` is the beginning of only one word.
     let mut longer = known.into_iter().filter(|candidate| word.len() >= 3 && candidate.starts_with(word));
     near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typos_and_other_styles_are_seen() {
+    fn typos_and_other_spellings_are_recognized() {
         let known = ["messageTtl", "maxLength", "maxLengthBytes", "type"];
         assert_eq!(closest("mesageTtl", known), Some("messageTtl"));
         assert_eq!(closest("message-ttl", known), Some("messageTtl"));

@@ -117,8 +117,8 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
     Diagnostic::error("syntax", text_of_error, at)
 }
 
-/// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None` if
-/// that would change the meaning of the file.
+/// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None`
+/// if that would change the meaning of the file.
 pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<String> {
     if let Some(comment) = comment_in_brackets(text, at, text_of_error) {
         let mut text = text.to_owned();
@@ -145,7 +145,7 @@ fn comment_in_brackets(text: &str, at: Location, text_of_error: &str) -> Option<
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
     let start = if is_opening { at.start } else { open_brackets(text, at)?.0.start };
     let line = text.get(start..)?.lines().next()?;
-    // An intended comment has a space after its `#`, and no key before it.
+    // An intentional comment has a space after its `#`, and no key before it.
     let found = line
         .match_indices(": #")
         .find(|(at, sign)| line[at + sign.len()..].starts_with(|c: char| !c.is_whitespace() && c != '#'));

@@ -12,24 +12,25 @@ pub(super) fn before_value(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, true)
 }
 
-/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above it.
+/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above
+/// it.
 pub(super) fn before_key(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, false)
 }
 
-fn before(text: &str, start: usize, is_above_looked_at: bool) -> Option<Range<usize>> {
+fn before(text: &str, start: usize, includes_lines_above: bool) -> Option<Range<usize>> {
     let mut rest = text.get(..start)?;
     loop {
         let trimmed = rest.trim_end();
         if rest[trimmed.len()..].contains('\n') {
-            if !is_above_looked_at {
+            if !includes_lines_above {
                 return None;
             }
             let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
-            let said = line + without_comment(&trimmed[line..]).len();
-            if said < trimmed.len() {
+            let content = line + without_comment(&trimmed[line..]).len();
+            if content < trimmed.len() {
                 // Keeps the line break, so that the line above is handled in the same way.
-                rest = if said == line { &trimmed[..line] } else { &trimmed[..said] };
+                rest = if content == line { &trimmed[..line] } else { &trimmed[..content] };
                 continue;
             }
         }
@@ -76,7 +77,7 @@ fn core(tag: &str) -> Option<&str> {
     ["str", "int", "float", "bool", "null", "seq", "map"].contains(&name).then_some(name)
 }
 
-/// Applies a tag to a value; `None` if the tag is unknown or does not fit the value.
+/// Applies a tag to a value. Returns `None` if the tag is unknown or does not fit the value.
 pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Location) -> Option<Value> {
     let name = text.get(tag.clone()).unwrap_or_default();
     let source = text.get(at.start..at.end).unwrap_or_default();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_found_and_what_looks_like_one_is_not() {
+    fn only_tags_are_found() {
         for (text, expected) in [
             ("key: !y V", Some("!y")),
             ("key: !y  V", Some("!y")),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_the_core_schema_are_what_yaml_says() {
+    fn tags_of_the_core_schema_are_applied() {
         for (text, value, expected) in [
             ("!!str 5", Value::Text("5".to_owned()), Some(Value::Text("5".to_owned()))),
             ("!!int \"5\"", Value::Text("\"5\"".to_owned()), Some(Value::Integer(5))),

@@ -44,24 +44,24 @@ pub(super) fn size(text: &str) -> Option<String> {
         return shown::size(bytes).map(|size| format!("use whole numbers: write {size}"));
     }
     let (number, word) = number_and_unit(text);
-    let letter = word.chars().next().filter(|_| !number.is_empty())?.to_ascii_uppercase();
-    if letter == 'B' {
+    let initial = word.chars().next().filter(|_| !number.is_empty())?.to_ascii_uppercase();
+    if initial == 'B' {
         return Some(format!("write {number}B"));
     }
-    let binary = || format!("{number}{letter}iB");
-    let decimal = || format!("{number}{letter}B");
+    let binary = || format!("{number}{initial}iB");
+    let decimal = || format!("{number}{initial}B");
     match word.to_ascii_lowercase().get(1..)? {
         // Kubernetes omits the `B` but distinguishes binary and decimal units.
         "i" | "ibibyte" | "ebibyte" | "ibibytes" | "ebibytes" => Some(format!("write {}", binary())),
         "" | "b" | "ib" | "ilobyte" | "egabyte" | "igabyte" | "erabyte" | "ilobytes" | "egabytes" | "igabytes"
         | "erabytes"
-            if "KMGT".contains(letter) =>
+            if "KMGT".contains(initial) =>
         {
             Some(format!("write {} (powers of 1024) or {} (powers of 1000)", binary(), decimal()))
         }
         _ => None,
     }
-    .filter(|_| "KMGT".contains(letter))
+    .filter(|_| "KMGT".contains(initial))
 }
 
 /// Returns a hint for an invalid age, if its meaning is clear.
@@ -130,7 +130,7 @@ fn fraction(text: &str, unit: &dyn Fn(&str) -> Option<(&'static str, i64)>) -> O
     if total % scale == 0 { i64::try_from(total / scale).ok() } else { None }
 }
 
-/// ISO 8601: `PT1H30M`, `P7D`.
+/// Parses an ISO 8601 duration: `PT1H30M`, `P7D`.
 fn iso(text: &str) -> Option<i64> {
     let (date, time) = text.strip_prefix('P')?.split_once('T').unwrap_or((text.strip_prefix('P')?, ""));
     let date = date.to_ascii_lowercase();
@@ -139,7 +139,7 @@ fn iso(text: &str) -> Option<i64> {
     units::duration(&plain).ok().filter(|_| !date.contains(['m', 'y', 'h', 's']))
 }
 
-/// `00:05:00`.
+/// Parses hours, minutes and seconds: `00:05:00`.
 fn clock(text: &str) -> Option<i64> {
     let numbers: Option<Vec<i64>> = text.split(':').map(|number| number.parse::<u32>().ok().map(i64::from)).collect();
     match numbers?.as_slice() {

@@ -67,9 +67,9 @@ fn part(text: &str, units: Units) -> Option<(i64, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: i64 = text[..digits].parse().ok()?;
     let rest = &text[digits..];
-    let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-    let (_, length) = units.iter().find(|(unit, _)| *unit == &rest[..letters])?;
-    Some((number.checked_mul(*length)?, &rest[letters..]))
+    let unit_length = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+    let (_, length) = units.iter().find(|(unit, _)| *unit == &rest[..unit_length])?;
+    Some((number.checked_mul(*length)?, &rest[unit_length..]))
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed() {
         for (text, expected) in [
             ("500ms", 500),
             ("30s", 30_000),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed() {
         for (text, expected) in [("64KiB", 65_536), ("1GiB", 1 << 30), ("10MB", 10_000_000), ("5B", 5)] {
             assert_eq!(size(text), Ok(expected), "{text}");
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_rabbitmqs_own() {
+    fn ages_have_units_of_rabbitmq() {
         assert_eq!(max_age("7D"), Ok("7D".to_owned()));
         assert_eq!(max_age("7d"), Ok("7D".to_owned()));
         assert_eq!(max_age("90m"), Ok("90m".to_owned()));

@@ -9,7 +9,7 @@ use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 
 /// Names of RabbitMQ, its clients or other parts of a spec, and the key that they mean.
-const MEANT: &[(&str, &str)] = &[
+const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("source", "exchange"),
     ("exchange", "source"),
     ("queue", "destination"),
@@ -29,7 +29,7 @@ const MEANT: &[(&str, &str)] = &[
 
 /// Reports an unknown key, and returns the suggested one. `is_listed` records whether the keys of this mapping were
 /// listed, which happens once.
-pub(super) fn unknown_key(
+pub(super) fn report_unknown_key(
     entry: &Entry,
     table: &Node,
     kind: &Object,
@@ -40,15 +40,15 @@ pub(super) fn unknown_key(
     let names = || keys.iter().map(|key| key.name);
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
-    let of_elsewhere = of_elsewhere(&entry.key, kind);
+    let misplaced = misplaced(&entry.key, kind);
     let suggestion = by_argument
-        .filter(|_| of_elsewhere.is_none())
-        .or_else(|| if of_elsewhere.is_none() { closest(&entry.key, names()) } else { None })
+        .filter(|_| misplaced.is_none())
+        .or_else(|| if misplaced.is_none() { closest(&entry.key, names()) } else { None })
         .or_else(|| meant(&entry.key, &keys));
-    let hint = match (of_elsewhere, suggestion) {
+    let hint = match (misplaced, suggestion) {
         (Some(hint), _) => Some(hint.to_owned()),
         (None, Some(name)) => Some(format!("did you mean `{name}`?")),
-        (None, None) if takes_arguments(&keys) && entry.key.starts_with("x-") => {
+        (None, None) if supports_arguments(&keys) && entry.key.starts_with("x-") => {
             Some("put an argument that topo does not know under `arguments:`".to_owned())
         }
         (None, None) if *is_listed => None,
@@ -70,12 +70,12 @@ fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
     table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
 }
 
-fn takes_arguments(keys: &[Key]) -> bool {
+fn supports_arguments(keys: &[Key]) -> bool {
     keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true)))
 }
 
 /// Returns a hint for a key that belongs elsewhere.
-fn of_elsewhere(key: &str, kind: &Object) -> Option<&'static str> {
+fn misplaced(key: &str, kind: &Object) -> Option<&'static str> {
     let plain = key.replace(['-', '_'], "").to_lowercase();
     match (kind.name, plain.as_str()) {
         ("QueueDefaults", "retry") => Some("write `retry` under `defaults:`, next to `queue`"),
@@ -100,13 +100,13 @@ fn of_elsewhere(key: &str, kind: &Object) -> Option<&'static str> {
 /// Returns the key for a name from elsewhere: RabbitMQ's definitions, or another kind of binding.
 fn meant(word: &str, keys: &[Key]) -> Option<&'static str> {
     let plain = word.replace(['-', '_'], "").to_lowercase();
-    let found = MEANT.iter().filter(|(known, _)| *known == plain);
+    let found = FOREIGN_NAMES.iter().filter(|(known, _)| *known == plain);
     found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
-/// Reports an invalid key of a policy definition: a queue key, a misspelled key, or an unknown key that is not spelled like
-/// RabbitMQ's. Returns whether it was invalid.
-pub(super) fn no_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
+/// Reports an invalid key of a policy definition, and returns true if it is invalid: a queue key, a misspelled key, or
+/// an unknown key that is not spelled like RabbitMQ's.
+pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
     });

@@ -11,7 +11,7 @@ use crate::model::names::LONGEST_NAME;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
-/// The exchange types of plugins, to suggest when the `x-` is missing.
+/// The exchange types of plugins, for suggestions if the `x-` is missing.
 const PLUGIN_TYPES: &[&str] = &[
     "x-consistent-hash",
     "x-delayed-message",
@@ -32,7 +32,7 @@ pub(crate) fn wrong(
     diagnostics: &mut Diagnostics,
 ) {
     let hint = match node.value {
-        Value::Null(why) => hints::of_nothing(why, hint, expected),
+        Value::Null(why) => hints::of_null(why, hint, expected),
         Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => {
             hint
         }
@@ -74,7 +74,7 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<Node> {
     let retyped;
-    let node = match (&node.value, wants_text(shape)) {
+    let node = match (&node.value, expects_text(shape)) {
         // A value that is only a variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
             retyped = node.with(scalar::resolve(text));
@@ -111,7 +111,7 @@ fn bad(code: &'static str, message: String, label: &str, hint: Option<String>) -
     Problem { code, message: Some(message), label: label.to_owned(), hint }
 }
 
-fn wants_text(shape: Shape) -> bool {
+fn expects_text(shape: Shape) -> bool {
     matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::OneOf(_) | Shape::ExchangeType)
 }
 
@@ -185,7 +185,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let label = format!("expected {}", listed(words.iter().copied()));
             Err(bad("wrong-value", message, &label, hints::other_word(text, words)))
         }
-        (Shape::OneOf(words), value) => Err(kind(&listed(words.iter().copied()), hints::no_word(value, words))),
+        (Shape::OneOf(words), value) => Err(kind(&listed(words.iter().copied()), hints::not_word(value, words))),
         (Shape::ExchangeType, Value::Text(text)) => {
             if EXCHANGE_TYPES.contains(&text.as_str()) || text.starts_with("x-") {
                 return Ok(node.value.clone());
@@ -289,7 +289,7 @@ fn routing_key(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns why a string cannot be a name, or `None` if it can.
+/// Returns the reason why a string cannot be a name, or `None` if it can.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())

@@ -98,7 +98,7 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             }
             (None, None) => {
                 let message = format!("invalid variable name `{name}`");
-                let hint = "use letters, digits and `_`; write $${ for a literal ${";
+                let hint = "use A-Z, a-z, 0-9 and `_`; write $${ for a literal ${";
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_reported() {
+    fn variables_without_value_are_reported() {
         assert_eq!(replaced("${NO}").1, "1:1: error[variable]: the variable `NO` is not set\n");
         assert_eq!(replaced("a ${A").1, "1:1: error[variable]: this variable has no closing `}`\n");
         assert_eq!(replaced("${1-2}").1, "1:1: error[variable]: invalid variable name `1-2`\n");

@@ -1,19 +1,19 @@
 //! Guesses the vhosts of files before they are parsed as YAML, from the lines that most specs have. The guess can be
-//! wrong, so callers must check it when the specs are parsed. Also recognizes whether a text is a spec.
+//! wrong, so callers must verify it after parsing. Also recognizes specs.
 
 use super::node::Value;
 use super::{Diagnostics, SourceFile, yaml};
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 
-/// Returns the vhosts that are named on their own lines, sorted, without those from variables or anchors.
-pub fn vhosts_at_a_glance(files: &[SourceFile]) -> Vec<VhostName> {
+/// Returns the vhosts that are named on lines of their own, sorted. Names from variables or anchors are missing.
+pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
     names.into_iter().collect()
 }
 
-/// Whether a text is a spec: YAML with an integer `version`. Other files have a string there.
+/// Returns true if a text is a spec: YAML with an integer `version`. Other files have a string there.
 pub fn is_spec(text: &str) -> bool {
     let source = SourceFile { name: String::new(), text: text.to_owned() };
     let documents = yaml::documents(0, &source, &mut Diagnostics::default()).unwrap_or_default();
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_name_a_vhost() {
+    fn vhost_lines_are_recognized() {
         for (line, expected) in [
             ("vhost: shop", Some("shop")),
             ("vhost: /", Some("/")),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_has_a_number_for_its_version() {
+    fn spec_has_an_integer_version() {
         assert!(is_spec("# ours\nversion: 1\nvhost: shop\n"));
         assert!(is_spec("{\"version\": 1, \"queues\": {}}"));
         for text in ["", "[]", "name: shop\nversion: 1.0.0\n", "{\"queues\": [", "{\"rabbit_version\": \"4.0.5\"}"] {
@@ -70,9 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn each_vhost_once_and_by_name() {
+    fn vhosts_are_unique_and_sorted() {
         let file = |text: &str| SourceFile { name: "f".to_owned(), text: text.to_owned() };
         let files = [file("version: 1\nvhost: shop\n---\nvhost: a\n"), file("vhost: shop\nqueues: {}\n")];
-        assert_eq!(vhosts_at_a_glance(&files), ["a", "shop"].map(VhostName::new));
+        assert_eq!(guess_vhosts(&files), ["a", "shop"].map(VhostName::new));
     }
 }

@@ -1,11 +1,11 @@
-//! Finds the whitespace that makes a text invalid YAML: a tab that indents a line, and a colon without a space after it.
-//! The YAML library reports both on a later line.
+//! Finds the whitespace that makes a text invalid YAML: a tab that indents a line, and a colon without a space after
+//! it. The YAML library reports both on a later line.
 
 use super::diagnostic::Diagnostic;
 use super::explained::key_names;
 use super::position::Location;
 
-/// The tabs in the indentation of a line, at a place or after it.
+/// Returns the first tabs in an indentation, on this line or a later one.
 pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     let skipped = at.line.saturating_sub(1);
     let mut start = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
@@ -21,7 +21,7 @@ pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     None
 }
 
-/// Reports `type:quorum` at a place, or on the lines right above it.
+/// Reports `type:quorum` on this line, or on the lines directly above it.
 pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.split_inclusive('\n').take(at.line).collect();
     let mut found = None;
@@ -29,7 +29,7 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
         let content = line.trim();
         match joined(content) {
             Some(pair) => found = Some((index, pair)),
-            // The line of the error may be the one below; comments and empty lines are between them.
+            // The error may be on the next line, after comments and empty lines.
             None if index + 1 == lines.len() || content.is_empty() || content.starts_with('#') => {}
             None => break,
         }
@@ -42,7 +42,7 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
 }
 
-/// A key of a spec and its value, where no space is between the two.
+/// Returns a key of a spec and its value, if there is no space between them.
 fn joined(content: &str) -> Option<(&str, &str)> {
     let content = content.strip_prefix("- ").unwrap_or(content);
     let content = content.split(" #").next()?.trim_end();

@@ -1,5 +1,5 @@
-//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and the
-//! limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
+//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and
+//! the limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -15,9 +15,10 @@ use std::fmt;
 
 /// The maximum depth: more than any spec needs, and low enough for the stack.
 pub(super) const DEEPEST: usize = 64;
-/// Enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The library's default ends at 11,000 queues.
+/// The maximum number of nodes. It is enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The
+/// library's default is reached at 11,000 queues.
 pub(super) const MOST_NODES: usize = 5_000_000;
-/// Enough for a merge key in every queue of the largest specs.
+/// The maximum number of aliases. It is enough for a merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
 /// The maximum expansion of aliases, in events of the library (a scalar is one event), regardless of the file size.
 const MOST_REPLAYED: usize = 2_000_000;
@@ -25,7 +26,7 @@ const MOST_REPLAYED: usize = 2_000_000;
 /// The characters that begin a scalar that is not plain.
 const QUOTES: [char; 4] = ['"', '\'', '|', '>'];
 
-/// The maximum number of parses of a file: one more for each mistake that is skipped.
+/// The maximum number of parses of a file: each skipped mistake requires another one.
 const MOST_READ: usize = 20;
 
 /// Returns all documents of a file, or `None` if it cannot be read, which is reported.
@@ -38,16 +39,16 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
 
 /// Returns all documents of a file, without [`plain_yaml`].
 pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
-    let mut mended: Option<String> = None;
+    let mut repaired: Option<String> = None;
     let mut duplicate: Option<Location> = None;
-    let (mut last_line, mut forgotten) = (0, Vec::new());
+    let (mut last_line, mut replaced) = (0, Vec::new());
     for _ in 0..MOST_READ {
-        let text = mended.as_deref().unwrap_or(&source.text);
+        let text = repaired.as_deref().unwrap_or(&source.text);
         let policy = if duplicate.is_some() { DuplicateKeyPolicy::LastWins } else { DuplicateKeyPolicy::Error };
         let error = match serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, policy)) {
             Ok(documents) => {
                 let mut trees = trees(file, source, text, documents, duplicate, diagnostics);
-                trees.iter_mut().for_each(|tree| forget(tree, &forgotten));
+                trees.iter_mut().for_each(|tree| replace_with_null(tree, &replaced));
                 return Some(trees);
             }
             Err(error) => error,
@@ -61,12 +62,12 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
         if let Some(tag) = tag {
             let diagnostic = tags::diagnostic(text, &tag, at);
             if diagnostic.primary == at {
-                forgotten.push(at.start);
+                replaced.push(at.start);
             }
             diagnostics.push(diagnostic);
             let mut text = text.to_owned();
             text.replace_range(tag.clone(), &" ".repeat(tag.len()));
-            mended = Some(text);
+            repaired = Some(text);
             continue;
         }
         let without = syntax::without(text, at, &text_of_error);
@@ -78,16 +79,16 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
         last_line = at.line;
-        forgotten.push(at.start);
+        replaced.push(at.start);
         let without = without?;
         // The removed text can be before the position of the error.
-        forgotten.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
-        mended = Some(without);
+        replaced.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
+        repaired = Some(without);
     }
     None
 }
 
-/// Whether the library rejects the value after a tag.
+/// Returns true if the library rejects the value after a tag.
 fn is_about_a_tag(text_of_error: &str) -> bool {
     text_of_error.contains("tagged scalar") || text_of_error.starts_with("invalid ")
 }
@@ -111,7 +112,7 @@ fn trees(
         let others = diagnostics.iter().len();
         trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
         if diagnostics.iter().len() == others {
-            // Two numbers that are the same key, such as 1 and 01.
+            // Two different numbers can be the same key, such as 1 and 01.
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
     }
@@ -119,7 +120,7 @@ fn trees(
 }
 
 fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
-    // An alias bomb is a small file, so the limit depends on the file size. Most of the time for a bomb is spent before it is
+    // An alias bomb is a small file, so the limit depends on the file size. Most of the time is spent before a bomb is
     // rejected.
     let most_replayed = (100_000 + 64 * text.len()).min(MOST_REPLAYED);
     serde_yaml::options! {
@@ -244,7 +245,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                         && node.at.start == node.at.end
                     {
                         // Such a null has no position of its own.
-                        *why = instead(text, at.end);
+                        *why = absent_reason(text, at.end);
                     }
                     Entry { key: key.value, at, node }
                 })
@@ -259,7 +260,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
             value
         }),
     };
-    let written = is_other(&value, source).then(|| source.into());
+    let written = differs_from_source(&value, source).then(|| source.into());
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
@@ -275,8 +276,8 @@ fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     value
 }
 
-/// Whether the source of a number or boolean differs from the way it is printed.
-pub(super) fn is_other(value: &Value, source: &str) -> bool {
+/// Returns true if the source of a number or boolean differs from the way it is printed.
+pub(super) fn differs_from_source(value: &Value, source: &str) -> bool {
     match value {
         Value::Boolean(value) => source != value.to_string(),
         Value::Integer(value) => source != value.to_string(),
@@ -286,13 +287,13 @@ pub(super) fn is_other(value: &Value, source: &str) -> bool {
 }
 
 /// Returns what follows a key without a value: YAML reads `routingKey: #.x` as null.
-pub(super) fn instead(text: &str, end: usize) -> Absent {
+pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
     match rest.chars().next() {
         Some('#') => Absent::Comment,
         Some('&') => Absent::Anchor,
         Some('!') => Absent::Tag,
-        Some(_) | None => Absent::Said,
+        Some(_) | None => Absent::Empty,
     }
 }
 
@@ -319,16 +320,16 @@ fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
 }
 
 /// Replaces the values that begin at these positions with null, because they are not the intended ones.
-fn forget(node: &mut Node, places: &[usize]) {
+fn replace_with_null(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;
     }
     if places.contains(&node.at.start) && node.text().is_some() {
-        node.value = Value::Null(Absent::Said);
+        node.value = Value::Null(Absent::Empty);
     }
     match &mut node.value {
-        Value::Table(entries) => entries.iter_mut().for_each(|entry| forget(&mut entry.node, places)),
-        Value::List(items) => items.iter_mut().for_each(|item| forget(item, places)),
+        Value::Table(entries) => entries.iter_mut().for_each(|entry| replace_with_null(&mut entry.node, places)),
+        Value::List(items) => items.iter_mut().for_each(|item| replace_with_null(item, places)),
         Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {}
     }
 }

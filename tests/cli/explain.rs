@@ -125,7 +125,7 @@ fn hazards_and_keys_have_pages() {
         assert!(page(hazard).starts_with(&format!("# {hazard}\n")), "{hazard}");
         assert!(page(hazard).contains(&format!("--allow {hazard}@ADDRESS")), "{hazard}");
     }
-    assert!(page("maxRetries").contains("a retry policy, a queue: How often"), "{}", page("maxRetries"));
+    assert!(page("maxRetries").contains("a retry policy, a queue: The number of"), "{}", page("maxRetries"));
     assert!(page("overflow").contains("A policy can set it with\n`overflow`"), "{}", page("overflow"));
     let json = |what: &str| Topo::offline().run(["explain", what, "--format", "json"]).expect_code(0).json();
     assert_eq!(

@@ -86,7 +86,7 @@ fn findings_at_or_above_fail_on_end_a_run() {
     let code = |flags: &str, expected: i32| topo().run(flags.split(' ')).expect_code(expected);
     code("validate", 0).expect_text("Valid, with 2 warnings.");
     code("validate --fail-on error", 0);
-    code("validate --fail-on warning", 1).expect_error("2 findings, with --fail-on warning");
+    code("validate --fail-on warning", 1).expect_error("2 findings at or above --fail-on warning");
     code("validate --fail-on info", 1);
     code("validate --lint no-dead-letter=off --lint topic-binding-shadowed=info --fail-on warning", 0);
     code("validate --lint no-dead-letter=error", 1);
@@ -95,7 +95,7 @@ fn findings_at_or_above_fail_on_end_a_run() {
     code("plan --against empty --detailed-exitcode", 2);
     code("plan --against empty --fail-on error", 0);
     let plan = code("plan --against empty --detailed-exitcode --fail-on warning", 1);
-    plan.expect_text("Plan: ").expect_error("2 findings, with --fail-on warning");
+    plan.expect_text("Plan: ").expect_error("2 findings at or above --fail-on warning");
     code("plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=info --fail-on warning", 0);
     // The finding that ends the run is printed.
     let notes = "plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=off --fail-on info";

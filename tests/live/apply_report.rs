@@ -160,7 +160,7 @@ fn findings_stop_the_apply_before_it_locks() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec("queues: {work: {type: quorum, maxRetries: 3}}\n");
     let apply = ["apply", "-y", "--fail-on", "warning"];
-    let stopped = topo.run(apply).expect_code(1).expect_error("1 finding, with --fail-on warning");
+    let stopped = topo.run(apply).expect_code(1).expect_error("1 finding at or above --fail-on warning");
     stopped.expect_text("warning[no-dead-letter]").expect_text("+ queue work");
     let stopped = topo.run([&apply[..], &["--format=json"]].concat()).expect_code(1);
     assert_eq!((&stopped.json()["result"], &stopped.json()["vhosts"]), (&json!("failed"), &json!([])));

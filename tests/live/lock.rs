@@ -339,7 +339,7 @@ fn second_interruption_ends_immediately() {
     });
     // One attempt of the request takes 30 s.
     assert!(begun.elapsed() < Duration::from_secs(25));
-    running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was not released");
+    running.wait().expect_code(4).expect_error("stopped immediately").expect_text("the lock was not released");
 }
 
 #[test]

@@ -88,7 +88,9 @@ fn many_large_arguments_do_not_stop_a_vhost() {
     topo.rewrite("owns: ['*']\nqueues: {zz: {type: classic, maxLength: 5}}");
     let prune = ["apply", "--yes", "--prune", "--allow", "mass-delete", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);
-    output.expect_text("warning: the backup does not contain these objects, because an argument of them has more than");
+    output.expect_text(
+        "warning: the backup does not contain these objects, because one of their arguments has more than",
+    );
     let backup = topo.read("backup.json");
     assert!(!backup.contains("large-19") && !backup.contains('…'), "a placeholder is in the backup");
     assert_eq!(vhost.names("queues"), ["zz"]);

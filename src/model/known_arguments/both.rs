@@ -1,14 +1,13 @@
-//! Arguments of more than one type of queue.
+//! The arguments that more than one queue type supports.
 
 use super::{ANY, Check, KnownArgument, LISTED, TEN_YEARS, ValueKind, Versions, always, check, supported};
 use crate::model::QueueType;
 
-/// Quorum queues of 3.8 refuse it up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
+/// Quorum queues refuse `x-expires` and `x-overflow` up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
-/// Quorum queues have it since.
 const SINCE_3_10: Versions = Versions::since(3, 10);
 
-/// Streams of 3.9 listed some of the others' arguments.
+/// Streams of 3.9 listed some arguments of other queue types, which had no effect.
 const STREAM_OF_3_9: &[super::Support] = &[supported(QueueType::Stream, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 
@@ -51,10 +50,10 @@ pub(super) const DEAD_LETTER_EXCHANGE: KnownArgument = KnownArgument {
     idle: STREAM_OF_3_9,
     known_to_3_8: true,
     policy_key: Some("dead-letter-exchange"),
-    doc: "Where messages go that are rejected, expire or overflow.",
+    doc: "The exchange that receives messages that are rejected, expire or overflow.",
 };
 
-/// Beside its type it is checked that `x-dead-letter-exchange` is there (`check_dlxrk_arg`).
+/// The broker checks its type, and that `x-dead-letter-exchange` is also set (`check_dlxrk_arg`).
 pub(super) const DEAD_LETTER_ROUTING_KEY: KnownArgument = KnownArgument {
     name: "x-dead-letter-routing-key",
     key: "deadLetter",
@@ -100,7 +99,7 @@ pub(super) const OVERFLOW: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: Some("overflow"),
-    doc: "What the queue does when it is full: drop the oldest message, or reject the newest.",
+    doc: "The behavior of a full queue: drop the oldest message, or reject the newest.",
 };
 
 pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
@@ -115,7 +114,8 @@ pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
     doc: "Only one consumer gets messages at a time; the others are on standby.",
 };
 
-/// Classic queues list it from 4.0 on (in 4.0 to 4.2 with the feature flag `rabbitmq_4.0.0`, which new clusters have).
+/// Classic queues list it from 4.0 on. In 4.0 to 4.2, this requires the feature flag `rabbitmq_4.0.0`, which new
+/// clusters have.
 pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-leader-locator",
     key: "queueLeaderLocator",
@@ -142,8 +142,9 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     doc: "The node on which the queue's leader is created: `client-local` or `balanced`; the other values are old names of `balanced`.",
 };
 
-/// Read by channels from 3.12 on, whatever the type of queue (`rabbit_channel:get_queue_consumer_timeout`), and from 4.3 on
-/// by quorum queues alone (`rabbit_fifo`; measured on 4.3.6). Those list it since 4.3.2: the others refuse it from then on.
+/// Channels read it from 3.12 on, for every queue type (`rabbit_channel:get_queue_consumer_timeout`). From 4.3 on, only
+/// quorum queues read it (`rabbit_fifo`; measured on 4.3.6). Quorum queues list it since 4.3.2, so the other types
+/// refuse it from then on.
 pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-timeout",
     key: "consumerTimeout",
@@ -157,5 +158,5 @@ pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("consumer-timeout"),
-    doc: "How long a consumer can hold a message without acknowledging it.",
+    doc: "The maximum time for which a consumer can hold a message without acknowledging it.",
 };

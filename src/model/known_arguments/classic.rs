@@ -1,4 +1,4 @@
-//! Arguments of classic queues alone.
+//! The arguments that only classic queues support.
 
 use super::{Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
 use crate::model::{BrokerVersion, QueueType};
@@ -15,7 +15,7 @@ pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
     doc: "Creates a priority queue with priorities from 0 to this value; 1 to 10 is enough.",
 };
 
-/// 4.3 compares it still, and checks it no more.
+/// 4.3 still compares it, but no longer checks its value.
 pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
     name: "x-queue-mode",
     key: "queueMode",
@@ -46,8 +46,8 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
     doc: "The storage format of a classic queue; no effect since 4.0, which only has version 2. Since 4.3 only 2 is accepted.",
 };
 
-/// Checked by nobody: up to 3.13 the broker crashes on other words. Listed to this day, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is
-/// permitted (`rabbit_classic_queue:validate_arguments`).
+/// No version checks its value: up to 3.13, the broker crashes on unknown words. All versions list it, but 4.3 refuses
+/// it unless the deprecated feature `queue_master_locator` is permitted (`rabbit_classic_queue:validate_arguments`).
 pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-master-locator",
     key: "queueMasterLocator",

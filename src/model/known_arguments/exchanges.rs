@@ -1,10 +1,11 @@
-//! The table of the arguments of exchanges: those of the broker itself and of the plugins that come with it.
+//! The table of the arguments of exchanges: those of the broker itself and of the bundled plugins.
 //!
-//! No type of exchange compares more than `alternate-exchange` on a redeclare: every type, of plugins too, leaves that to
-//! `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3); but for the type that federation makes for itself. Everything else is read when the exchange is made, or whenever
-//! a message comes, and changes only with the exchange. Sources: `validate/1`, `create/2` and `route/3` of
-//! `rabbit_exchange_type_*`, 3.8 to 4.3. Of the types that are not named here (`direct`, `fanout`, `topic`, `headers`,
-//! `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic`, `x-event`), none reads an argument of the exchange.
+//! On a redeclare, every exchange type compares only `alternate-exchange`, including the types of plugins: all of them
+//! use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal type of federation.
+//! The other arguments are read when the exchange is created, or for each message. They change only with the exchange.
+//! Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to 4.3. The types `direct`,
+//! `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no
+//! argument of their own.
 
 use super::{ANY, ValueKind, Versions};
 
@@ -13,27 +14,27 @@ use super::{ANY, ValueKind, Versions};
 pub struct KnownExchangeArgument {
     /// Its name on the wire, for example `hash-header`.
     pub name: &'static str,
-    /// Its key in a spec; `None` where it is written under `arguments`.
+    /// Its key in a spec; `None` if it is set under `arguments`.
     pub key: Option<&'static str>,
-    /// The types of exchanges that read it; empty for all.
+    /// The exchange types that read it; empty for all.
     pub exchange_types: &'static [&'static str],
-    /// What its value looks like.
+    /// Its valid values.
     pub value: ValueKind,
-    /// The versions that know it.
+    /// The versions that support it.
     pub taken: Versions,
-    /// Whether a redeclare of the exchange compares it.
+    /// True if a redeclare of the exchange compares it.
     pub is_compared: bool,
-    /// Whether a declare with a value that is not like [`value`](Self::value) is refused.
+    /// True if the broker refuses a declare with an invalid [`value`](Self::value).
     pub is_checked: bool,
-    /// The key of a policy that does the same, if there is one.
+    /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// One sentence for people.
+    /// Its documentation: one sentence.
     pub doc: &'static str,
 }
 
 const CONSISTENT_HASH: &[&str] = &["x-consistent-hash"];
 
-/// Every argument.
+/// All arguments.
 pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
     KnownExchangeArgument {
         name: "alternate-exchange",
@@ -90,7 +91,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         policy_key: None,
         doc: "Set by rabbitmq_stream on the exchange of a super stream.",
     },
-    // `rabbit_federation_upstream_exchange`, all versions.
+    // Compared by `rabbit_federation_upstream_exchange`, in all versions.
     KnownExchangeArgument {
         name: "x-max-hops",
         key: None,
@@ -102,7 +103,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         policy_key: None,
         doc: "The maximum number of hops; federation sets it on its internal exchanges.",
     },
-    // Not bundled, and by far the most used of those that are not (rabbitmq-delayed-message-exchange).
+    // Of a plugin that is not bundled but widely used (rabbitmq-delayed-message-exchange).
     KnownExchangeArgument {
         name: "x-delayed-type",
         key: None,
@@ -117,12 +118,12 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
 ];
 
 impl KnownExchangeArgument {
-    /// The argument with this name on the wire.
+    /// Returns the argument with this name on the wire.
     pub fn named(name: &str) -> Option<&'static Self> {
         EXCHANGE_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// Whether exchanges of that type read it.
+    /// Returns true if exchanges of this type read it.
     pub fn is_read_by(&self, exchange_type: &str) -> bool {
         self.exchange_types.is_empty() || self.exchange_types.contains(&exchange_type)
     }
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_alternate_exchange_is_compared() {
+    fn redeclare_compares_only_the_alternate_exchange() {
         let compared = EXCHANGE_ARGUMENTS.iter().filter(|known| known.is_compared && known.is_read_by("topic"));
         assert_eq!(compared.map(|known| known.name).collect::<Vec<_>>(), ["alternate-exchange"]);
         let hash = KnownExchangeArgument::named("hash-header").unwrap();

@@ -1,10 +1,10 @@
-//! The table of known arguments: what each `x-` argument of a queue is, which types take it, which brokers check it and
-//! compare it. The arguments of exchanges have a table of their own, [`exchanges`].
+//! The table of known queue arguments: their values, and the queue types and versions that accept, check and compare
+//! them. [`exchanges`] has the arguments of exchanges.
 //!
-//! Validation, the schema, verdicts, advice and docs (`docs/arguments.md`) all read this one table. Sources: the
-//! `capabilities()` of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue` and `declare_args()` of
-//! `rabbit_amqqueue` at every tag from 3.8.0 to 4.3.5, and live brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6, with which
-//! `tests/live/differential.rs` compares what is made of it.
+//! Validation, the schema, verdicts, advice and `docs/arguments.md` all read this table. Sources: the `capabilities()`
+//! of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue`, and `declare_args()` of
+//! `rabbit_amqqueue`, at every tag from 3.8.0 to 4.3.5. `tests/live/differential.rs` compares the predictions with live
+//! brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 mod both;
 mod classic;
@@ -22,22 +22,22 @@ pub use versions::Versions;
 
 use super::{BrokerVersion, QueueType};
 
-/// What a value of an argument looks like.
+/// The valid values of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Milliseconds, at least the first, at most the second.
+    /// Milliseconds: the minimum and the maximum.
     Duration(i64, i64),
-    /// Bytes, at least 0, at most this.
+    /// Bytes: 0 to this maximum.
     Size(i64),
-    /// A count between the two.
+    /// A count: the minimum and the maximum.
     Count(i64, i64),
     /// `true` or `false`.
     Boolean,
-    /// Any text.
+    /// Any string.
     Text,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// RabbitMQ's own notation, `7D`: digits and one of `Y M D h m s`.
+    /// An age in RabbitMQ's notation: digits and one of `Y M D h m s`, such as `7D`.
     MaxAge,
 }
 
@@ -48,68 +48,68 @@ pub enum Unit {
     Milliseconds,
     /// Bytes.
     Bytes,
-    /// A count, or no number at all.
+    /// A count, or not a number.
     None,
 }
 
-/// What one type of queue makes of an argument.
+/// The support of an argument by one queue type.
 #[derive(Clone, Copy, Debug)]
 pub struct Support {
-    /// The type of queue.
+    /// The queue type.
     pub queue_type: QueueType,
-    /// The versions that take it on a declare and know what it means. Other versions refuse it, or keep it and do nothing.
+    /// The versions that accept it on a declare and support it. Other versions refuse it, or store it without effect.
     pub taken: Versions,
-    /// The versions from 3.9 on whose type lists it (`capabilities()`): these check its value where there is a check,
-    /// compare it on a redeclare, and refuse it on a type that does not list it.
+    /// The versions from 3.9 on in which the type lists it (`capabilities()`). They check its value if there is a
+    /// check, and compare it on a redeclare. Types that do not list it refuse it.
     pub listed: &'static [Versions],
-    /// Since when it changes nothing any more, though it is taken.
+    /// The version since which it is accepted but has no effect.
     pub no_effect_since: Option<BrokerVersion>,
 }
 
-/// What a broker accepts as the value of an argument, where it looks at all.
+/// The values of an argument that some versions accept.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// The versions that check it so.
+    /// The versions with this check.
     pub versions: Versions,
-    /// What they accept.
+    /// The values that they accept.
     pub value: ValueKind,
 }
 
-/// One argument.
+/// One argument of queues.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownArgument {
     /// Its name on the wire, for example `x-message-ttl`.
     pub name: &'static str,
     /// Its key in a spec, for example `messageTtl`.
     pub key: &'static str,
-    /// What its value looks like in a spec: everything that makes sense to any version.
+    /// Its valid values in a spec: everything that is useful for any version.
     pub value: ValueKind,
-    /// What brokers accept, by version; a version that is in none takes any value.
+    /// The values that brokers accept, by version. A version without an entry accepts any value.
     pub checks: &'static [Check],
-    /// The types that take it.
+    /// The queue types that support it.
     pub support: &'static [Support],
-    /// Types that listed it, and did nothing with it.
+    /// The queue types that listed it without supporting it.
     pub idle: &'static [Support],
-    /// Whether 3.8 knew it (`declare_args()`): then 3.8 checks and compares it, whatever the type.
+    /// True if 3.8 knows it (`declare_args()`). 3.8 checks and compares such arguments for every queue type.
     pub known_to_3_8: bool,
-    /// The key of a policy that does the same, if there is one.
+    /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// One sentence for people.
+    /// Its documentation: one sentence.
     pub doc: &'static str,
 }
 
-/// Ten years in milliseconds: the most that the broker takes as a TTL or an expiry, from 3.10 (`check_expiry`).
+/// Ten years in milliseconds: the maximum of a TTL or an expiry, from 3.10 (`check_expiry`).
 const TEN_YEARS: i64 = 315_360_000_000;
-/// As much as fits.
+/// No maximum other than that of the type.
 const ANY: i64 = i64::MAX;
-/// Every version that lists arguments by type.
+/// All versions that list arguments by queue type.
 const LISTED: &[Versions] = &[Versions::since(3, 9)];
-/// Streams exist since then.
+/// The versions with streams.
 const STREAMS: Versions = Versions::since(3, 9);
 /// No check.
 const UNCHECKED: &[Check] = &[];
 
-/// Taken by that type since its beginning, and listed since arguments are.
+/// Returns the support of a type that accepts and lists an argument in all of its versions.
 const fn always(queue_type: QueueType) -> Support {
     let taken = match queue_type {
         QueueType::Classic | QueueType::Quorum => Versions::ALL,
@@ -118,17 +118,17 @@ const fn always(queue_type: QueueType) -> Support {
     Support { queue_type, taken, listed: LISTED, no_effect_since: None }
 }
 
-/// Taken and listed by those versions.
+/// Returns the support of a type that accepts and lists an argument in these versions.
 const fn supported(queue_type: QueueType, taken: Versions, listed: &'static [Versions]) -> Support {
     Support { queue_type, taken, listed, no_effect_since: None }
 }
 
-/// Checked alike by every version.
+/// Returns the same check for all versions.
 const fn check(value: ValueKind) -> Check {
     Check { versions: Versions::ALL, value }
 }
 
-/// The type of a queue. Before 3.9 there are no streams; from 3.12 on, plugins bring more.
+/// The queue type. Streams exist since 3.9; from 3.12 on, plugins can add types.
 const QUEUE_TYPE: KnownArgument = KnownArgument {
     name: "x-queue-type",
     key: "type",
@@ -144,7 +144,7 @@ const QUEUE_TYPE: KnownArgument = KnownArgument {
     doc: "The queue type. It cannot change on an existing queue.",
 };
 
-/// Every argument. [`compared`] and [`checked`] have the orders in which brokers look at them.
+/// All arguments. [`compared`] and [`checked`] return the orders in which brokers process them.
 pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
     QUEUE_TYPE,
     both::EXPIRES,
@@ -184,48 +184,48 @@ impl Support {
 }
 
 impl KnownArgument {
-    /// The argument with this name on the wire.
+    /// Returns the argument with this name on the wire.
     pub fn named(name: &str) -> Option<&'static Self> {
         KNOWN_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// The argument that sets the same as this key of a policy.
+    /// Returns the argument with the same effect as a policy key.
     pub fn of_policy_key(key: &str) -> Option<&'static Self> {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
 
-    /// What is known of it for a type of queue; `None` when it never did anything there.
+    /// Returns its support by a queue type; `None` if the type never supported it.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)
     }
 
-    /// Whether that version takes it on a queue of that type and knows what it means.
+    /// Returns true if this version accepts it on a queue of this type and supports it.
     pub fn is_taken(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         self.support_for(queue_type).is_some_and(|support| support.taken.contains(version))
     }
 
-    /// Whether it is of no consequence on a queue of that type: the version keeps it and does nothing.
+    /// Returns true if this version stores it on a queue of this type without effect.
     pub fn is_idle(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let support = self.support_for(queue_type);
         !self.is_taken(queue_type, version)
             || support.is_some_and(|support| support.no_effect_since.is_some_and(|since| version >= since))
     }
 
-    /// Whether a queue of that type lists it, on that version. Nothing is listed before 3.9.
+    /// Returns true if this queue type lists it in this version. No version before 3.9 lists arguments.
     pub fn is_listed(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let of_type = |support: &&Support| support.queue_type == queue_type;
         self.support.iter().chain(self.idle).filter(of_type).any(|support| support.is_listed(version))
     }
 
-    /// Whether any type lists it on that version: then a type that does not list it refuses it.
+    /// Returns true if any queue type lists it in this version. A type that does not list it then refuses it.
     pub fn is_listed_by_any(&self, version: BrokerVersion) -> bool {
         QueueType::ALL.into_iter().any(|queue_type| self.is_listed(queue_type, version))
     }
 
-    /// Whether that version compares it when an existing queue of that type is declared again.
+    /// Returns true if this version compares it when an existing queue of this type is declared again.
     ///
-    /// 3.8 compares every argument that it knows, whatever the type (`rabbit_amqqueue:declare_args`, 3.8.35). Later
-    /// versions compare what the existing queue's type lists (`rabbit_queue_type:arguments`).
+    /// 3.8 compares every argument that it knows, for every queue type (`rabbit_amqqueue:declare_args`, 3.8.35). Later
+    /// versions compare the arguments that the type of the existing queue lists (`rabbit_queue_type:arguments`).
     pub fn is_compared(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         if !version.is_at_least(3, 9) {
             return self.known_to_3_8;
@@ -233,20 +233,20 @@ impl KnownArgument {
         self.is_listed(queue_type, version)
     }
 
-    /// What that version accepts as its value on a queue of that type; `None` when it takes any.
+    /// Returns the values that this version accepts on a queue of this type; `None` if it accepts any.
     pub fn check_for(&self, queue_type: QueueType, version: BrokerVersion) -> Option<ValueKind> {
-        let is_looked_at =
+        let is_checked =
             if version.is_at_least(3, 9) { self.is_listed(queue_type, version) } else { self.known_to_3_8 };
         let check = self.checks.iter().find(|check| check.versions.contains(version));
-        check.filter(|_| is_looked_at).map(|check| check.value)
+        check.filter(|_| is_checked).map(|check| check.value)
     }
 
-    /// The types that take it, newest version assumed.
+    /// Returns the queue types that support it in any version.
     pub fn queue_types(&self) -> impl Iterator<Item = QueueType> {
         self.support.iter().map(|support| support.queue_type)
     }
 
-    /// A value with its unit, for people: `60000 (1m)`, `1073741824 (1GiB)`.
+    /// Returns the unit of its values.
     pub fn unit(&self) -> Unit {
         match self.value {
             ValueKind::Duration(..) => Unit::Milliseconds,
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compared_depends_on_type_and_version() {
+    fn comparison_depends_on_type_and_version() {
         let known = |name| KnownArgument::named(name).unwrap();
         let v = BrokerVersion::new;
         assert!(!known("x-delivery-limit").is_compared(QueueType::Quorum, v(3, 8, 9)));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_checked_depends_on_type_and_version() {
+    fn check_depends_on_type_and_version() {
         let check = |name, queue_type, version: &str| {
             KnownArgument::named(name).unwrap().check_for(queue_type, version.parse().unwrap())
         };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_have_one_name() {
+    fn names_are_unique() {
         for (index, known) in KNOWN_ARGUMENTS.iter().enumerate() {
             assert!(KNOWN_ARGUMENTS[index + 1..].iter().all(|other| other.name != known.name), "{}", known.name);
         }

@@ -1,9 +1,9 @@
-//! The orders in which brokers look at arguments: of all that is wrong they name the first only.
+//! The orders in which brokers process arguments. A broker reports only the first problem.
 
 use crate::model::{BrokerVersion, QueueType};
 
-/// `rabbit_amqqueue:declare_args()`, all versions laid over one another: 3.8 compares in this order, and every version
-/// checks values in it.
+/// `rabbit_amqqueue:declare_args()`, merged from all versions. 3.8 compares arguments in this order, and every version
+/// checks their values in it.
 const DECLARE_ARGS: &[&str] = &[
     "x-expires",
     "x-message-ttl",
@@ -90,7 +90,7 @@ const QUORUM: &[&str] = &[
     "x-delayed-retry-max",
 ];
 
-/// `rabbit_stream_queue:capabilities()`, 3.9 to 4.3; what only 3.9 has stands first.
+/// `rabbit_stream_queue:capabilities()`, 3.9 to 4.3; the arguments that only 3.9 lists come first.
 const STREAM: &[&str] = &[
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
@@ -105,13 +105,13 @@ const STREAM: &[&str] = &[
     "x-queue-leader-locator",
 ];
 
-/// The order in which the values of a fresh declare are checked.
+/// Returns the order in which a declare of a new queue checks values.
 pub fn checked() -> &'static [&'static str] {
     DECLARE_ARGS
 }
 
-/// The order in which a redeclare of an existing queue of that type is compared. Not everything in it is compared by
-/// every version; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
+/// Returns the order in which a redeclare of an existing queue of this type compares arguments. Some versions compare
+/// only a part of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
 pub fn compared(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
     if !version.is_at_least(3, 9) {
         return DECLARE_ARGS;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compared_or_checked_has_its_place() {
+    fn compared_and_checked_arguments_are_ordered() {
         for version in ["3.8.9", "3.9.29", "3.10.8", "3.13.7", "4.0.5", "4.2.9", "4.3.6"] {
             let version = version.parse().unwrap();
             for known in KNOWN_ARGUMENTS {

@@ -1,11 +1,11 @@
-//! Arguments of quorum queues alone.
+//! The arguments that only quorum queues support.
 
 use super::{ANY, Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
 use crate::model::{BrokerVersion, QueueType};
 
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_4_3: Versions = Versions::since(4, 3);
-/// Classic queues of 3.9 listed what belongs to the memory of quorum queues.
+/// Classic queues of 3.9 listed the memory limits of quorum queues, which had no effect.
 const CLASSIC_OF_3_9: &[Support] = &[supported(QueueType::Classic, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 const QUORUM_OF_4_3: &[Support] = &[supported(QueueType::Quorum, SINCE_4_3, &[SINCE_4_3])];
@@ -19,10 +19,11 @@ pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("dead-letter-strategy"),
-    doc: "Whether a message can be lost while it is dead-lettered; `at-least-once` needs `overflow: reject-publish`.",
+    doc: "With `at-most-once`, messages can be lost while they are dead-lettered; `at-least-once` needs `overflow: \
+          reject-publish`.",
 };
 
-/// Never checked: `"five"` is taken, and means no limit.
+/// No version checks its value: `"five"` is accepted, and means no limit.
 pub(super) const DELIVERY_LIMIT: KnownArgument = KnownArgument {
     name: "x-delivery-limit",
     key: "deliveryLimit",
@@ -32,7 +33,7 @@ pub(super) const DELIVERY_LIMIT: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("delivery-limit"),
-    doc: "How many times a message is redelivered before it is dead-lettered; N means N + 1 deliveries.",
+    doc: "The maximum number of redeliveries of a message before it is dead-lettered; N means N + 1 deliveries.",
 };
 
 pub(super) const MAX_IN_MEMORY_LENGTH: KnownArgument = KnownArgument {
@@ -78,8 +79,9 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
     doc: "The initial number of replicas of a quorum queue.",
 };
 
-/// Read since 3.13, listed by nobody (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to
-/// 4.3.5): the value is compared together with its AMQP type, `max({Type, N}, PolicyN)`, which is more than any number.
+/// Read since 3.13, but not listed in any version
+/// (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to 4.3.5). The broker compares the
+/// value together with its AMQP type, `max({Type, N}, PolicyN)`, and such a pair is greater than any number.
 pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     name: "x-quorum-target-group-size",
     key: "quorumTargetGroupSize",
@@ -102,10 +104,10 @@ pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("consumer-disconnected-timeout"),
-    doc: "How long the broker reserves the messages of a disconnected consumer.",
+    doc: "The time for which the broker reserves the messages of a disconnected consumer.",
 };
 
-/// Never checked, unlike the policy's key: with a word that is none of these the feature is silently off.
+/// No version checks its value, unlike that of the policy key. With an unknown word, the feature is silently disabled.
 pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
     name: "x-delayed-retry-type",
     key: "delayedRetryType",
@@ -115,7 +117,7 @@ pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("delayed-retry-type"),
-    doc: "Which returned messages are delayed before they are redelivered.",
+    doc: "The returned messages that are delayed before they are redelivered.",
 };
 
 pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {

@@ -124,12 +124,12 @@ fn row(known: &KnownArgument, support: &Support) -> String {
     if compared.is_empty() {
         compared.push("never".to_owned());
     }
-    let mut taken = support.taken.to_string();
+    let mut accepted = support.taken.to_string();
     if let Some(since) = support.no_effect_since {
-        let _ = write!(taken, "; no effect from {}.{} on", since.major, since.minor);
+        let _ = write!(accepted, "; no effect from {}.{} on", since.major, since.minor);
     }
     format!(
-        "| `{}` | {} | {taken} | {} | {} |\n",
+        "| `{}` | {} | {accepted} | {} | {} |\n",
         known.name,
         checked_value(known, support.queue_type),
         compared.join("; "),
@@ -141,11 +141,11 @@ fn row(known: &KnownArgument, support: &Support) -> String {
 fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
     let mut text = value(known.value);
     // Checks of versions that accept the argument on this type.
-    let taken = known.support_for(queue_type).map(|support| support.taken);
+    let accepted = known.support_for(queue_type).map(|support| support.taken);
     let of_type = known.checks.iter().filter(|check| {
-        taken.is_some_and(|taken| {
+        accepted.is_some_and(|accepted| {
             let ends_before = |one: Versions, other: Versions| one.until.is_some_and(|until| until <= other.since);
-            !ends_before(check.versions, taken) && !ends_before(taken, check.versions)
+            !ends_before(check.versions, accepted) && !ends_before(accepted, check.versions)
         })
     });
     for check in of_type.filter(|check| !is_within(known.value, check.value)) {
@@ -157,7 +157,7 @@ fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
     text
 }
 
-/// Returns whether every value of a spec is accepted.
+/// Returns true if the broker accepts every value that a spec accepts.
 fn is_within(declared: ValueKind, accepted: ValueKind) -> bool {
     match (declared, accepted) {
         (ValueKind::Count(least, most), ValueKind::Count(first, last))
@@ -182,7 +182,7 @@ fn value(kind: ValueKind) -> String {
         ValueKind::Size(most) => format!("size, at most {}", size(most).unwrap_or_else(|| most.to_string())),
         ValueKind::Count(least, most) => format!("count, {}", bounds(least, most, &|number| number.to_string())),
         ValueKind::Boolean => "`true`, `false`".to_owned(),
-        ValueKind::Text => "text".to_owned(),
+        ValueKind::Text => "string".to_owned(),
         ValueKind::OneOf(words) => code(words),
         ValueKind::MaxAge => "`7D`: digits and `Y`, `M`, `D`, `h`, `m` or `s`".to_owned(),
     }
@@ -203,7 +203,7 @@ mod tests {
     const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/arguments.md");
 
     #[test]
-    fn the_committed_page_is_this_one() {
+    fn committed_page_is_current() {
         let printed = reference();
         if std::env::var_os("TOPO_UPDATE").is_some() {
             std::fs::write(COMMITTED, &printed).unwrap();

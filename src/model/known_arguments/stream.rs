@@ -1,12 +1,12 @@
-//! Arguments of streams alone.
+//! The arguments that only streams support.
 
 use super::{ANY, Check, KnownArgument, STREAMS, ValueKind, Versions, always, supported};
 use crate::model::QueueType;
 
-/// Streams have it since.
+/// The versions with stream filters.
 const FILTERS: Versions = Versions::since(3, 13);
 
-/// Compared as text before 4.3.6, and as an age from then on (`rabbit_amqqueue:normalize_max_age`).
+/// Compared as a string before 4.3.6, and as an age from then on (`rabbit_amqqueue:normalize_max_age`).
 pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     name: "x-max-age",
     key: "maxAge",
@@ -31,11 +31,11 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
     doc: "The maximum size of a segment file of the stream.",
 };
 
-/// Looked at last, by streams themselves (`rabbit_stream_queue:check_max_segment_size_bytes`).
+/// The maximum, which streams check last (`rabbit_stream_queue:check_max_segment_size_bytes`).
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
-/// Streams look at its range from the beginning (`rabbit_stream_queue:check_filter_size`), whether they list it or not;
-/// they list it in 4.2 since 4.2.7 and in 4.3 since 4.3.1.
+/// Streams check its range in all versions (`rabbit_stream_queue:check_filter_size`), even in versions that do not list
+/// it. They list it in 4.2 since 4.2.7, and in 4.3 since 4.3.1.
 pub(super) const FILTER_SIZE_BYTES: KnownArgument = KnownArgument {
     name: "x-stream-filter-size-bytes",
     key: "streamFilterSizeBytes",

@@ -1,50 +1,50 @@
-//! Ranges of versions.
+//! Ranges of broker versions.
 
 use crate::model::BrokerVersion;
 use std::fmt;
 
-/// From one version on, up to but without another.
+/// A range of versions; the upper bound is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The first.
+    /// The first version.
     pub since: BrokerVersion,
-    /// The first that does not belong to them any more, if there is one.
+    /// The first version after the range, if there is one.
     pub until: Option<BrokerVersion>,
 }
 
-/// The first version that topo supports; nothing is said of earlier ones.
+/// The first version that topo supports. topo knows nothing about earlier ones.
 const FIRST: BrokerVersion = BrokerVersion::new(3, 8, 0);
 
 impl Versions {
-    /// All that topo supports.
+    /// All versions that topo supports.
     pub const ALL: Self = Self { since: FIRST, until: None };
 
-    /// From the first patch of that minor version on.
+    /// Returns the versions from the first patch of a minor version on.
     pub const fn since(major: u16, minor: u16) -> Self {
         Self::since_patch(major, minor, 0)
     }
 
-    /// From that very version on.
+    /// Returns the versions from a patch version on.
     pub const fn since_patch(major: u16, minor: u16, patch: u16) -> Self {
         Self { since: BrokerVersion::new(major, minor, patch), until: None }
     }
 
-    /// The same, up to but without that minor version.
+    /// Returns the part of the range before a minor version.
     pub const fn until(self, major: u16, minor: u16) -> Self {
         self.until_patch(major, minor, 0)
     }
 
-    /// The same, up to but without that very version.
+    /// Returns the part of the range before a patch version.
     pub const fn until_patch(self, major: u16, minor: u16, patch: u16) -> Self {
         Self { since: self.since, until: Some(BrokerVersion::new(major, minor, patch)) }
     }
 
-    /// The first of them, as people write it: `3.10`, `3.8.10`.
+    /// Returns the first version in its short form: `3.10`, `3.8.10`.
     pub fn first(self) -> String {
         short(self.since)
     }
 
-    /// Whether a version is one of them.
+    /// Returns true if the range contains a version.
     pub fn contains(self, version: BrokerVersion) -> bool {
         version >= self.since && self.until.is_none_or(|until| version < until)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_one_is_not_in_it() {
+    fn upper_bound_is_exclusive() {
         let versions = Versions::since(3, 10).until_patch(4, 3, 2);
         let contains = |text: &str| versions.contains(text.parse().unwrap());
         assert_eq!(["3.9.29", "3.10.0", "4.3.1", "4.3.2"].map(contains), [false, true, true, false]);

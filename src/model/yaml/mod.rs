@@ -1,4 +1,4 @@
-//! Trees that are written as YAML: specs, parts of specs, and JSON. The only writer of YAML.
+//! Trees for writing YAML: specs, parts of specs, and JSON. No other module writes YAML.
 
 pub(crate) mod plain;
 pub(crate) mod scalar;
@@ -11,26 +11,26 @@ use super::ObjectId;
 use serde_json::Value as Json;
 use std::fmt;
 
-/// A value, and the object that it is about.
+/// A value, and the object that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tree {
     value: Value,
     about: Option<ObjectId>,
     /// The anchor that aliases refer to.
     anchor: Option<String>,
-    /// Whether it is written as a block, however short it is.
+    /// True if it is written as a block, even if it is short.
     is_block: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
-    /// The text as written.
+    /// The text of the scalar, including quotes.
     Scalar(String),
     List(Vec<Tree>),
     Table(Vec<Entry>),
 }
 
-/// A key with its value, and lines of comment above it.
+/// A key with its value, and the comments above it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     key: String,
@@ -39,12 +39,12 @@ pub(crate) struct Entry {
 }
 
 impl Tree {
-    /// A text, quoted where it must be.
+    /// Creates a string, with quotes if necessary.
     pub(crate) fn text(text: &str) -> Self {
         Self::plain(scalar::text(text))
     }
 
-    /// A scalar without quotes: a number, a duration.
+    /// Creates a scalar without quotes, such as a number or a duration.
     pub(crate) fn plain(value: impl ToString) -> Self {
         Self { value: Value::Scalar(value.to_string()), about: None, anchor: None, is_block: false }
     }
@@ -57,7 +57,7 @@ impl Tree {
         Self { value: Value::Table(entries.into_iter().collect()), about: None, anchor: None, is_block: false }
     }
 
-    /// The same, as a block.
+    /// Makes the value a block.
     pub(crate) fn block(self) -> Self {
         Self { is_block: true, ..self }
     }
@@ -77,7 +77,7 @@ impl Tree {
         }
     }
 
-    /// Adds a value at a path of keys; mappings on the way are blocks.
+    /// Sets the value at a path of keys. Missing mappings on the path become blocks.
     pub(crate) fn set(&mut self, path: &[&str], tree: Self) {
         let [first, rest @ ..] = path else {
             *self = tree;
@@ -95,7 +95,7 @@ impl Tree {
         entries[index].tree.set(rest, tree);
     }
 
-    /// Adds comments above the key at a path that is set.
+    /// Sets the comments above the key at an existing path.
     pub(crate) fn comment(&mut self, path: &[&str], comments: Vec<String>) {
         let ([first, rest @ ..], Value::Table(entries)) = (path, &mut self.value) else { return };
         let key = scalar::text(first);
@@ -107,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// A complete document.
+    /// Writes a complete document.
     pub(crate) fn document(&self) -> String {
         let mut text = Text::default();
         match &self.value {
@@ -120,12 +120,12 @@ impl Tree {
         text.text
     }
 
-    /// The same, about that object.
+    /// Sets the object that the value describes.
     pub(crate) fn about(self, id: ObjectId) -> Self {
         Self { about: Some(id), ..self }
     }
 
-    /// The same, so that others can refer to it.
+    /// Adds an anchor, so that aliases can refer to the value.
     pub(crate) fn anchored(self, name: &str) -> Self {
         Self { anchor: Some(name.to_owned()), ..self }
     }
@@ -138,7 +138,7 @@ impl Tree {
         }
     }
 
-    /// Whether it is a mapping or list without entries.
+    /// Returns true if it is a mapping or list without entries.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
             Value::Scalar(_) => false,
@@ -148,7 +148,7 @@ impl Tree {
     }
 }
 
-/// On one line.
+/// Writes the value on one line.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Text::default();
@@ -157,28 +157,28 @@ impl fmt::Display for Tree {
     }
 }
 
-/// A key, which is quoted where it must be, and its value.
+/// Creates an entry. The key has quotes if necessary.
 pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
 }
 
-/// All keys of an anchored table, as if they stood here.
+/// Creates a merge key, which includes all keys of an anchored mapping.
 pub(crate) fn merged(anchor: &str) -> Entry {
     Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
 }
 
 impl Entry {
-    /// The key.
+    /// Returns the key.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// The key and the value.
+    /// Returns the key and the value.
     pub(crate) fn into_parts(self) -> (String, Tree) {
         (self.key, self.tree)
     }
 
-    /// The same with comments above it.
+    /// Sets the comments above the entry.
     pub(crate) fn comments(self, comments: Vec<String>) -> Self {
         Self { comments, ..self }
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_stay_strings() {
+    fn strings_are_quoted_if_yaml_reads_another_type() {
         let texts = [
             "1",
             "yes",
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_keep_the_order_in_which_they_were_set() {
+    fn keys_keep_their_order() {
         let mut tree = Tree::table([]);
         tree.set(&["queues", "a: b", "messageTtl"], Tree::plain("1m"));
         tree.set(&["policies", "p", "priority"], Tree::plain(1));

@@ -1,5 +1,5 @@
-//! Resolves plain scalars by the YAML 1.2 core schema. The library follows an older YAML in places (`010` a float, `1_000`
-//! a number), so plain scalars are read again from the source.
+//! Resolves plain scalars by the YAML 1.2 core schema. In some cases, the library follows an older version of YAML
+//! (`010` is a float, `1_000` a number), so topo resolves plain scalars from the source.
 
 /// The value of a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +28,12 @@ pub(crate) fn resolve(text: &str) -> Plain {
     number.unwrap_or(Plain::Text)
 }
 
-/// Whether a plain scalar is a string.
+/// Returns true if a plain scalar is a string.
 pub(crate) fn is_plain_text(text: &str) -> bool {
     resolve(text) == Plain::Text
 }
 
-/// Parses a decimal integer with a sign, `0o17` or `0x1F`; a larger one than 64 bits becomes a float.
+/// Parses a decimal integer with an optional sign, `0o17` or `0x1F`. An integer of more than 64 bits becomes a float.
 fn integer(text: &str) -> Option<Plain> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scalars_are_what_yaml_1_2_says() {
+    fn plain_scalars_follow_yaml_1_2() {
         for (plain, expected) in [
             ("010", Plain::Integer(10)),
             ("0755", Plain::Integer(755)),

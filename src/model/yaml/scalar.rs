@@ -3,10 +3,10 @@
 use super::plain::is_plain_text;
 use crate::model::printable::is_hidden;
 
-/// What older YAML takes for something else than text, and `<<`, which merges.
+/// Strings that older versions of YAML read as other types, and `<<`, the merge key.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
-/// Writes a string of a spec, where `${` begins a variable.
+/// Writes a string of a spec, in which `${` starts a variable.
 pub(crate) fn text(text: &str) -> String {
     quoted(&text.replace("${", "$${"))
 }
@@ -24,30 +24,30 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Writes a text as one line of a comment. `# topo: allow …` is a comment that topo reads.
+/// Writes a text as one line of a comment, without `topo:`: topo reads comments such as `# topo: allow …`.
 pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
 }
 
 fn is_plain(text: &str) -> bool {
-    // What indicates something, where it does: `order.#` is text, `#` is a comment. Behind a blank nearly all would. A `?`
-    // ends a text within braces for PyYAML.
+    // Indicators are only significant in some positions: `order.#` is a string, but `#` starts a comment. Nearly all of
+    // them are significant after a space. PyYAML ends a plain string within braces at a `?`.
     let inside = |c: char| c.is_alphanumeric() || "_-./*#+%@=~!$^&|;<>()".contains(c);
-    let before = |c: char| c.is_alphanumeric() || "_./$^(".contains(c);
+    let starts_word = |c: char| c.is_alphanumeric() || "_./$^(".contains(c);
     let mut words = text.split(' ');
-    words.all(|word| word.starts_with(before) && word.chars().all(inside))
+    words.all(|word| word.starts_with(starts_word) && word.chars().all(inside))
         && is_plain_text(text)
         && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str())
         && !looks_like_a_number(text)
 }
 
-/// `1_000`, `0b1`, `2001-12-14` and the like: text in YAML 1.2, and not in 1.1.
+/// Returns true for texts such as `1_000`, `0b1` and `2001-12-14`, which are strings in YAML 1.2 but not in 1.1.
 fn looks_like_a_number(text: &str) -> bool {
     let is_of_number = |c: char| c.is_ascii_digit() || "_.+-: eExXoObBtTzZ".contains(c);
     text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
 }
 
-/// A character that YAML does not print or that is invisible, or a blank that looks like another one.
+/// Returns true if a character is hidden, not printable in YAML, or a space that looks like another one.
 fn is_escaped(c: char) -> bool {
     is_hidden(c) || matches!(c, '\u{a0}' | '\u{202f}' | '\u{fffc}' | '\u{fffd}')
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_needs_quotes_has_them() {
+    fn only_ambiguous_strings_are_quoted() {
         for plain in ["orders.work", "order.#", "order.*.paid", "a/b", "a b", "größe", "3ds.callback", "^orders$"] {
             assert_eq!(text(plain), plain);
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_strings_are_read_unchanged() {
         let characters: Vec<char> =
             "ab01.-_:#*&!|>'\"%@`{}[],?=~ $\\/^<\t\n\u{0}\u{7f}\u{85}\u{a0}\u{2028}\u{feff}\u{fffe}é🦀eEx+y"
                 .chars()

@@ -1,4 +1,4 @@
-//! Writes argument values for a spec: exactly, and with their unit.
+//! Writes argument values for a spec, exactly and with their units.
 
 use super::{Entry, Tree, entry};
 use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
@@ -15,7 +15,7 @@ pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
     written.map_or_else(|| exact(value), Tree::plain)
 }
 
-/// Writes milliseconds in at most two units: `1h30m`, but `3723s`, and `86400001ms`.
+/// Writes milliseconds in at most two units: `1h30m`. Others have one unit: `3723s`, `86400001ms`.
 pub(crate) fn duration(milliseconds: i64) -> String {
     let exact = units::duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
     let units = exact.split(|c: char| c.is_ascii_digit()).filter(|unit| !unit.is_empty()).count();
@@ -32,7 +32,7 @@ pub(crate) fn exact(value: &ArgumentValue) -> Tree {
         ArgumentValue::Null => Tree::plain("null"),
         ArgumentValue::Boolean(value) => Tree::plain(value),
         ArgumentValue::Integer(value) => Tree::plain(value),
-        // Always with a point or an exponent: the broker does not treat `1.0` as an integer.
+        // A float always has a point or an exponent: the broker does not treat `1.0` as an integer.
         ArgumentValue::Float(value) => Tree::plain(format!("{:?}", value.0)),
         ArgumentValue::Text(value) => Tree::text(value),
         ArgumentValue::List(values) => Tree::list(values.iter().map(exact)),
@@ -54,7 +54,7 @@ pub(crate) fn without_key(
     arguments.iter().filter(move |(name, _)| !has_key(name))
 }
 
-/// Whether a spec can represent a value of a known argument.
+/// Returns true if a spec can represent a value of a known argument.
 pub(crate) fn is_representable(known: &KnownArgument, value: &ArgumentValue) -> bool {
     match (known.value, value) {
         (ValueKind::Duration(least, most) | ValueKind::Count(least, most), ArgumentValue::Integer(number)) => {

@@ -1,5 +1,5 @@
-//! Writes trees as idiomatic YAML: short mappings on one line, long ones in a block, quotes only where the value would
-//! be read differently without them. Records the position of each object in the text.
+//! Writes trees as idiomatic YAML: short mappings on one line, long ones as blocks, and quotes only if a value would be
+//! read differently without them. Records the position of each object in the text.
 
 use super::{Entry, Tree, Value, scalar};
 use crate::model::ObjectId;
@@ -8,19 +8,19 @@ use std::ops::Range;
 /// The maximum length of a line; a longer value becomes a block.
 pub(crate) const WIDTH: usize = 100;
 
-/// A text, and what stands where.
+/// A text with the positions of objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     /// The text.
     pub(crate) text: String,
-    /// In the order in which they end: an inner one before the one that it is in.
+    /// The ranges of objects, in the order of their ends: an inner range precedes the one that contains it.
     places: Vec<(Range<usize>, ObjectId)>,
-    /// Those that are in no other.
+    /// The ranges that no other range contains.
     outermost: Vec<Range<usize>>,
 }
 
 impl Text {
-    /// The whole document: its sections as blocks, with an empty line before each.
+    /// Writes a document: its sections as blocks, with an empty line before each.
     pub(crate) fn of(sections: &[Entry]) -> Self {
         let mut text = Self::default();
         for section in sections {
@@ -34,7 +34,7 @@ impl Text {
         text
     }
 
-    /// The same with a head before it.
+    /// Inserts a head before the text.
     pub(crate) fn headed(self, head: String) -> Self {
         let by = head.len();
         let moved = |range: Range<usize>| range.start + by..range.end + by;
@@ -45,7 +45,7 @@ impl Text {
         }
     }
 
-    /// What stands at that byte, the innermost first.
+    /// Returns the objects at a byte, the innermost first.
     pub(crate) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
         let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
         let Range { start, end } = outer.unwrap_or_default();
@@ -65,7 +65,7 @@ impl Text {
         self.key_and_value(entry, depth, is_block);
     }
 
-    /// From the key on; what comes below it stands one step deeper.
+    /// Writes a key and its value. Nested blocks are indented one level deeper.
     fn key_and_value(&mut self, entry: &Entry, depth: usize, is_block: bool) {
         let start = self.text.len();
         self.text.push_str(&format!("{}:", entry.key));
@@ -97,10 +97,10 @@ impl Text {
 
     fn item(&mut self, tree: &Tree, depth: usize) {
         self.text.push_str(&"  ".repeat(depth));
-        self.item_behind_indent(tree, depth);
+        self.item_after_indent(tree, depth);
     }
 
-    fn item_behind_indent(&mut self, tree: &Tree, depth: usize) {
+    fn item_after_indent(&mut self, tree: &Tree, depth: usize) {
         let start = self.text.len();
         self.text.push_str("- ");
         let room = WIDTH.saturating_sub(2 * depth + 2);
@@ -117,7 +117,7 @@ impl Text {
             Value::List(items) if !tree.is_empty() && tree.is_block => {
                 for (index, item) in items.iter().enumerate() {
                     if index == 0 {
-                        self.item_behind_indent(item, depth + 1);
+                        self.item_after_indent(item, depth + 1);
                     } else {
                         self.item(item, depth + 1);
                     }
@@ -131,7 +131,7 @@ impl Text {
         self.note(start, tree);
     }
 
-    /// On one line, within something else.
+    /// Writes a nested value on one line.
     fn flow(&mut self, tree: &Tree) {
         let start = self.text.len();
         self.line(tree);
@@ -178,7 +178,7 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
-/// In lines of that width, all but the first set in; a word that is longer stands alone.
+/// Wraps a text to lines of this width, and indents all lines except the first. A longer word has a line of its own.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -205,7 +205,7 @@ mod tests {
     use crate::model::yaml::entry;
 
     #[test]
-    fn short_tables_stand_on_one_line_and_long_ones_in_a_block() {
+    fn short_mappings_are_on_one_line_and_long_ones_in_a_block() {
         let long = "x".repeat(50);
         let queue = |name: &str| {
             let id = ObjectId::Queue(QueueName::new(name));

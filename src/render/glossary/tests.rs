@@ -212,7 +212,7 @@ fn every_label_of_a_lock_is_explained() {
 #[test]
 fn every_label_of_an_export_is_explained() {
     let source = include_str!("../../cli/export.rs");
-    let mut labels = literals(source, "output::tell(&format!(");
+    let mut labels = literals(source, "output::eprint(&format!(");
     labels.extend(literals(source, "text.push_str(&format!("));
     labels.extend(literals(source, "Painted(YELLOW,"));
     expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);

@@ -1,12 +1,11 @@
-//! What the schema accepts the parser accepts, and the reverse.
+//! The schema and the parser accept the same specs.
 
 use super::*;
 
-/// The schema and the parser say the same of each.
 #[test]
 fn the_schema_agrees_with_the_parser() {
     let schema = schema::schema();
-    assert!(jsonschema::draft7::meta::is_valid(&schema), "the schema is one");
+    assert!(jsonschema::draft7::meta::is_valid(&schema), "the schema is invalid");
     let validator = jsonschema::draft7::new(&schema).unwrap_or_else(|error| panic!("{error}"));
     let good = [
         BIG,
@@ -74,8 +73,8 @@ fn the_schema_agrees_with_the_parser() {
             let strict = serde_yaml::options! { strict_booleans: true };
             let value: serde_json::Value =
                 serde_yaml::from_str_with_options(text, strict).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let complaints: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
-            assert_eq!(complaints.is_empty(), expected, "the schema on {text}: {complaints:?}");
+            let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+            assert_eq!(errors.is_empty(), expected, "the schema on {text}: {errors:?}");
             let parsed = parse_one(text);
             assert_eq!(parsed.is_ok(), expected, "the parser on {text}: {:?}", parsed.err().map(|it| it.to_string()));
         }

@@ -1,9 +1,9 @@
-//! Specs that are broken at random: whatever is wrong is reported, at a place that exists.
+//! Specs that are broken at random: every problem is reported at a valid position.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What people and programs leave in files by accident.
+/// Text that people and programs insert into files by accident.
 const PIECES: &[&str] = &[
     "", ":", " ", "\n", "\t", "{", "}", "[", "]", "é", "#", "*", "&a ", "\"", "'", "-", "${X}", "<<: ", "\r\n", "\0",
     "~", "- ",

@@ -1,4 +1,4 @@
-//! Whole specs: what is taken, what is refused, in which words and where.
+//! Tests of whole specs: accepted ones, and the messages and positions of errors.
 
 mod agreement;
 mod broken;
@@ -20,7 +20,7 @@ fn parse_one(text: &str) -> Result<Spec, Diagnostics> {
     Ok(specs.remove(0))
 }
 
-/// With the two keys that every spec has.
+/// Parses a spec after adding the two keys that every spec has.
 fn spec(text: &str) -> Spec {
     match parse_one(&format!("version: 1\nvhost: shop\n{text}")) {
         Ok(spec) => spec,
@@ -32,13 +32,13 @@ fn errors(text: &str) -> String {
     parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is wrong").to_string()
 }
 
-/// The errors of a spec with the hints, without the places.
+/// Returns the hints of the errors of a spec.
 fn hints(text: &str) -> Vec<String> {
     let diagnostics = parse_one(&format!("version: 1\nvhost: shop\n{text}")).expect_err("this spec is wrong");
     diagnostics.iter().map(|it| it.hint.clone().unwrap_or_default()).collect()
 }
 
-/// The example of the design.
+/// A spec with most of the features.
 const BIG: &str = r##"
 # yaml-language-server: $schema=../schema/topology.schema.json
 version: 1
@@ -97,7 +97,7 @@ policies:
 "##;
 
 #[test]
-fn the_example_of_the_design_is_read() {
+fn spec_with_most_features_is_parsed() {
     let spec = parse_one(BIG).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     assert_eq!(spec.description.as_ref().map(|it| it.value.as_str()), Some("The shop"));
     let work = &spec.queues[&QueueName::new("orders.work")];
@@ -108,8 +108,8 @@ fn the_example_of_the_design_is_read() {
     assert_eq!(work.queue_type.as_ref().map(|it| (it.value, it.set_by)), Some((QueueType::Quorum, SetBy::Itself)));
     let audit = &spec.queues[&QueueName::new("orders.audit")];
     assert_eq!(audit.arguments["x-max-age"].value, ArgumentValue::Text("7D".to_owned()));
-    assert_eq!(audit.dead_letter, None, "a stream takes no default dead letter");
-    assert_eq!(audit.retry, None, "nor a default retry");
+    assert_eq!(audit.dead_letter, None, "a default dead-letter target does not apply to a stream");
+    assert_eq!(audit.retry, None, "a default retry does not apply to a stream");
     assert_eq!(spec.bindings.len(), 5);
     let definition = &spec.policies[&"orders-limits".into()].definition;
     assert_eq!(definition.keys().collect::<Vec<_>>(), ["ha-mode", "max-length-bytes", "message-ttl"]);
@@ -118,7 +118,7 @@ fn the_example_of_the_design_is_read() {
 }
 
 #[test]
-fn ten_errors_of_one_file_are_all_reported() {
+fn all_errors_of_a_file_are_reported() {
     let text = r##"version: 1
 vhost: shop
 exchanges:
@@ -170,7 +170,7 @@ fn several_documents_and_files_are_merged() {
 }
 
 #[test]
-fn what_is_declared_twice_shows_both_places() {
+fn duplicate_declaration_shows_both_positions() {
     let one = "version: 1\nvhost: a\nqueues: {q: {type: quorum}}\n";
     let diagnostics = parse(&[file(one), file(one)], &Variables::new()).expect_err("twice");
     let found: Vec<_> =
@@ -183,11 +183,14 @@ fn what_is_declared_twice_shows_both_places() {
     let bound = "queues: {q: {type: quorum, bindings: [{exchange: amq.topic}]}}\nbindings: [{source: amq.topic, destination: q}]\n";
     assert!(errors(bound).contains("is declared twice"));
     let external = "version: 1\nvhost: a\nqueues: {q: {external: true}}\n";
-    assert!(parse(&[file(external), file(external)], &Variables::new()).is_ok(), "two may lean on one");
+    assert!(
+        parse(&[file(external), file(external)], &Variables::new()).is_ok(),
+        "two documents can use one external queue"
+    );
 }
 
 #[test]
-fn a_key_and_its_argument_are_one_thing() {
+fn key_and_its_argument_are_the_same_setting() {
     let queue = |keys: &str| format!("queues: {{q: {{type: quorum, {keys}}}}}\n");
     let read = spec(&queue("arguments: {x-message-ttl: 30s, x-other: [1, a]}"));
     assert_eq!(read.queues[&"q".into()].arguments["x-message-ttl"].value, 30_000.into());
@@ -208,7 +211,7 @@ fn a_key_and_its_argument_are_one_thing() {
 }
 
 #[test]
-fn defaults_hold_where_the_type_carries_them() {
+fn defaults_apply_if_the_type_supports_them() {
     let read = spec(
         "defaults: {queue: {type: quorum, deliveryLimit: 3, durable: true, onConflict: ifEmpty}, deadLetter: dead}\n\
          queues: {a: {}, b: {type: classic, deadLetter: none}, c: {type: stream}, d: {deliveryLimit: 9}}\n\
@@ -227,7 +230,7 @@ fn defaults_hold_where_the_type_carries_them() {
 }
 
 #[test]
-fn external_objects_say_nothing_else() {
+fn external_objects_have_no_other_keys() {
     assert_eq!(
         errors("exchanges: {e: {external: true, type: topic, bindings: [{exchange: amq.topic}]}}\n"),
         "3:33: error[external]: exchange `e` is external, so `type` cannot be set\n"
@@ -258,7 +261,7 @@ fn names_and_keys_have_limits() {
 }
 
 #[test]
-fn references_need_a_declaration() {
+fn references_require_a_declaration() {
     assert!(
         errors("exchanges: {e: {type: topic, alternateExchange: unruoted}, unrouted: {type: fanout}}\n")
             .contains("the alternate exchange of `e`")
@@ -290,9 +293,9 @@ fn references_need_a_declaration() {
 }
 
 #[test]
-fn removed_and_ignored_objects_are_not_declared() {
+fn removed_and_ignored_objects_cannot_be_declared() {
     let removed = errors(
-        "removed: {queues: [q], bindings: [{source: gone, destination: q2}], exchanges: [gone]}\nqueues: {q: {type: quorum}, q2: {type: quorum}}\n",
+        "removed: {queues: [q], bindings: [{source: old, destination: q2}], exchanges: [old]}\nqueues: {q: {type: quorum}, q2: {type: quorum}}\n",
     );
     assert_eq!(removed, "3:20: error[removed-and-declared]: queue `q` is both declared and listed under `removed`\n");
     let ignored = errors("ignore: [\"tmp.*\"]\nqueues: {tmp.q: {type: quorum}, tmp.x: {external: true}}\n");

@@ -1,4 +1,4 @@
-//! The fast reading of YAML gives the trees that the library's gives.
+//! The fast parser returns the same trees as the library.
 
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::{SourceFile, plain_yaml, yaml};
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Compares both readings of a text; whether the fast one reads it.
+/// Compares the trees of both parsers; returns true if the fast one can read the text.
 fn agrees(text: &str) -> Result<bool, TestCaseError> {
     let Some(fast) = plain_yaml::documents(0, text) else { return Ok(false) };
     let source = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
@@ -117,7 +117,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn whole_texts_are_read_alike() {
+fn random_texts_have_equal_trees() {
     let cases = if std::env::var_os("TOPO_LONG").is_some() { 500_000 } else { 20_000 };
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let read = Cell::new(0);
@@ -131,7 +131,7 @@ fn whole_texts_are_read_alike() {
 }
 
 #[test]
-fn each_scalar_is_read_alike() {
+fn scalars_have_equal_trees() {
     let mut read = 0;
     for scalar in SCALARS {
         for text in [
@@ -147,7 +147,7 @@ fn each_scalar_is_read_alike() {
 }
 
 #[test]
-fn specs_are_read_alike() {
+fn specs_have_equal_trees() {
     fn each(folder: &Path, found: &mut [usize; 2]) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();

@@ -1,4 +1,4 @@
-//! Retries: what is taken, what holds where several speak, and what is refused.
+//! Tests of retries: accepted ones, the precedence of several sources, and refused ones.
 
 use super::*;
 use crate::model::Strategy;
@@ -9,12 +9,12 @@ fn retry_of(text: &str) -> Option<RetrySpec> {
     spec(&format!("{text}{DEAD}")).queues[&"q".into()].retry.clone()
 }
 
-/// The retries of a queue with these keys.
+/// Returns the retries of a queue with these keys.
 fn queue(keys: &str) -> RetrySpec {
     retry_of(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n")).unwrap_or_else(|| panic!("{keys}: no retry"))
 }
 
-/// The errors and hints of a queue with these keys.
+/// Returns the errors and hints of a queue with these keys.
 fn wrong(keys: &str) -> String {
     wrong_spec(&format!("queues: {{q: {{type: quorum, {keys}}}}}\n"))
 }
@@ -29,7 +29,7 @@ fn wrong_spec(text: &str) -> String {
 }
 
 #[test]
-fn delays_are_written_or_worked_out() {
+fn delays_are_listed_or_computed() {
     for (keys, count, delays) in [
         ("retry: {delays: [5s, 30s, 5m]}", 3, &[5000, 30_000, 300_000][..]),
         ("maxRetries: 4, retry: {delays: [500ms, 1h30m]}", 4, &[500, 5_400_000, 5_400_000, 5_400_000]),
@@ -46,7 +46,7 @@ fn delays_are_written_or_worked_out() {
 }
 
 #[test]
-fn the_nearest_setting_holds() {
+fn nearest_setting_applies() {
     let text = |queue: &str| {
         format!(
             "defaults: {{queue: {{type: quorum}}, maxRetries: 4, retry: {{strategy: republish, delays: [1s, 2s], jitter: 100ms}}}}\n\
@@ -71,7 +71,7 @@ fn the_nearest_setting_holds() {
         assert_eq!(retry.strategy.map(|it| (it.value, it.set_by)), Some((Strategy::Republish, Defaults)), "{keys}");
         assert!(retry.policy.is_some() == keys.contains("payments") || keys.contains("counted"));
     }
-    // What is nothing to a nearer strategy was meant for others.
+    // A nearer strategy drops settings that it does not support.
     let redeliver = retry_of(&text("retry: {strategy: redeliver}")).unwrap();
     assert_eq!((redeliver.schedule, redeliver.jitter, redeliver.max_retries.value), (None, None, 4));
     let ladder = retry_of(&text("retry: {strategy: ladder}")).unwrap();
@@ -79,7 +79,7 @@ fn the_nearest_setting_holds() {
 }
 
 #[test]
-fn a_policy_may_stand_in_a_later_document() {
+fn policy_can_be_in_a_later_document() {
     let files = [
         file("version: 1\nvhost: a\nqueues: {q: {type: quorum, retry: p}}\n"),
         file("version: 1\nvhost: a\nretryPolicies: {p: {delays: [5s]}}\n"),
@@ -92,7 +92,7 @@ fn a_policy_may_stand_in_a_later_document() {
 }
 
 #[test]
-fn a_default_goes_where_it_is_not_wanted() {
+fn default_can_be_disabled() {
     let text = |queue: &str| {
         format!("defaults: {{queue: {{type: quorum}}, retry: {{delays: [1s]}}}}\nqueues: {{q: {{{queue}}}}}\n")
     };
@@ -108,7 +108,7 @@ fn a_default_goes_where_it_is_not_wanted() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn contradictory_settings_are_refused() {
     for (keys, expected) in [
         (
             "maxRetries: 2, retry: {delays: [1s, 2s, 3s]}",
@@ -146,14 +146,14 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn even_delays_are_those_of_a_quorum_queue() {
+fn linear_delays_are_accepted_for_delayed() {
     for delays in ["[1s, 2s, 3s]", "[1s, 2s, 2s]", "[5s]", "[5s, 10s, 12s, 12s]"] {
         queue(&format!("retry: {{strategy: delayed, delays: {delays}}}, maxRetries: 6"));
     }
 }
 
 #[test]
-fn delays_need_units() {
+fn delays_require_units() {
     let found = wrong("retry: {delays: [5, 30]}");
     assert_eq!(
         found,
@@ -171,23 +171,23 @@ fn delays_need_units() {
 }
 
 #[test]
-fn mistakes_in_shared_places_are_said_once() {
+fn mistakes_in_shared_settings_are_reported_once() {
     let text = "defaults: {queue: {type: quorum}, maxRetries: 2, retry: {delays: [1s, 2s, 3s]}}\nqueues: {a: {}, b: {}, c: {}}\n";
     assert_eq!(wrong_spec(text).lines().count(), 1);
     let text = "retryPolicies: {p: {maxRetries: 2, delays: [1s, 2s, 3s]}}\n";
-    assert!(wrong_spec(text).starts_with("there are more delays"), "also where nobody uses it");
-    // The nearer delays are not cut to a default's count without a word.
+    assert!(wrong_spec(text).starts_with("there are more delays"), "unused policies are checked too");
+    // The nearer delays are not silently cut to the count of a default.
     let text = "defaults: {queue: {type: quorum}, maxRetries: 2}\nqueues: {a: {retry: {delays: [1s, 2s, 3s]}}}\n";
     assert!(wrong_spec(text).starts_with("there are more delays (3) than retries (2)"));
 }
 
 #[test]
-fn misplaced_and_misspelt_keys_have_hints() {
+fn misplaced_and_misspelled_keys_have_hints() {
     let policies = "retryPolicies: {payments: {delays: [5s]}}\n";
-    let misspelt = wrong_spec(&format!("{policies}queues: {{q: {{type: quorum, retry: payment}}}}\n"));
-    assert_eq!(misspelt, "retry policy `payment` is not declared (did you mean `payments`?)");
+    let misspelled = wrong_spec(&format!("{policies}queues: {{q: {{type: quorum, retry: payment}}}}\n"));
+    assert_eq!(misspelled, "retry policy `payment` is not declared (did you mean `payments`?)");
     let of_defaults = wrong_spec("defaults: {retry: payment}\n");
-    assert!(of_defaults.starts_with("retry policy `payment` is not declared"), "also where no queue uses it");
+    assert!(of_defaults.starts_with("retry policy `payment` is not declared"), "unused defaults are checked too");
     assert!(wrong_spec("defaults: {queue: {maxRetries: 5}}\n").contains("under `defaults:`, next to `queue`"));
     let dead = wrong_spec("deadLetterQueues: {d: {type: quorum, retry: none}}\n");
     assert!(dead.contains("messages in a dead-letter queue are not retried"), "{dead}");

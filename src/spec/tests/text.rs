@@ -1,29 +1,29 @@
-//! YAML itself, variables and single values.
+//! Tests of YAML, variables and single values.
 
 use super::*;
 
 #[test]
-fn what_every_document_needs() {
-    let says = |text: &str| parse_one(text).expect_err("wrong").to_string();
-    assert_eq!(says(""), "1:1: error[empty]: `topology.yaml` is empty\n");
-    assert_eq!(says("# nothing\n"), "1:1: error[empty]: `topology.yaml` is empty\n");
-    assert_eq!(says("vhost: /\n"), "1:1: error[missing-key]: this document has no `version`\n");
-    assert_eq!(says("version: 1\n"), "1:1: error[missing-key]: this document has no `vhost`\n");
-    assert_eq!(says("version: 2\nvhost: /\n"), "1:10: error[version]: unknown format version 2\n");
+fn document_requires_version_and_vhost() {
+    let error_of = |text: &str| parse_one(text).expect_err("wrong").to_string();
+    assert_eq!(error_of(""), "1:1: error[empty]: `topology.yaml` is empty\n");
+    assert_eq!(error_of("# nothing\n"), "1:1: error[empty]: `topology.yaml` is empty\n");
+    assert_eq!(error_of("vhost: /\n"), "1:1: error[missing-key]: this document has no `version`\n");
+    assert_eq!(error_of("version: 1\n"), "1:1: error[missing-key]: this document has no `vhost`\n");
+    assert_eq!(error_of("version: 2\nvhost: /\n"), "1:10: error[version]: unknown format version 2\n");
     assert_eq!(
-        says("version: \"1\"\nvhost: /\n"),
+        error_of("version: \"1\"\nvhost: /\n"),
         "1:10: error[wrong-type]: expected the number 1 for `version`, found the string \"1\"\n"
     );
-    assert_eq!(says("- a\n"), "1:1: error[wrong-type]: expected a mapping for this document, found a list\n");
+    assert_eq!(error_of("- a\n"), "1:1: error[wrong-type]: expected a mapping for this document, found a list\n");
     assert_eq!(
-        says("vresion: 1\nvhost: /\n"),
+        error_of("vresion: 1\nvhost: /\n"),
         "1:1: error[unknown-key]: unknown key `vresion` in a spec\n",
-        "the missing key is the misspelt one"
+        "the misspelled key is not also missing"
     );
 }
 
 #[test]
-fn yaml_that_is_none_has_a_position_and_a_hint() {
+fn invalid_yaml_has_a_position_and_a_hint() {
     assert_eq!(errors("queues:\n\ta: {}\n"), "4:1: error[syntax]: YAML cannot be indented with tabs\n");
     let star =
         "bindings:\n  - {source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: *.x}\n";
@@ -41,18 +41,18 @@ fn yaml_that_is_none_has_a_position_and_a_hint() {
 }
 
 #[test]
-fn keys_that_are_indented_like_names_are_one_error_each() {
+fn each_key_indented_like_a_name_is_one_error() {
     let name = "expected the name of a queue, found the key";
     assert_eq!(
         errors("queues:\n  orders:\n  type: quorum\n  retry: {delays: [5s]}\n"),
         format!("5:3: error[syntax]: {name} `type`\n6:3: error[syntax]: {name} `retry`\n")
     );
-    // A queue may have the name of a key.
+    // A queue can have the name of a key.
     assert_eq!(spec("queues: {type: {type: quorum}, retry: {type: classic}}\n").queues.len(), 2);
 }
 
 #[test]
-fn bombs_are_refused() {
+fn alias_bombs_are_refused() {
     let mut bomb = String::from("x-a: &a [1,1,1,1,1,1,1,1,1,1]\n");
     for (previous, next) in ('a'..'k').zip('b'..='k') {
         let aliases = vec![format!("*{previous}"); 10].join(",");
@@ -64,7 +64,7 @@ fn bombs_are_refused() {
 }
 
 #[test]
-fn one_anchor_may_serve_many_queues() {
+fn many_queues_can_use_one_anchor() {
     let mut text = String::from("x-q: &q {type: quorum, maxLength: 5}\nqueues:\n");
     (0..300).for_each(|n| text.push_str(&format!("  q{n}: {{<<: *q, maxLength: {n}}}\n")));
     let spec = spec(&text);
@@ -73,7 +73,7 @@ fn one_anchor_may_serve_many_queues() {
 }
 
 #[test]
-fn a_mistake_in_an_anchor_is_one_error_where_it_stands() {
+fn mistake_in_an_anchor_is_one_error_at_the_anchor() {
     let text = "x-q: &q {type: quorum, maxLength: many}\nqueues:\n  a: *q\n  b: *q\n";
     assert_eq!(
         errors(text),
@@ -82,7 +82,7 @@ fn a_mistake_in_an_anchor_is_one_error_where_it_stands() {
 }
 
 #[test]
-fn variables_take_the_type_of_their_place() {
+fn variables_have_the_expected_type() {
     let text = "version: 1\nvhost: ${VHOST}\nqueues:\n  ${PREFIX:-a}.q:\n    type: ${TYPE}\n    maxLength: \"${MAX}\"\n    \
                 messageTtl: ${TTL}\n    singleActiveConsumer: ${SAC}\n    arguments: {x-note: \"$${X}\", x-max: \"${MAX}\"}\n";
     let pairs = [("VHOST", "/"), ("TYPE", "quorum"), ("MAX", "5"), ("TTL", "30s"), ("SAC", "true")];
@@ -99,7 +99,7 @@ fn variables_take_the_type_of_their_place() {
 }
 
 #[test]
-fn values_of_the_wrong_kind_say_what_is_wanted() {
+fn values_of_the_wrong_type_name_the_expected_type() {
     let queue = |keys: &str| errors(&format!("queues: {{q: {{type: classic, {keys}}}}}\n"));
     assert!(queue("durable: yes").contains("expected `true` or `false` for `durable`, found the string \"yes\""));
     assert!(queue("maxLength: 5.0").contains("expected an integer for `maxLength`, found the number 5.0"));
@@ -141,15 +141,15 @@ fn one_mistake_is_one_error() {
 }
 
 #[test]
-fn a_wrong_default_type_is_one_error() {
+fn invalid_default_type_is_one_error() {
     let text = "version: 1\nvhost: {name: a, defaultQueueType: quorm}\nqueues: {q: {}, r: {}}\n";
     let found = parse_one(text).expect_err("wrong").to_string();
     assert_eq!(found, "2:36: error[wrong-value]: `defaultQueueType` cannot be `quorm`\n");
 }
 
-/// What spec files look like on other systems.
+// Files of other systems.
 #[test]
-fn byte_order_marks_and_line_endings_do_not_move_places() {
+fn byte_order_marks_and_line_endings_do_not_change_positions() {
     let text = "\u{feff}version: 1\r\nvhost: é\r\nqueues:\r\n  é: {type: x}\r\n";
     let found = parse_one(text).expect_err("wrong");
     let first = found.iter().next().map(|it| it.primary).unwrap_or_default();
@@ -157,7 +157,7 @@ fn byte_order_marks_and_line_endings_do_not_move_places() {
 }
 
 #[test]
-fn json_is_yaml() {
+fn json_is_accepted() {
     let text = "{\n\t\"version\": 1,\n\t\"vhost\": \"a\",\n\t\"queues\": {\"q\": {\"type\": \"quorum\"}}\n}\n";
     assert!(parse_one(text).is_ok(), "{:?}", parse_one(text).err().map(|it| it.to_string()));
 }

@@ -67,6 +67,6 @@ fn missing_messages_exit_with_4() {
     let purge = Fault::Meanwhile(Box::new(move || assert_eq!(http.delete(&contents).status, 204)));
     proxy.add(puts().path("/q.topo.back"), purge);
     let output = fixture.migrate("amqp", &[]).expect_code(4);
-    let output = output.expect_error("50 messages did not come back");
+    let output = output.expect_error("50 messages did not return");
     assert!(fixture.is_new(), "{output}");
 }

@@ -340,7 +340,7 @@ fn refused_new_queue_rolls_back_after_the_deletion() {
     proxy.reset();
     proxy.add(puts().path(&path).first(1), Fault::Status(400));
     let output = fixture.migrate("shovel", &[]).expect_code(1);
-    assert!(output.says("could not be completed and was rolled back: all messages are back"), "{output}");
+    assert!(output.says("could not be completed and was rolled back: all messages have returned"), "{output}");
     fixture.directly();
     fixture.expect_as_before(&output);
     let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &output);

@@ -147,7 +147,7 @@ fn policy_before_the_swap_rolls_back() {
         let output = fixture.migrate(transport, &[]).expect_code(1);
         let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!fixture.is_new() && emptied(&fixture.vhost, Q).len() == 3, "{output}");
-        let expected = if transport == "amqp" { "17 messages did not come back" } else { "may not have come back" };
+        let expected = if transport == "amqp" { "17 messages did not return" } else { "may not have returned" };
         output.expect_error(expected).expect_no_text("the queue and its messages are unchanged");
     });
 }
@@ -247,7 +247,7 @@ fn rollback_report_lists_reordered_messages() {
         }
     });
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
-    let output = output.expect_error("was rolled back: all messages are back, 15 of them behind newer ones");
+    let output = output.expect_error("was rolled back: all messages have returned, 15 of them behind newer ones");
     let output = output.expect_text("15 messages returned; 15 messages behind newer ones.");
     let output = output.expect_text("Rolled back: 1 migration, and the errors above must be fixed first.");
     let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
