@@ -20,9 +20,9 @@ struct Block<'a> {
 fn blocks(page: &'static str) -> Vec<Block<'static>> {
     let mut blocks = Vec::new();
     let mut rest = page;
-    while let Some((_, behind)) = rest.split_once("```yaml ") {
-        let (info, behind) = behind.split_once('\n').expect("a block has lines");
-        let (text, behind) = behind.split_once("```").expect("a block is closed");
+    while let Some((_, after)) = rest.split_once("```yaml ") {
+        let (info, after) = after.split_once('\n').expect("a block has lines");
+        let (text, after) = after.split_once("```").expect("a block is closed");
         let mut words = info.split_whitespace();
         let is_bad = match words.next() {
             Some("bad") => true,
@@ -32,7 +32,7 @@ fn blocks(page: &'static str) -> Vec<Block<'static>> {
         let version = words.next().map_or(BrokerVersion::NEWEST_KNOWN, |version| version.parse().unwrap());
         assert_eq!(words.next(), None);
         blocks.push(Block { is_bad, version, text });
-        rest = behind;
+        rest = after;
     }
     blocks
 }
@@ -110,9 +110,9 @@ fn suggested_pattern_excludes_only_generated_queues() {
         let found = lint_text(block.text, &profile);
         let hint = found.iter().find(|it| it.rule == rule.name).and_then(|it| it.hint.clone()).expect("a hint");
         let (_, better) = hint.strip_suffix('`').and_then(|hint| hint.rsplit_once('`')).expect("a pattern");
-        let (before, behind) = block.text.split_once("pattern: '").expect("a policy");
-        let (old, behind) = behind.split_once('\'').expect("a pattern in quotes");
-        let text = format!("{before}pattern: '{better}'{behind}");
+        let (before, after) = block.text.split_once("pattern: '").expect("a policy");
+        let (old, after) = after.split_once('\'').expect("a pattern in quotes");
+        let text = format!("{before}pattern: '{better}'{after}");
         // A policy that applied to fewer objects would be another finding.
         let left = lint_text(&text, &profile);
         assert!(left.iter().all(|it| !it.rule.contains("policy") && !it.rule.contains("pattern")), "{text}\n{left:#?}");

@@ -83,9 +83,9 @@ fn intended(text: &str) -> Vec<String> {
 fn alternatives(text: &str) -> Vec<String> {
     for (open, separator, close) in [('(', '|', ')'), ('{', ',', '}')] {
         if let Some((before, rest)) = text.split_once(open)
-            && let Some((inside, behind)) = rest.split_once(close)
+            && let Some((inside, after)) = rest.split_once(close)
         {
-            return inside.split(separator).map(|one| format!("{before}{one}{behind}")).collect();
+            return inside.split(separator).map(|one| format!("{before}{one}{after}")).collect();
         }
     }
     text.split('|').map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Reports queues with so many retries that a poison message is delivered again and again before it is dead-lettered.
+//! Reports queues with many retries, which deliver a poison message again and again before it is dead-lettered.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
