@@ -66,9 +66,9 @@ impl Expander<'_> {
 
     /// Disables the delivery limit of a quorum dead-letter queue.
     ///
-    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set: inspecting and requeueing a
-    /// dead-lettered message would delete it (measured on 4.0; on 4.3, the message even keeps its count when it is
-    /// dead-lettered). Before 4.0, -1 means one delivery.
+    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0). People who
+    /// inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count when it is
+    /// dead-lettered. Before 4.0, -1 means one delivery.
     pub(super) fn disable_delivery_limit(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);

@@ -10,8 +10,8 @@ use crate::model::{Arguments, Binding, Destination};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
-/// Death reasons other than a rejection. If a message is dead-lettered for one of them and returns from a tier, the broker
-/// drops it as a cycle (measured on 3.10, 4.0 and 4.3), so it must not enter a tier.
+/// Death reasons other than a rejection. A message that is dead-lettered for one of them must not enter a tier: when it
+/// returns, the broker drops it as a cycle (measured on 3.10, 4.0 and 4.3).
 const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 
 /// The ladder of one queue.
@@ -137,8 +137,8 @@ fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the final target, which must accept every routing key: the key of the ladder after the last retry, and the key of
-/// the publisher if a message is dead-lettered for another reason.
+/// Returns the final target, which must accept every routing key. After the last retry, a message has a key of the ladder; if
+/// it is dead-lettered for another reason, it has the key of the publisher.
 fn end(case: &Case<'_>) -> Result<End, Refusal> {
     let name = case.name;
     let at: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);

@@ -52,9 +52,11 @@ pub struct Expansion {
 /// Expands a spec for a broker profile: a few objects depend on the version of the broker.
 ///
 /// # Errors
-/// Generated names that are too long, or that are declared, removed or ignored; patterns of policies that must be merged but
-/// cannot be evaluated here; retries that the queue or the broker does not support. An error on a newer broker is an error on
-/// every older one.
+/// - Generated names that are too long, or that are declared, removed or ignored.
+/// - Patterns of policies that must be merged but cannot be evaluated here.
+/// - Retries that the queue or the broker does not support.
+///
+/// An error on a newer broker is an error on every older one.
 pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnostics> {
     let (expansion, diagnostics) = expand_all(spec, profile);
     diagnostics.or_value(expansion)

@@ -1,5 +1,5 @@
-//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again, to the tier of
-//! the next retry, or to the back of the queue if there are no delays.
+//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It publishes to
+//! the tier of the next retry, or to the back of the queue if there are no delays.
 
 use super::case::{Case, End, Refusal};
 use super::objects::Objects;

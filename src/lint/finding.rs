@@ -21,7 +21,7 @@ pub struct Finding {
     pub at: Location,
     /// Related positions with their labels.
     pub also: Vec<(Location, String)>,
-    /// How to fix it.
+    /// The hint that explains the fix.
     pub hint: Option<String>,
 }
 

@@ -50,8 +50,8 @@ impl<'a> Governing<'a> {
 
     /// Returns all policies that can govern it, the most likely first.
     ///
-    /// There are several if a pattern cannot be evaluated here, or if the choice of the broker is undefined: of several
-    /// matching policies of equal priority, it uses the one that its store lists first.
+    /// There are several if a pattern cannot be evaluated here, or if the choice of the broker is undefined. Of several
+    /// matching policies of equal priority, the broker uses the one that its store lists first.
     pub fn possible(&self) -> &[Option<Named<'a>>] {
         &self.possible
     }

@@ -1,5 +1,5 @@
-//! The policy that sets the dead-letter target of a queue. Only one policy governs a queue, so this one has the highest
-//! priority of all matching policies, and copies the keys of the policy that would govern the queue without it.
+//! The policy that sets the dead-letter target of a queue. Only one policy governs a queue. So this one has the highest
+//! priority of all matching policies, and copies the keys of the policy that would otherwise govern the queue.
 
 use super::governing::{Fit, chosen};
 use super::routing::DeadLettering;

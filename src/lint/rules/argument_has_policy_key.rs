@@ -1,5 +1,5 @@
-//! Reports arguments that a policy could set instead. A matter of style: an argument is next to its queue in the spec, and
-//! a policy can change.
+//! Reports arguments that a policy could set instead. A matter of style: an argument is declared with its queue,
+//! but a policy can change later.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;

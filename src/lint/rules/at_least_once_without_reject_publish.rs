@@ -44,7 +44,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // A policy that governs a declared queue is covered above, because that queue can set `overflow` itself.
+    // Only policies that govern no declared queue are reported here: a governed queue can set `overflow` itself.
     let in_use = subject.governing();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));

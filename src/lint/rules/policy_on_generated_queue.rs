@@ -120,7 +120,7 @@ fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
     match narrower(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
-        Some(better) => format!("give policy `{policy}` a pattern that excludes this queue: `{better}`"),
-        None => format!("use a pattern for {} that does not match this queue", ObjectId::Policy(policy.clone())),
+        Some(better) => format!("give policy `{policy}` a pattern that excludes it: `{better}`"),
+        None => format!("use a pattern for {} that does not match it", ObjectId::Policy(policy.clone())),
     }
 }

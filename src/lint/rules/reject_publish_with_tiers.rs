@@ -1,4 +1,4 @@
-//! Reports retries that return to a quorum queue that rejects messages when it is full: the tier tries again only every three
+//! Reports retries that return to a quorum queue that rejects messages when it is full. The tier tries again only every three
 //! minutes (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s, with free space all that time).
 
 use crate::lint::{Finding, Rule, Subject};

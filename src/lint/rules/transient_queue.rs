@@ -1,5 +1,5 @@
-//! Reports queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`, permitted by
-//! default from 3.13 to 4.2, denied by default from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
+//! Reports queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`. Brokers permit it
+//! by default from 3.13 to 4.2, and deny it from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::profile::TRANSIENT_QUEUES;

@@ -53,8 +53,8 @@ impl<'a> TopicIndex<'a> {
         self.nodes[at].end.get_or_insert(number);
     }
 
-    /// Returns the numbers of all patterns that cover a pattern, and of a few others: those that match both a key with the
-    /// minimum number of words and a longer key of the pattern.
+    /// Returns the numbers of all patterns that cover a pattern, and of a few others. The candidates match a key of the pattern
+    /// with the minimum number of words, and a longer one.
     pub fn candidates(&self, pattern: &str) -> BTreeSet<usize> {
         let with = |hash: &[Word<'static>]| self.matching(&key_for(pattern, hash));
         let shortest = with(&[]);

@@ -1,9 +1,12 @@
 //! Predicts refusals of queues.
 //!
-//! The order is that of the broker: values that HTTP does not support, the type of the dead-letter exchange argument
-//! (`rabbit_channel`), the queue type, the values of arguments, arguments of other types
-//! (`rabbit_amqqueue:check_declare_arguments`), and finally the checks of the queue type (`rabbit_quorum_queue:declare` and
-//! those of the other types).
+//! The order is that of the broker:
+//!
+//! 1. values that HTTP does not support;
+//! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
+//! 3. the queue type;
+//! 4. the values of arguments, and arguments of other types (`rabbit_amqqueue:check_declare_arguments`);
+//! 5. the checks of the queue type (`rabbit_quorum_queue:declare` and those of the other types).
 
 mod own;
 mod stored;

@@ -47,9 +47,9 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// Checks the master locator. Up to 3.13, an unknown word crashes the broker process
-/// (`rabbit_queue_master_location_misc:get_location`: 400 over HTTP, no response to a float, and the broker closes the
-/// connection of an application). 4.0 to 4.2 accept any value.
+/// Checks the master locator. Up to 3.13, an unknown word causes a crash (`rabbit_queue_master_location_misc:get_location`):
+/// HTTP returns 400, or nothing for a float, and the broker closes the connection of an application. 4.0 to 4.2 accept any
+/// value.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
