@@ -22,7 +22,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for key in policy.definition.keys().filter(|key| key.starts_with("ha-")) {
             let (severity, text) = if is_removed {
                 let text = format!(
-                    "RabbitMQ 4.0 removed mirrored queues (the broker is {version}): it refuses a policy with `{key}`, \
+                    "RabbitMQ 4.0 removed mirrored queues (the broker is {version}): a policy with `{key}` is refused, \
                      and an existing one has no effect"
                 );
                 (Severity::Error, text)
