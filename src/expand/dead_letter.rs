@@ -64,7 +64,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Disables the delivery limit of a quorum dead-letter queue.
+    /// Disables the delivery limit of a quorum dead-letter queue, unless the spec sets one.
     ///
     /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0). People who
     /// inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count when it is

@@ -87,7 +87,7 @@ impl Ladder {
                 Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name)),
             }
         }
-        // The key of the last retry, and those of retries that the spec has removed.
+        // The key of the last retry, and the keys of former retries that the spec no longer declares.
         objects.bind(&over, self.over.clone(), end);
         self.tiers.add_to(&mut objects, profile);
         objects

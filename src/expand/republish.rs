@@ -51,8 +51,8 @@ impl Republish {
         // exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish` would change an
         // argument of an existing exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A message whose number exceeds the last retry is dead-lettered. An exchange that needs another key does not route
-        // that number, so the queue itself is bound. The default exchange cannot be bound.
+        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another key
+        // does not route that number, so the queue itself is bound. The default exchange cannot be bound.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
             let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,

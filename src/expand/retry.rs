@@ -178,7 +178,7 @@ fn no_strategy(case: &Case<'_>) -> Diagnostic {
     diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
-/// Adds a hint with the strategies that would work, if the strategy is the reason of the refusal.
+/// Adds a hint with the strategies that would work, if the strategy is the reason for the refusal.
 fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_of_strategy } = refusal;
     if !is_of_strategy {
