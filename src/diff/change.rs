@@ -1,4 +1,4 @@
-//! One difference between two topologies.
+//! Differences between two topologies.
 
 use crate::model::{ArgumentValue, Object, ObjectId};
 use schemars::JsonSchema;
@@ -8,46 +8,46 @@ use std::fmt;
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Desired, and not there.
+    /// The object is desired but does not exist.
     Create(Object),
-    /// There, and not as desired.
+    /// The object exists but differs from the desired one.
     Alter {
-        /// As it is.
+        /// The current object.
         before: Object,
-        /// As it shall be.
+        /// The desired object.
         after: Object,
-        /// Where they differ; never empty.
+        /// The fields that differ; never empty.
         fields: Vec<FieldChange>,
     },
-    /// There, and not desired.
+    /// The object exists but is not desired.
     Delete {
-        /// As it is.
+        /// The current object.
         object: Object,
-        /// Who says that it is not desired.
+        /// The reason why it is not desired.
         reason: DeleteReason,
     },
 }
 
-/// Why something live is not desired.
+/// The reason why a current object is not desired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeleteReason {
     /// The spec lists it under `removed`.
     Removed,
-    /// It is inside `owns` and the spec does not declare it: deleted only with `--prune`.
+    /// It matches `owns`, and the spec does not declare it: deleted only with `--prune`.
     Unmanaged,
     /// The spec declares the settings of the owner, such as the limits of a vhost, but not this one.
     Unset,
-    /// It was generated for retries that are no longer desired so: deleted when nothing is in it any more.
+    /// It was generated for retries that have changed since: deleted when it is empty.
     Retired,
 }
 
-/// One field that differs; `None` is absent.
+/// One field that differs; a value is `None` if the field is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
-    /// Which field.
+    /// The field.
     pub field: Field,
-    /// Its live value.
+    /// Its current value.
     pub before: Option<ArgumentValue>,
     /// Its desired value.
     pub after: Option<ArgumentValue>,
@@ -56,34 +56,34 @@ pub struct FieldChange {
 /// A field of an object, in the order in which the broker checks them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
-    /// An exchange's type.
+    /// The type of an exchange.
     Type,
-    /// Of a queue or an exchange.
+    /// The durability of a queue or an exchange.
     Durable,
-    /// Of a queue or an exchange.
+    /// The auto-delete property of a queue or an exchange.
     AutoDelete,
-    /// Of an exchange.
+    /// The internal property of an exchange.
     Internal,
     /// One argument, by its name on the wire.
     Argument(String),
-    /// A policy's.
+    /// The pattern of a policy.
     Pattern,
-    /// A policy's.
+    /// The target kinds of a policy.
     ApplyTo,
-    /// A policy's.
+    /// The priority of a policy.
     Priority,
-    /// One key of a policy's definition.
+    /// One key of the definition of a policy.
     Definition(String),
-    /// A vhost's.
+    /// The description of a vhost.
     Description,
-    /// A vhost's.
+    /// The default queue type of a vhost.
     DefaultQueueType,
     /// A field of a record, by its name on the wire.
     Record(&'static str),
 }
 
 impl Field {
-    /// The name on the wire, of an argument.
+    /// Returns the name of an argument on the wire; `None` for other fields.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Argument(name) => Some(name),
@@ -102,7 +102,7 @@ impl Field {
     }
 }
 
-/// The name that RabbitMQ uses for it.
+/// Formats the name that RabbitMQ uses for the field.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -122,7 +122,7 @@ impl fmt::Display for Field {
 }
 
 impl Change {
-    /// What the change is about.
+    /// Returns the ID of the changed object.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Create(object) | Self::Delete { object, .. } => object.id(),

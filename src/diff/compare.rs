@@ -1,4 +1,4 @@
-//! The comparison itself.
+//! Compares the current topology of a vhost with the desired one.
 
 use super::{Change, DeleteReason, Field, FieldChange};
 use crate::model::record_kinds::FieldShape;
@@ -7,10 +7,10 @@ use crate::model::{
     Vhost,
 };
 
-/// What differs between a live vhost and a desired one.
+/// Returns the differences between a current vhost and a desired one, sorted by kind, then name.
 ///
-/// Declared objects are created or altered. Of the live ones that nobody declared, those come back as deletions that
-/// the spec removes or owns; everything else is not this spec's. Sorted by kind, then name.
+/// Declared objects are created or altered. Current objects that no spec declares are deleted if the spec removes or owns
+/// them; all others are ignored.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = desired.settings.clone().unwrap_or_default();
@@ -29,10 +29,10 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     for (name, queue) in &desired.queues {
         let object = |it: &Queue| Object::Queue(name.clone(), it.clone());
         let is_optional = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(name, argument));
-        let may_lack = |change: &FieldChange| change.before.is_none() && is_optional(&change.field);
+        let is_allowed_absence = |change: &FieldChange| change.before.is_none() && is_optional(&change.field);
         match create_or_alter(current.queues.get(name), queue, object) {
             Some(Change::Alter { before, after, mut fields }) => {
-                fields.retain(|change| !may_lack(change));
+                fields.retain(|change| !is_allowed_absence(change));
                 if !fields.is_empty() {
                     changes.push(Change::Alter { before, after, fields });
                 }
@@ -50,7 +50,8 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     changes
 }
 
-/// Nothing is copied of what is as it shall be, which is most of a large vhost.
+/// Compares one desired object with the current one. Objects are copied only if they differ, because most objects of a large
+/// vhost do not.
 fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
     match live {
         None => Some(Change::Create(object(desired))),
@@ -63,7 +64,7 @@ fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(
     }
 }
 
-/// Live objects that are not desired. A name that `ignore` matches is not there at all.
+/// Adds the deletions of current objects that are not desired. Names that match `ignore` are treated as absent.
 fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
     let reason = |id: &ObjectId, name: &str, declared: bool| {
         if declared || scope.ignores(name) || scope.external.contains(id) {
@@ -111,8 +112,9 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
     }
 }
 
-/// Why a live binding that is not declared is not desired, if it is not: it is owned through its destination, which must
-/// be declared here and inside `owns`, from a source that is not somebody else's.
+/// Returns the reason why an undeclared current binding is not desired, if it is not.
+///
+/// A spec owns a binding if it declares the destination, the destination matches `owns`, and the source is not external.
 pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
     if scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name()) {
         return None;
@@ -120,15 +122,16 @@ pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> O
     if scope.removed.contains(&ObjectId::Binding(binding.clone())) {
         return Some(DeleteReason::Removed);
     }
-    let declared = match &binding.destination {
+    let is_declared = match &binding.destination {
         Destination::Queue(name) => desired.queues.contains_key(name),
         Destination::Exchange(name) => desired.exchanges.contains_key(name),
     };
-    let foreign = scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
-    (declared && !foreign && scope.owns(binding.destination.name())).then_some(DeleteReason::Unmanaged)
+    let is_external = scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
+    (is_declared && !is_external && scope.owns(binding.destination.name())).then_some(DeleteReason::Unmanaged)
 }
 
-/// Where two versions of one object differ, in the order in which the broker checks. Different kinds differ nowhere.
+/// Returns the fields in which two versions of an object differ, in the order in which the broker checks them. Objects of
+/// different kinds have no differing fields.
 pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     let mut found = Fields(Vec::new());
     match (before, after) {
@@ -150,6 +153,7 @@ pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     found.0
 }
 
+/// Collects the fields that differ.
 struct Fields(Vec<FieldChange>);
 
 impl Fields {
@@ -169,7 +173,7 @@ impl Fields {
     }
 }
 
-/// What the spec does not say of a vhost stays as it is.
+/// Compares two vhosts. Settings that the spec does not specify are left unchanged.
 fn vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
     let text = |value: &Option<String>| value.clone().map(ArgumentValue::Text);
     if after.description.is_some() {
@@ -201,7 +205,7 @@ fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
     found.tables(Field::Definition, &before.definition, &after.definition);
 }
 
-/// Compares the fields of a record in the order of its row; a definition is compared key by key.
+/// Compares the fields of a record in the order of its row in the table of kinds. A definition is compared key by key.
 fn record(found: &mut Fields, before: &Record, after: &Record) {
     for field in after.id.kind.row().fields_of(&after.id) {
         let of = |record: &Record| record.fields.get(field.name).cloned();

@@ -4,8 +4,8 @@ use super::{Change, DeleteReason, diff};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
 use std::collections::BTreeSet;
 
-/// The topology after an apply that prunes objects of these kinds: everything desired, and all live objects that are neither
-/// removed by the spec nor pruned.
+/// Returns the topology after an apply that prunes objects of these kinds: all desired objects, and all current objects that
+/// are neither removed by the spec nor pruned.
 pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {
@@ -34,15 +34,15 @@ fn insert(topology: &mut Topology, object: Object) {
     }
 }
 
-/// The bindings of a deleted queue or exchange go with it.
+/// Removes an object. Removing a queue or an exchange also removes its bindings.
 fn remove(topology: &mut Topology, id: &ObjectId) {
-    let ends_there = |binding: &Binding| match id {
+    let is_removed = |binding: &Binding| match id {
         ObjectId::Exchange(name) => binding.touches_exchange(name),
         ObjectId::Queue(name) => binding.touches_queue(name),
         ObjectId::Binding(removed) => removed == binding,
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Record(_) => false,
     };
-    topology.bindings.retain(|binding| !ends_there(binding));
+    topology.bindings.retain(|binding| !is_removed(binding));
     match id {
         ObjectId::Exchange(name) => drop(topology.exchanges.remove(name)),
         ObjectId::Policy(name) => drop(topology.policies.remove(name)),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn live_objects_stay_unless_they_are_removed() {
+    fn current_objects_are_kept_unless_they_are_removed() {
         let scope = Scope { removed: [ObjectId::Queue("old".into())].into(), ..Scope::default() };
         let after = |scope: &Scope, prune: &[ObjectKind]| {
             merged(&vhost(&["live", "old"]), &vhost(&["new"]), scope, &prune.iter().copied().collect())

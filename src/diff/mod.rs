@@ -1,6 +1,6 @@
-//! Compares two topologies and says *what* differs, never what to do about it. Pure, total, and without a broker.
+//! Compares two topologies and returns *what* differs, never what to do about it. Pure, total, and without a broker.
 //!
-//! Whether a difference matters, can be changed in place or would be refused is the plan's to say.
+//! `plan` decides if a difference matters, can be changed in place, or would be refused.
 
 mod change;
 mod compare;

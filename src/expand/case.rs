@@ -1,57 +1,57 @@
-//! A queue that retries, with all that decides how; and why a strategy cannot carry it.
+//! A queue with retries, the input that decides its strategy, and the reasons why a strategy does not work for it.
 
 use super::dead_letter::Target;
-use super::holds::Holds;
+use super::effective::PossibleSettings;
 use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, PolicySpec, QueueSpec, RetrySpec, Setting};
 use std::collections::BTreeMap;
 
-/// A queue that retries.
+/// A queue with retries, and the input that decides its strategy.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) name: &'a QueueName,
     pub(super) queue: &'a QueueSpec,
     pub(super) queue_type: &'a Setting<QueueType>,
     pub(super) retry: &'a RetrySpec,
-    /// Where its dead letters go, if they go anywhere.
+    /// The final target of its dead-lettered messages, if there is one.
     pub(super) end: Option<&'a End>,
     pub(super) profile: &'a BrokerProfile,
-    /// What it says itself, and what policies of the spec say of it.
-    pub(super) holds: &'a Holds,
-    /// Those policies.
+    /// The effective settings, from its arguments and the policies of the spec.
+    pub(super) possible_settings: &'a PossibleSettings,
+    /// The policies of the spec.
     pub(super) policies: &'a BTreeMap<PolicyName, PolicySpec>,
 }
 
-/// Where a message goes whose tries are used up.
+/// The final target of messages that have no retries left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The exchange.
     pub exchange: ExchangeName,
-    /// The key that the message gets; its own without it.
+    /// The routing key that the message gets; `None` if it keeps its own key.
     pub routing_key: Option<String>,
     /// The type of the exchange; `None` if it is external.
     pub kind: Option<String>,
-    /// The dead-letter queue, where the spec names one.
+    /// The dead-letter queue, if the spec names one.
     pub queue: Option<QueueName>,
-    /// The dead-letter queue, or the exchange, in a few words.
+    /// A short description of the dead-letter queue or the exchange.
     pub shown: String,
 }
 
-/// Why a strategy cannot carry a queue.
+/// The reason why a strategy does not work for a queue.
 pub(super) struct Refusal {
     pub(super) diagnostic: Box<Diagnostic>,
-    /// Whether another strategy could resolve it.
+    /// True if another strategy could work.
     pub(super) is_of_strategy: bool,
 }
 
 impl Refusal {
-    /// Another strategy may do.
+    /// Creates a refusal that another strategy could resolve.
     pub(super) fn of_strategy(diagnostic: Diagnostic) -> Self {
         Self { diagnostic: Box::new(diagnostic), is_of_strategy: true }
     }
 
-    /// Something else has to change.
+    /// Creates a refusal that only another setting can resolve.
     pub(super) fn of_setting(diagnostic: Diagnostic) -> Self {
         Self { diagnostic: Box::new(diagnostic), is_of_strategy: false }
     }
@@ -68,8 +68,8 @@ impl Case<'_> {
         Diagnostic::error("retry-strategy", message, self.at())
     }
 
-    /// Refuses a strategy that needs a quorum queue.
-    pub(super) fn needs_quorum(&self, strategy: &str) -> Result<(), Refusal> {
+    /// Refuses a strategy that needs a quorum queue if the queue has another type.
+    pub(super) fn check_quorum(&self, strategy: &str) -> Result<(), Refusal> {
         if self.queue_type.value == QueueType::Quorum {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl Case<'_> {
     }
 
     /// Refuses explicit settings that the strategy sets itself; a default is overridden.
-    pub(super) fn sets(&self, arguments: &[(&str, &str)]) -> Result<(), Refusal> {
+    pub(super) fn check_conflicts(&self, arguments: &[(&str, &str)]) -> Result<(), Refusal> {
         for (argument, key) in arguments {
             let Some(setting) = self.queue.arguments.get(*argument) else { continue };
             if setting.set_by != crate::spec::SetBy::Defaults {
@@ -104,18 +104,19 @@ impl Case<'_> {
         Ok(delays)
     }
 
-    /// Checks that a retry that returns to a full queue is not lost, and that there are not too many delayed retry queues.
-    pub(super) fn can_have_tiers(&self) -> Result<(), Refusal> {
+    /// Checks that a full queue does not lose returning retries, and that there are not too many delayed retry queues.
+    pub(super) fn check_tiers(&self) -> Result<(), Refusal> {
         let count = self.retry.max_retries.value;
-        if count > super::tiers::Tiers::MOST {
-            let most = super::tiers::Tiers::MOST;
+        if count > super::tiers::Tiers::MAX {
+            let max = super::tiers::Tiers::MAX;
             let message =
-                format!("{count} retries with delays need {count} delayed retry queues, the maximum is {most}");
+                format!("{count} retries with delays need {count} delayed retry queues; the maximum is {max}");
             let diagnostic = Diagnostic::error("out-of-range", message, self.retry.max_retries.at);
             return Err(Refusal::of_strategy(diagnostic));
         }
-        if let Some(overflow) = self.rejects().filter(|_| self.queue_type.value == QueueType::Classic) {
-            // Measured on all four versions: the queue rejects the message of the delayed retry queue, and it is lost.
+        if let Some(overflow) = self.rejecting_overflow().filter(|_| self.queue_type.value == QueueType::Classic) {
+            // Measured on all four versions: the queue rejects the message that the delayed retry queue returns, and the
+            // message is lost.
             let message = format!(
                 "queue `{}` rejects messages when it is full, and a classic queue would lose the retries that return then",
                 self.name

@@ -1,5 +1,5 @@
-//! Dead letters: an entry of `deadLetterQueues` into an exchange and a binding beside its queue, and `deadLetter` into
-//! arguments of the queue, or into a policy of its own.
+//! Expands dead-lettering: an entry of `deadLetterQueues` to an exchange and a binding in addition to its queue, and
+//! `deadLetter` to arguments of the queue or to a generated policy.
 
 use super::case::End;
 use super::origin::CreatedFor;
@@ -11,45 +11,45 @@ use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Where a queue sends its dead letters.
+/// The exchange and the routing key with which a queue dead-letters messages.
 pub(super) struct Target {
     pub(super) exchange: ExchangeName,
     pub(super) routing_key: Option<String>,
 }
 
 impl Expander<'_> {
-    /// The exchanges of dead-letter queues, and the bindings from them.
+    /// Creates the exchanges of dead-letter queues and their bindings.
     pub(super) fn dead_letter_queues(&mut self) {
-        let mut made: BTreeMap<ExchangeName, Behind<'_>> = BTreeMap::new();
-        for (name, written) in &self.spec.dead_letter_queues {
-            let exchange = exchange_of(name, written);
-            let at = written.exchange_name.as_ref().map_or(written.queue.at, |it| it.at);
-            if written.queue.is_external {
+        let mut generated: BTreeMap<ExchangeName, SharedExchange<'_>> = BTreeMap::new();
+        for (name, declaration) in &self.spec.dead_letter_queues {
+            let exchange = exchange_of(name, declaration);
+            let at = declaration.exchange_name.as_ref().map_or(declaration.queue.at, |it| it.at);
+            if declaration.queue.is_external {
                 self.scope.external.insert(ObjectId::Exchange(exchange.clone()));
                 self.scope.external_dead_letter_queues.insert(name.clone(), exchange);
                 continue;
             }
-            let generated = Exchange {
-                kind: written.exchange_type.value.clone(),
+            let exchange_settings = Exchange {
+                kind: declaration.exchange_type.value.clone(),
                 durable: true,
                 auto_delete: false,
-                internal: written.exchange_internal,
+                internal: declaration.exchange_internal,
                 arguments: Arguments::new(),
             };
             let binding = Binding {
                 source: exchange.clone(),
                 destination: Destination::Queue(name.clone()),
-                routing_key: binding_key(name, written),
+                routing_key: binding_key(name, declaration),
                 arguments: Arguments::new(),
             };
-            match made.entry(exchange.clone()) {
+            match generated.entry(exchange.clone()) {
                 Entry::Vacant(vacant) => {
-                    vacant.insert(Behind::new(name, written));
+                    vacant.insert(SharedExchange::new(name, declaration));
                     let because = CreatedFor::DeadLetterExchange(name.clone());
-                    self.add_generated_exchange(exchange, generated, at, because);
+                    self.add_generated_exchange(exchange, exchange_settings, at, because);
                 }
-                Entry::Occupied(behind) => {
-                    if let Err((other, message, hint)) = behind.into_mut().share(name, written) {
+                Entry::Occupied(shared) => {
+                    if let Err((other, message, hint)) = shared.into_mut().add(name, declaration) {
                         let other_at = self.spec.dead_letter_queues.get(other).map_or(at, |it| it.queue.at);
                         let diagnostic = Diagnostic::error("generated-name", message, at);
                         self.diagnostics.push(diagnostic.also(other_at, "this queue uses the exchange").hint(hint));
@@ -59,15 +59,17 @@ impl Expander<'_> {
             // The same binding may be declared; then the declaration is its origin.
             if self.topology.bindings.insert(binding.clone()) {
                 let because = CreatedFor::DeadLetterBinding(name.clone());
-                self.note(ObjectId::Binding(binding), written.queue.at, because);
+                self.note(ObjectId::Binding(binding), declaration.queue.at, because);
             }
         }
     }
 
-    /// From 4.0 a quorum queue drops what was delivered 21 times, unless it is told otherwise: people who look at a dead
-    /// letter and put it back would destroy it (measured on 4.0; on 4.3 the count even travels with the message). Before
-    /// 4.0, -1 means one delivery.
-    pub(super) fn keep_dead_letters(&mut self, name: &QueueName, queue: &mut Queue) {
+    /// Disables the delivery limit of a quorum dead-letter queue, unless the spec sets one.
+    ///
+    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0). People who
+    /// inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count when it is
+    /// dead-lettered. Before 4.0, -1 means one delivery.
+    pub(super) fn disable_delivery_limit(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
         if is_quorum && self.profile.version.is_at_least(4, 0) && !queue.arguments.contains_key(LIMIT) {
@@ -84,8 +86,8 @@ impl Expander<'_> {
         }
     }
 
-    /// A policy for each queue with `wiring: policy`, beside the policies of the spec. What else is live is known when it
-    /// is planned (`plan::wiring`).
+    /// Creates a policy for each queue with `wiring: policy`, from the policies of the spec. `plan::wiring` also merges the
+    /// current policies of the broker.
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.profile.version);
@@ -97,8 +99,8 @@ impl Expander<'_> {
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
             let fitting = policies.fitting(name.as_str(), Governed::Queue(kind));
-            if let Some(unclear) = fitting.iter().find(|fit| !fit.is_certain) {
-                let policy = unclear.named.name;
+            if let Some(uncertain) = fitting.iter().find(|fit| !fit.is_certain) {
+                let policy = uncertain.named.name;
                 let at = self.spec.policies.get(policy).map_or(setting.at, |it| it.pattern.at);
                 let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
                 let hint = format!(
@@ -119,7 +121,7 @@ impl Expander<'_> {
     fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
         queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
         match self.guard_of(name) {
-            // No key: the one that a message has says how often it was tried.
+            // No routing key: the key of the message contains the number of the retry.
             Some(exchange) => Some(Target { exchange, routing_key: None }),
             None => self.end(queue).as_ref().map(Target::from),
         }
@@ -138,15 +140,16 @@ impl Expander<'_> {
                 Some(End { exchange: exchange.clone(), routing_key: routing_key.clone(), kind, queue: None, shown })
             }
             DeadLetter::Queue { name, .. } => {
-                let written = self.spec.dead_letter_queues.get(name)?;
-                // Dead letters keep their own keys, which a direct exchange would not know.
-                let is_direct = written.exchange_type.value == "direct";
-                let routing_key = (is_direct || written.routing_key.is_some()).then(|| binding_key(name, written));
-                let exchange = exchange_of(name, written);
+                let declaration = self.spec.dead_letter_queues.get(name)?;
+                // Dead-lettered messages keep their own keys, which a direct exchange would not route.
+                let is_direct = declaration.exchange_type.value == "direct";
+                let routing_key =
+                    (is_direct || declaration.routing_key.is_some()).then(|| binding_key(name, declaration));
+                let exchange = exchange_of(name, declaration);
                 Some(End {
                     exchange,
                     routing_key,
-                    kind: Some(written.exchange_type.value.clone()),
+                    kind: Some(declaration.exchange_type.value.clone()),
                     queue: Some(name.clone()),
                     shown: name.to_string(),
                 })
@@ -154,26 +157,27 @@ impl Expander<'_> {
         }
     }
 
-    /// The type of an exchange, as far as the spec or the broker says it.
+    /// Returns the type of an exchange that the spec declares or that the broker predeclares.
     fn kind_of(&self, exchange: &ExchangeName) -> Option<String> {
         let spec = self.spec;
         let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
         let of_dead_letter_queue = || {
             let mut entries = spec.dead_letter_queues.iter();
-            let entry = entries.find(|(name, written)| exchange_of(name, written) == *exchange);
-            entry.map(|(_, written)| written.exchange_type.value.clone())
+            let entry = entries.find(|(name, declaration)| exchange_of(name, declaration) == *exchange);
+            entry.map(|(_, declaration)| declaration.exchange_type.value.clone())
         };
         declared.or_else(of_dead_letter_queue).or_else(|| predeclared_type(exchange).map(str::to_owned))
     }
 }
 
-fn exchange_of(name: &QueueName, written: &DeadLetterQueueSpec) -> ExchangeName {
-    written.exchange_name.as_ref().map_or_else(|| naming::dead_letter_exchange(name), |it| it.value.clone())
+/// Returns the name of the exchange of a dead-letter queue.
+fn exchange_of(name: &QueueName, declaration: &DeadLetterQueueSpec) -> ExchangeName {
+    declaration.exchange_name.as_ref().map_or_else(|| naming::dead_letter_exchange(name), |it| it.value.clone())
 }
 
-/// The key that binds a dead-letter queue to its exchange.
-fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
-    match (&written.routing_key, written.exchange_type.value.as_str()) {
+/// Returns the routing key that binds a dead-letter queue to its exchange.
+fn binding_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> String {
+    match (&declaration.routing_key, declaration.exchange_type.value.as_str()) {
         (Some(key), _) => key.clone(),
         (None, "topic") => "#".to_owned(),
         (None, "direct") => name.as_str().to_owned(),
@@ -181,37 +185,40 @@ fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
     }
 }
 
-/// The dead-letter queues behind one exchange.
-struct Behind<'a> {
+/// The dead-letter queues that are bound to one exchange.
+struct SharedExchange<'a> {
     first: (&'a QueueName, &'a DeadLetterQueueSpec),
-    /// Those that are bound with a key of their own.
+    /// The queues that are bound with a key of their own.
     by_key: BTreeMap<String, &'a QueueName>,
 }
 
-impl<'a> Behind<'a> {
-    fn new(name: &'a QueueName, written: &'a DeadLetterQueueSpec) -> Self {
-        Self { first: (name, written), by_key: own_key(name, written).map(|key| (key, name)).into_iter().collect() }
+impl<'a> SharedExchange<'a> {
+    fn new(name: &'a QueueName, declaration: &'a DeadLetterQueueSpec) -> Self {
+        Self {
+            first: (name, declaration),
+            by_key: own_key(name, declaration).map(|key| (key, name)).into_iter().collect(),
+        }
     }
 
     /// Adds a queue, or returns the queue that it conflicts with, the reason and a hint.
-    fn share(
+    fn add(
         &mut self,
         name: &'a QueueName,
-        written: &DeadLetterQueueSpec,
+        declaration: &DeadLetterQueueSpec,
     ) -> Result<(), (&'a QueueName, String, &'static str)> {
-        let exchange = exchange_of(name, written);
-        let (first, of_first) = self.first;
+        let exchange = exchange_of(name, declaration);
+        let (first, first_entry) = self.first;
         let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
-        if settings(written) != settings(of_first) {
+        if settings(declaration) != settings(first_entry) {
             let message = format!("dead-letter queue `{first}` uses exchange `{exchange}` with other settings");
             return Err((
                 first,
                 message,
-                "set the same `type` and `internal` for both, or give each an exchange of its own",
+                "set the same `type` and `internal` for both, or use a separate exchange for each",
             ));
         }
-        // Without a key of its own the first gets all, and so does this one.
-        let other = match own_key(name, written) {
+        // A queue without a key of its own gets all messages.
+        let other = match own_key(name, declaration) {
             Some(key) if !self.by_key.is_empty() => self.by_key.insert(key, name),
             Some(_) | None => Some(first),
         };
@@ -219,17 +226,17 @@ impl<'a> Behind<'a> {
         let message =
             format!("exchange `{exchange}` would route every dead-lettered message for `{other}` to this queue too");
         let hint =
-            "give each an exchange of its own, or set `type: direct` for both and a different `routingKey` for each";
+            "use a separate exchange for each, or set `type: direct` for both and a different `routingKey` for each";
         Err((other, message, hint))
     }
 }
 
-/// The key by which an exchange tells a dead-letter queue from others behind it, if it does: dead letters have the key of the
-/// queue that they are sent to, and that is bound with it.
-fn own_key(name: &QueueName, written: &DeadLetterQueueSpec) -> Option<String> {
-    match written.exchange_type.value.as_str() {
-        "direct" => Some(binding_key(name, written)),
-        "topic" => written.routing_key.clone().filter(|key| !key.contains(['*', '#'])),
+/// Returns the key by which an exchange distinguishes a dead-letter queue from its other queues, if it does. Dead-lettered
+/// messages get the key with which their queue is bound.
+fn own_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String> {
+    match declaration.exchange_type.value.as_str() {
+        "direct" => Some(binding_key(name, declaration)),
+        "topic" => declaration.routing_key.clone().filter(|key| !key.contains(['*', '#'])),
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! The ladder: the broker counts and waits, the worker only rejects. A rejected message climbs from tier to tier; the key
-//! with which it comes back from one says which is next. Any other death is final.
+//! Expands strategy `ladder`: the broker counts and waits, the worker only rejects. A rejected message moves from tier to
+//! tier; the routing key with which it returns from one tier selects the next. Dead-lettering for any other reason is final.
 
 use super::case::{Case, End, Refusal};
 use super::objects::Objects;
@@ -10,27 +10,27 @@ use crate::model::{Arguments, Binding, Destination};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
-/// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
-/// the broker as a cycle (measured on 3.10, 4.0 and 4.3), so it must not enter a tier.
-const FINAL_DEATHS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
+/// Death reasons other than a rejection. A message that is dead-lettered for one of them must not enter a tier: when it
+/// returns, the broker drops it as a cycle (measured on 3.10, 4.0 and 4.3).
+const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 
 /// The ladder of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ladder {
-    /// One a retry.
+    /// The tiers, one for each retry.
     pub tiers: Tiers,
-    /// Where the last key leads.
+    /// The target of messages with the last routing key.
     pub end: End,
-    /// The topic pattern of all keys of its retries.
+    /// The topic pattern of the routing keys of all its retries.
     pub over: String,
 }
 
 impl Ladder {
     pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
         let delays = case.delays()?;
-        case.can_have_tiers()?;
-        unguarded(case)?;
-        keeps_keys(case)?;
+        case.check_tiers()?;
+        check_reasons(case)?;
+        check_routing_key(case)?;
         let end = end(case)?;
         let Some(over) = naming::retry_key_pattern(case.name) else {
             let message = format!(
@@ -48,9 +48,11 @@ impl Ladder {
         Ok(Self { tiers, end, over })
     }
 
-    /// All that it needs on a broker of that kind. Each exchange is the alternate of the one before it, so that the first
-    /// that knows a message takes it, and no other: that is how a key can change its tier without a message in both, or
-    /// in none (`plan/switches.rs`).
+    /// Returns the objects that the ladder needs on this broker.
+    ///
+    /// Each exchange is the alternate exchange of the previous one, so that only the first exchange with a matching binding
+    /// routes a message. This is how a routing key can change its tier without a message in both tiers, or in none
+    /// (`plan/switches.rs`).
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let queue = &self.tiers.queue;
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
@@ -60,11 +62,11 @@ impl Ladder {
         objects.exchange(guard.clone(), "headers", Some(&retry));
         objects.exchange(first.clone(), "fanout", Some(&naming::switch_of(&first)));
         objects.exchange(naming::switch_of(&first), "fanout", None);
-        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`); the header is there from 3.13 on.
-        // Between the two they match nothing, and are there so that an upgrade changes nothing.
+        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`), and the header exists from 3.13 on.
+        // Between these versions the bindings match nothing. They exist so that an upgrade changes nothing.
         if profile.version.is_at_least(3, 10) {
-            for death in FINAL_DEATHS {
-                let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", death)]
+            for reason in FINAL_REASONS {
+                let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", reason)]
                     .map(|(k, v)| (k.to_owned(), text(v)))
                     .into();
                 let routing_key = String::new();
@@ -77,52 +79,52 @@ impl Ladder {
             }
         }
         for (number, name) in self.tiers.names() {
-            // The key of a retry leads to the next one's tier; any key that is none of a retry, to the first.
+            // The routing key of a retry selects the tier of the next retry. Any other key selects the first tier.
             match number.checked_sub(1) {
-                Some(before) if before > 0 => {
-                    objects.bind(&retry, naming::retry_key(queue, before), Destination::Queue(name));
+                Some(previous) if previous > 0 => {
+                    objects.bind(&retry, naming::retry_key(queue, previous), Destination::Queue(name));
                 }
                 Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name)),
             }
         }
-        // The key of the last retry, and of those that there were before there were fewer.
+        // The key of the last retry, and the keys of former retries that the spec no longer declares.
         objects.bind(&over, self.over.clone(), end);
         self.tiers.add_to(&mut objects, profile);
         objects
     }
 }
 
-/// Below 3.13 nothing tells a rejection from another death, so there must be no other.
-fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
+/// Checks that only rejections dead-letter messages before 3.13, because older brokers do not report the death reason.
+fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     let version = case.profile.version;
     if version.is_at_least(3, 13) {
         return Ok(());
     }
-    let drops = |key| case.said(key).filter(|_| case.rejects().is_none());
+    let drops = |key| case.effective(key).filter(|_| case.rejecting_overflow().is_none());
     let found = [
-        ("messageTtl", case.said("message-ttl")),
+        ("messageTtl", case.effective("message-ttl")),
         ("maxLength", drops("max-length")),
         ("maxLengthBytes", drops("max-length-bytes")),
-        ("deliveryLimit", case.said("delivery-limit")),
+        ("deliveryLimit", case.effective("delivery-limit")),
     ];
-    match found.into_iter().find_map(|(key, said)| said.map(|said| (key, said))) {
+    match found.into_iter().find_map(|(key, setting)| setting.map(|setting| (key, setting))) {
         None => Ok(()),
-        Some((key, said)) => {
+        Some((key, setting)) => {
             let message = format!(
                 "a ladder on RabbitMQ {version} does not support `{key}`: before 3.13, the broker drops a message as a \
                  cycle if this setting dead-letters it after a retry"
             );
-            Err(Refusal::of_strategy(said.error(message, case)))
+            Err(Refusal::of_strategy(setting.error(message, case)))
         }
     }
 }
 
-/// A ladder tells retries apart by the key of a message, so no policy may replace it.
-fn keeps_keys(case: &Case<'_>) -> Result<(), Refusal> {
+/// Checks that no policy replaces the routing key, by which a ladder distinguishes retries.
+fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
     let is_by_policy = case.queue.dead_letter.as_ref().is_some_and(|it| it.value.wiring() == Some(Wiring::Policy));
-    match case.said("dead-letter-routing-key").filter(|_| !is_by_policy) {
+    match case.effective("dead-letter-routing-key").filter(|_| !is_by_policy) {
         None => Ok(()),
-        Some(said) => {
+        Some(setting) => {
             let message = format!(
                 "a dead-letter routing key replaces the routing keys that count the retries of queue `{}`: every retry would \
                  be the first",
@@ -130,18 +132,18 @@ fn keeps_keys(case: &Case<'_>) -> Result<(), Refusal> {
             );
             let hint = "use `deadLetter: {…, wiring: policy}`, which displaces that policy; or a pattern that does not \
                         match the queue";
-            Err(Refusal::of_setting(said.error(message, case).hint(hint)))
+            Err(Refusal::of_setting(setting.error(message, case).hint(hint)))
         }
     }
 }
 
-/// The last key must lead somewhere, whatever key the message has: the ladder's own on the last retry, the publisher's
-/// when it dies another death.
+/// Returns the final target, which must accept every routing key. After the last retry, a message has a key of the ladder; if
+/// it is dead-lettered for another reason, it has the key of the publisher.
 fn end(case: &Case<'_>) -> Result<End, Refusal> {
     let name = case.name;
-    let place: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
+    let at: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
     let refused = |message: String, hint: &str| {
-        let diagnostic = Diagnostic::error("retry-strategy", message, place.unwrap_or(case.at()));
+        let diagnostic = Diagnostic::error("retry-strategy", message, at.unwrap_or(case.at()));
         Err(Refusal::of_setting(diagnostic.also(case.at(), format!("the retries of queue `{name}`")).hint(hint)))
     };
     let Some(end) = case.end else {

@@ -1,13 +1,13 @@
 //! Expands a spec to its topology, and records why each object exists.
 //!
 //! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy; retries
-//! become exchanges, tier queues and bindings, or arguments. Of the broker only its [`BrokerProfile`] is known here: which of its
-//! policies a generated one displaces is the planner's affair.
+//! become exchanges, tier queues and bindings, or arguments. The expansion only knows the [`BrokerProfile`] of the broker:
+//! the planner handles the policies of the broker that a generated policy displaces.
 
 mod case;
 mod dead_letter;
 mod delayed;
-mod holds;
+mod effective;
 mod ladder;
 mod objects;
 mod origin;
@@ -39,28 +39,30 @@ use std::collections::BTreeMap;
 /// The expansion of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expansion {
-    /// Everything that the vhost should hold.
+    /// The desired topology of the vhost.
     pub topology: Topology,
     /// The names that the spec manages, and external objects.
     pub scope: Scope,
-    /// Why each object of the topology exists.
+    /// The origin of each object of the topology.
     pub origins: BTreeMap<ObjectId, Origin>,
-    /// How the queues retry that do.
+    /// The retries of each queue that has retries.
     pub retries: BTreeMap<QueueName, Retry>,
 }
 
-/// Expands a spec for a broker of that kind: a few objects depend on its version.
+/// Expands a spec for a broker profile: a few objects depend on the version of the broker.
 ///
 /// # Errors
-/// Generated names that are too long, taken, to be removed or ignored; patterns that cannot be evaluated here although a
-/// policy has to be merged; retries that the queue or the broker cannot carry. What a newer broker refuses, an older one
-/// does, too: no error here goes away by an older version.
+/// - Generated names that are too long, or that are declared, removed or ignored.
+/// - Patterns of policies that must be merged but cannot be evaluated here.
+/// - Retries that the queue or the broker does not support.
+///
+/// An error on a newer broker is an error on every older one.
 pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnostics> {
     let (expansion, diagnostics) = expand_all(spec, profile);
     diagnostics.or_value(expansion)
 }
 
-/// The same as far as it can be expanded, and everything that is in the way.
+/// Expands a spec as far as possible, and returns all errors with the expansion.
 pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
@@ -74,7 +76,7 @@ pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnosti
         topology: Topology { settings: Some(vhost), ..Topology::missing(spec.vhost.value.clone()) },
         scope: scope(spec),
         origins: BTreeMap::new(),
-        places: BTreeMap::new(),
+        positions: BTreeMap::new(),
         diagnostics: Diagnostics::new(),
     };
     expander.note(ObjectId::Vhost, spec.vhost.at, CreatedFor::Declared);
@@ -83,12 +85,12 @@ pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnosti
     expander.decide_retries();
     expander.exchanges();
     expander.queues();
-    for (binding, written) in &spec.bindings {
-        expander.note(ObjectId::Binding(binding.clone()), written.at, CreatedFor::Declared);
+    for (binding, declaration) in &spec.bindings {
+        expander.note(ObjectId::Binding(binding.clone()), declaration.at, CreatedFor::Declared);
         expander.topology.bindings.insert(binding.clone());
     }
     expander.dead_letter_queues();
-    expander.make_retries();
+    expander.create_retries();
     expander.wiring_policies();
     let Expander { topology, scope, origins, retries, diagnostics, .. } = expander;
     let retries = retries.into_iter().map(|(name, (_, retry))| (name, retry)).collect();
@@ -107,38 +109,40 @@ fn scope(spec: &Spec) -> Scope {
     }
 }
 
-/// The topology as far as it is made.
+/// The state of an expansion.
 struct Expander<'a> {
     spec: &'a Spec,
     profile: &'a BrokerProfile,
-    /// How the queues retry that do, and where that is said.
+    /// The retries of each queue that has retries, with their positions.
     retries: BTreeMap<QueueName, (Location, Retry)>,
     topology: Topology,
     scope: Scope,
     origins: BTreeMap<ObjectId, Origin>,
-    /// The places of what is there, for errors.
-    places: BTreeMap<ObjectId, Location>,
+    /// The positions of the objects so far, for errors.
+    positions: BTreeMap<ObjectId, Location>,
     diagnostics: Diagnostics,
 }
 
 impl Expander<'_> {
+    /// Records the origin of an object.
     fn note(&mut self, id: ObjectId, at: Location, because: CreatedFor) {
         self.origins.insert(id.clone(), Origin::new(self.spec, at, because));
-        self.places.insert(id, at);
+        self.positions.insert(id, at);
     }
 
+    /// Records the origin of a declared object, with the positions of its arguments.
     fn note_declared(&mut self, id: ObjectId, at: Location, places: &Places) {
         let origin = Origin { places: places.clone(), ..Origin::new(self.spec, at, CreatedFor::Declared) };
         self.origins.insert(id.clone(), origin);
-        self.places.insert(id, at);
+        self.positions.insert(id, at);
     }
 
-    /// Whether a generated object can have its name; reports the reason otherwise.
+    /// Returns true if a generated object can have its name; otherwise reports the reason.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
         let generated = format!("{} `{name}`, which topo generates here,", id.kind());
         let problem = if name.len() > crate::model::names::LONGEST_NAME {
-            Some((format!("{generated} has a name of {} bytes, the maximum is 255", name.len()), None))
-        } else if let Some(first) = self.places.get(id) {
+            Some((format!("{generated} has a name of {} bytes; the maximum is 255", name.len()), None))
+        } else if let Some(first) = self.positions.get(id) {
             Some((format!("{generated} is also declared"), Some((*first, "declared here"))))
         } else if let Some(removed) = self.spec.removed.iter().find(|removed| removed.value == *id) {
             Some((format!("{generated} is also listed under `removed`"), Some((removed.at, "removed here"))))
@@ -146,7 +150,7 @@ impl Expander<'_> {
             let glob = self.spec.ignore.iter().find(|glob| glob.value.matches(name));
             glob.map(|glob| (format!("{generated} is matched by `ignore`"), Some((glob.at, "ignored here"))))
         };
-        let is_fine = problem.is_none();
+        let is_valid = problem.is_none();
         if let Some((message, other)) = problem {
             let mut diagnostic = Diagnostic::error("generated-name", message, at);
             if let Some((other, label)) = other {
@@ -154,92 +158,92 @@ impl Expander<'_> {
             }
             self.diagnostics.push(diagnostic);
         }
-        is_fine
+        is_valid
     }
 
     fn exchanges(&mut self) {
-        for (name, written) in &self.spec.exchanges {
+        for (name, declaration) in &self.spec.exchanges {
             let id = ObjectId::Exchange(name.clone());
-            if written.is_external {
-                self.places.insert(id.clone(), written.at);
-                if written.is_optional {
+            if declaration.is_external {
+                self.positions.insert(id.clone(), declaration.at);
+                if declaration.is_optional {
                     self.scope.optional_externals.insert(id.clone());
                 }
                 self.scope.external.insert(id);
                 continue;
             }
             let mut arguments: Arguments =
-                written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
-            if let Some(alternate) = &written.alternate_exchange {
+                declaration.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
+            if let Some(alternate) = &declaration.alternate_exchange {
                 arguments.insert("alternate-exchange".to_owned(), alternate.value.as_str().into());
             }
             let exchange = Exchange {
-                kind: written.kind.value.clone(),
-                durable: written.durable,
-                auto_delete: written.auto_delete,
-                internal: written.internal,
+                kind: declaration.kind.value.clone(),
+                durable: declaration.durable,
+                auto_delete: declaration.auto_delete,
+                internal: declaration.internal,
                 arguments,
             };
-            self.scope.on_conflict.extend(written.on_conflict.map(|how| (id.clone(), how)));
-            self.note_declared(id, written.at, &written.places);
+            self.scope.on_conflict.extend(declaration.on_conflict.map(|how| (id.clone(), how)));
+            self.note_declared(id, declaration.at, &declaration.places);
             self.topology.exchanges.insert(name.clone(), exchange);
         }
     }
 
     fn policies(&mut self) {
-        for (name, written) in &self.spec.policies {
+        for (name, declaration) in &self.spec.policies {
             let policy = Policy {
-                pattern: written.pattern.value.clone(),
-                apply_to: written.apply_to.value,
-                priority: written.priority,
-                definition: written.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
+                pattern: declaration.pattern.value.clone(),
+                apply_to: declaration.apply_to.value,
+                priority: declaration.priority,
+                definition: declaration.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
             };
-            self.note(ObjectId::Policy(name.clone()), written.at, CreatedFor::Declared);
+            self.note(ObjectId::Policy(name.clone()), declaration.at, CreatedFor::Declared);
             self.topology.policies.insert(name.clone(), policy);
         }
     }
 
     fn records(&mut self) {
-        for (id, written) in &self.spec.records {
-            self.note(ObjectId::Record(id.clone()), written.at, CreatedFor::Declared);
-            self.topology.records.insert(id.clone(), written.record.clone());
+        for (id, declaration) in &self.spec.records {
+            self.note(ObjectId::Record(id.clone()), declaration.at, CreatedFor::Declared);
+            self.topology.records.insert(id.clone(), declaration.record.clone());
         }
     }
 
     fn queues(&mut self) {
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
-        for (name, written) in self.spec.queues.iter().chain(dead_letter_queues) {
+        for (name, declaration) in self.spec.queues.iter().chain(dead_letter_queues) {
             let id = ObjectId::Queue(name.clone());
-            if written.is_external {
-                self.places.insert(id.clone(), written.at);
+            if declaration.is_external {
+                self.positions.insert(id.clone(), declaration.at);
                 self.scope.external.insert(id);
                 continue;
             }
-            let mut queue = self.queue(name, written);
+            let mut queue = self.queue(name, declaration);
             if self.spec.dead_letter_queues.contains_key(name) {
-                self.keep_dead_letters(name, &mut queue);
+                self.disable_delivery_limit(name, &mut queue);
             }
-            self.scope.on_conflict.extend(written.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
-            self.note_declared(id, written.at, &written.places);
+            self.scope.on_conflict.extend(declaration.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
+            self.note_declared(id, declaration.at, &declaration.places);
             self.topology.queues.insert(name.clone(), queue);
         }
     }
 
-    fn queue(&self, name: &QueueName, written: &QueueSpec) -> Queue {
+    fn queue(&self, name: &QueueName, declaration: &QueueSpec) -> Queue {
         let setting = |setting: &Option<Setting<bool>>, default| setting.as_ref().map_or(default, |it| it.value);
         let mut arguments: Arguments =
-            written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
-        if let Some(queue_type) = &written.queue_type {
-            // Always set, because a changed default of the vhost would make every redeclare a conflict.
+            declaration.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
+        if let Some(queue_type) = &declaration.queue_type {
+            // Always set: otherwise a change of the default queue type of the vhost would make every redeclare a conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
-        arguments.extend(self.dead_letter_arguments(name, written));
+        arguments.extend(self.dead_letter_arguments(name, declaration));
         if let Some((_, retry)) = self.retries.get(name) {
             arguments.extend(retry.arguments());
         }
         Queue {
-            durable: setting(&written.durable, true),
-            auto_delete: setting(&written.auto_delete, false),
+            durable: setting(&declaration.durable, true),
+            auto_delete: setting(&declaration.auto_delete, false),
             exclusive: false,
             arguments,
         }

@@ -1,4 +1,4 @@
-//! What a strategy needs on the broker, before it is known whether its names are free.
+//! The objects that a retry strategy needs on the broker, before their names are checked.
 
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +12,13 @@ pub struct Objects {
     pub queues: BTreeMap<QueueName, Queue>,
     /// Bindings.
     pub bindings: BTreeSet<Binding>,
-    /// Arguments of those queues that a live one may lack.
+    /// Optional arguments of the queues: a current queue can lack them without a conflict.
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Objects {
-    /// Adds an exchange. Not an internal one: an application that asserts it would be refused, and newer exports of
-    /// definitions leave internal ones out.
+    /// Adds an exchange. It is not internal: the broker would refuse applications that declare it, and newer brokers do not
+    /// export internal exchanges to definitions.
     pub(super) fn exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
         let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
         let exchange = Exchange {
@@ -36,7 +36,7 @@ impl Objects {
         self.bindings.insert(Binding { source: source.clone(), destination, routing_key, arguments: Arguments::new() });
     }
 
-    /// All of them.
+    /// Returns the IDs of all objects.
     pub fn ids(&self) -> BTreeSet<ObjectId> {
         let exchanges = self.exchanges.keys().cloned().map(ObjectId::Exchange);
         let queues = self.queues.keys().cloned().map(ObjectId::Queue);

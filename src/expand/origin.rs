@@ -1,4 +1,4 @@
-//! Why an object exists: a side table to the topology, so that the topology itself knows nothing of specs.
+//! The origins of objects, in a separate table, so that the topology does not depend on specs.
 
 use super::Expansion;
 use crate::model::{Desired, ObjectId, Places, QueueName, Source};
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Where an object comes from.
+/// The origin of an object: a position in the spec, and a reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The file, as it was given.
+    /// The file name, as passed on the command line.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// Why it exists.
+    /// The reason why it exists.
     pub because: CreatedFor,
-    /// Where its arguments are said.
+    /// The positions of its arguments.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }
 
-/// Why an object exists.
+/// The reason why an object exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CreatedFor {
@@ -31,23 +31,23 @@ pub enum CreatedFor {
     Declared,
     /// It is the exchange of a dead-letter queue.
     DeadLetterExchange(QueueName),
-    /// It leads from a dead-letter queue's exchange to the queue.
+    /// It binds a dead-letter queue to its exchange.
     DeadLetterBinding(QueueName),
-    /// It is the policy that says where a queue's dead letters go.
+    /// It is the policy that sets the dead-letter target of a queue.
     DeadLetterPolicy(QueueName),
-    /// The queue's failed messages are tried again by it.
+    /// It is part of the retries of a queue.
     Retry(QueueName),
 }
 
 impl Origin {
-    /// From a place in the spec.
+    /// Creates an origin from a position in the spec.
     pub(crate) fn new(spec: &Spec, at: Location, because: CreatedFor) -> Self {
         let file = spec.files.get(at.file).cloned().unwrap_or_default();
         Self { file, line: at.line, column: at.column, because, places: Places::new() }
     }
 }
 
-/// `topology.yaml:12:3`, with the reason behind it where the object is not declared itself.
+/// Formats the origin as `topology.yaml:12:3`, followed by the reason if the object is generated.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;

@@ -1,5 +1,5 @@
-//! Republish: the worker counts, in a header, and publishes a failed message again: to the tier that it chooses, or to the
-//! back of the queue where there are no delays.
+//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It publishes to
+//! the tier of the next retry, or to the back of the queue if there are no delays.
 
 use super::case::{Case, End, Refusal};
 use super::objects::Objects;
@@ -7,18 +7,18 @@ use super::tiers::Tiers;
 use crate::model::{Destination, QueueName};
 use crate::rabbitmq::BrokerProfile;
 
-/// The republishing of one queue's messages.
+/// The republishing of the messages of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Republish {
     /// The queue.
     pub queue: QueueName,
-    /// How often, after the first attempt.
+    /// The number of retries after the first attempt.
     pub retries: u32,
-    /// One a retry; `None`: to the back of the queue.
+    /// The tiers, one for each retry; `None` if the worker publishes to the back of the queue.
     pub tiers: Option<Tiers>,
-    /// By how many milliseconds the worker may shorten a wait.
+    /// The maximum time in milliseconds by which the worker may shorten a delay.
     pub jitter: Option<i64>,
-    /// Where the queue's dead letters go, if they go anywhere.
+    /// The final target of its dead-lettered messages, if there is one.
     pub end: Option<End>,
 }
 
@@ -26,7 +26,7 @@ impl Republish {
     pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
         let delays = case.retry.delays();
         if !delays.is_empty() {
-            case.can_have_tiers()?;
+            case.check_tiers()?;
         }
         let tiers = Tiers {
             queue: case.name.clone(),
@@ -43,23 +43,23 @@ impl Republish {
         })
     }
 
-    /// All that it needs on a broker of that kind; nothing without tiers.
+    /// Returns the objects that it needs on this broker; none without tiers.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
-        // The alternate of the latter, `Q.retry.first`, is a ladder's: here it is never made, and to the broker an alternate
-        // exchange that is not there is none. It is named all the same: left out, a change to `ladder` and back would be
-        // another argument of a live exchange, which is a conflict.
+        // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an alternate
+        // exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish` would change an
+        // argument of an existing exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A number past the last is a dead letter. An exchange that asks for another key would not know that number, so its
-        // queue takes it; and nothing can be bound to the default exchange.
+        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another key
+        // does not route that number, so the queue itself is bound. The default exchange cannot be bound.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
-            let asks_for_a_key = match end.kind.as_deref() {
+            let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,
                 Some("topic") => end.routing_key.as_deref().is_some_and(|key| key != "#"),
                 Some(_) | None => false,
             };
-            let queue = end.queue.clone().filter(|_| asks_for_a_key).map(Destination::Queue);
+            let queue = end.queue.clone().filter(|_| needs_key).map(Destination::Queue);
             let destination = queue.unwrap_or_else(|| Destination::Exchange(end.exchange.clone()));
             objects.bind(&over, "#".to_owned(), destination);
         }

@@ -1,4 +1,4 @@
-//! How each queue retries: which strategy, decided by value, or why none can carry it; and its objects into the topology.
+//! Selects the retry strategy of each queue, or reports why no strategy works, and adds its objects to the topology.
 
 use super::Expander;
 use super::case::{Case, End, Refusal};
@@ -19,15 +19,15 @@ use std::fmt;
 #[cfg(test)]
 mod tests;
 
-/// The maximum number of delays in one line.
+/// The maximum number of delays in the description of a path.
 const SHOWN_WAITS: usize = 10;
 
-/// How one queue retries.
+/// The retries of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The broker counts and waits.
     Ladder(Ladder),
-    /// The worker does.
+    /// The worker counts and publishes again.
     Republish(Republish),
     /// The broker counts.
     Redeliver(Redeliver),
@@ -36,7 +36,7 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// By that strategy, if it can carry the queue.
+    /// Creates the retries with a strategy, if it works for the queue.
     fn with(strategy: Strategy, case: &Case<'_>) -> Result<Self, Refusal> {
         match strategy {
             Strategy::Ladder => Ladder::of(case).map(Self::Ladder),
@@ -49,20 +49,20 @@ impl Retry {
     /// Resolves the strategy, explicit or by default; `None` if the first failure is final.
     fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
         let retry = case.retry;
-        let said = retry.strategy.as_ref().map(|it| it.value);
+        let explicit = retry.strategy.as_ref().map(|it| it.value);
         let is_final = retry.max_retries.value == 0;
-        let strategy = match (said, &retry.schedule, case.queue_type.value) {
-            // Nothing to make: a rejected message is a dead letter at once.
+        let strategy = match (explicit, &retry.schedule, case.queue_type.value) {
+            // No objects are needed: a rejected message is dead-lettered immediately.
             (None | Some(Strategy::Ladder | Strategy::Republish), _, _) if is_final => return Ok(None),
             (Some(strategy), _, _) => strategy,
             (None, Some(_), _) => Strategy::Ladder,
             (None, None, QueueType::Quorum) => Strategy::Redeliver,
             (None, None, QueueType::Classic | QueueType::Stream) => return Err(Box::new(no_strategy(case))),
         };
-        Self::with(strategy, case).map(Some).map_err(|refusal| explained(refusal, case))
+        Self::with(strategy, case).map(Some).map_err(|refusal| with_alternatives(refusal, case))
     }
 
-    /// The word for it.
+    /// Returns the strategy.
     pub fn strategy(&self) -> Strategy {
         match self {
             Self::Ladder(_) => Strategy::Ladder,
@@ -72,7 +72,7 @@ impl Retry {
         }
     }
 
-    /// The queue that retries.
+    /// Returns the queue.
     pub fn queue(&self) -> &QueueName {
         match self {
             Self::Ladder(it) => &it.tiers.queue,
@@ -82,7 +82,7 @@ impl Retry {
         }
     }
 
-    /// How often, after the first attempt.
+    /// Returns the number of retries after the first attempt.
     pub fn retries(&self) -> u32 {
         match self {
             Self::Ladder(it) => it.tiers.last(),
@@ -92,7 +92,7 @@ impl Retry {
         }
     }
 
-    /// How long each retry waits, in milliseconds; empty where none does.
+    /// Returns the delay of each retry, in milliseconds; empty if retries have no delays.
     pub fn delays(&self) -> &[i64] {
         match self {
             Self::Ladder(it) => &it.tiers.delays,
@@ -102,7 +102,7 @@ impl Retry {
         }
     }
 
-    /// Where a message goes whose retries are used up; `None`: nowhere.
+    /// Returns the final target of messages that have no retries left; `None` if the broker drops them.
     pub fn end(&self) -> Option<&End> {
         match self {
             Self::Ladder(it) => Some(&it.end),
@@ -130,7 +130,7 @@ impl Retry {
         }
     }
 
-    /// The way of a message that always fails, from the queue on.
+    /// Describes the path of a message that always fails, after the queue.
     fn path(&self) -> String {
         let mut stops: Vec<(String, usize)> = Vec::new();
         let waits = self.delays().iter().filter_map(|delay| duration(*delay));
@@ -142,11 +142,11 @@ impl Retry {
         }
         let times = usize::try_from(self.retries()).unwrap_or(usize::MAX);
         if stops.is_empty() && times > 0 {
-            let how = match self {
+            let stop = match self {
                 Self::Republish(_) => "to the back",
-                Self::Ladder(_) | Self::Redeliver(_) | Self::Delayed(_) => "at once",
+                Self::Ladder(_) | Self::Redeliver(_) | Self::Delayed(_) => "immediately",
             };
-            stops.push((how.to_owned(), times));
+            stops.push((stop.to_owned(), times));
         }
         let mut shown: Vec<String> = stops
             .iter()
@@ -161,7 +161,7 @@ impl Retry {
     }
 }
 
-/// `orders.work → 5s → 30s → orders.dead`.
+/// Formats the path with the queue: `orders.work → 5s → 30s → orders.dead`.
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} → {}", self.queue(), self.path())
@@ -178,8 +178,8 @@ fn no_strategy(case: &Case<'_>) -> Diagnostic {
     diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
-/// Adds the strategies that would work, if the strategy is the reason.
-fn explained(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
+/// Adds a hint with the strategies that would work, if the strategy is the reason for the refusal.
+fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_of_strategy } = refusal;
     if !is_of_strategy {
         return diagnostic;
@@ -188,22 +188,23 @@ fn explained(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
         let case = Case { retry: with, ..*case };
         Strategy::ALL.into_iter().filter(|other| Retry::with(*other, &case).is_ok()).collect()
     };
-    let as_it_is = working(case.retry);
-    let words = |strategies: &[Strategy]| {
+    let unchanged = working(case.retry);
+    let listed = |strategies: &[Strategy]| {
         let words: Vec<String> = strategies.iter().map(|it| format!("`strategy: {it}`")).collect();
         words.join(" or ")
     };
-    if !as_it_is.is_empty() {
-        return Box::new(diagnostic.hint(format!("use {}", words(&as_it_is))));
+    if !unchanged.is_empty() {
+        return Box::new(diagnostic.hint(format!("use {}", listed(&unchanged))));
     }
-    // The same strategy, too, may do without.
-    let without = working(&RetrySpec { schedule: None, jitter: None, ..case.retry.clone() });
-    let hint = format!("remove the delays and use {}", words(&without));
-    Box::new(diagnostic.maybe_hint((!without.is_empty()).then_some(hint)))
+    // Without delays, even the same strategy can work.
+    let without_delays = working(&RetrySpec { schedule: None, jitter: None, ..case.retry.clone() });
+    let hint = format!("remove the delays and use {}", listed(&without_delays));
+    Box::new(diagnostic.maybe_hint((!without_delays.is_empty()).then_some(hint)))
 }
 
 impl Expander<'_> {
-    /// Decides how each queue retries. Before anything is made, because it decides what the queues themselves get.
+    /// Selects the strategy of each queue. Runs before objects are created, because the strategy determines arguments of the
+    /// queues.
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
         let declared = self.topology.policies.clone();
@@ -211,9 +212,9 @@ impl Expander<'_> {
         for (name, queue) in &spec.queues {
             let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
             let end = self.end(queue);
-            let holds = &self.holds(name, queue, &policies);
+            let possible_settings = &self.possible_settings(name, queue, &policies);
             let (profile, policies) = (self.profile, &spec.policies);
-            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), profile, holds, policies };
+            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), profile, possible_settings, policies };
             match Retry::of(&case) {
                 Ok(Some(retry)) => {
                     self.retries.insert(name.clone(), (case.at(), retry));
@@ -225,7 +226,7 @@ impl Expander<'_> {
     }
 
     /// Creates the objects of the retries.
-    pub(super) fn make_retries(&mut self) {
+    pub(super) fn create_retries(&mut self) {
         let retries = std::mem::take(&mut self.retries);
         for (name, (at, retry)) in &retries {
             let objects = retry.objects(self.profile);
@@ -236,15 +237,15 @@ impl Expander<'_> {
                 path: retry.path(),
                 members: objects.ids(),
             });
-            if self.has_room(name, &objects, *at) {
+            if self.names_fit(name, &objects, *at) {
                 self.add_generated(name, objects, *at);
             }
         }
         self.retries = retries;
     }
 
-    /// One error where the names of a family are too long, not one a name.
-    fn has_room(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
+    /// Returns true if the longest generated name is not too long. Otherwise reports one error for all names of the family.
+    fn names_fit(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
         let ids = objects.ids();
         let longest = ids.iter().filter_map(ObjectId::name).max_by_key(|name| name.len()).unwrap_or_default();
         if longest.len() <= LONGEST_NAME {
@@ -255,8 +256,8 @@ impl Expander<'_> {
             "the name of queue `{queue}` is too long for retries: with the suffix `{suffix}` it exceeds 255 bytes"
         );
         let diagnostic = Diagnostic::error("generated-name", message, at);
-        let room = LONGEST_NAME - suffix.len();
-        self.diagnostics.push(diagnostic.hint(format!("use a name of at most {room} bytes")));
+        let max = LONGEST_NAME - suffix.len();
+        self.diagnostics.push(diagnostic.hint(format!("use a name of at most {max} bytes")));
         false
     }
 

@@ -1,4 +1,4 @@
-//! Whole specs and what they stand for.
+//! Tests the expansion of whole specs.
 
 use super::*;
 use crate::model::OnConflict;
@@ -28,7 +28,7 @@ fn errors(text: &str) -> String {
     expand(&spec(text), &profile).expect_err("this spec cannot be expanded").to_string()
 }
 
-/// The topology in one line an object.
+/// Lists the topology, one line for each object.
 pub(super) fn listed(expansion: &Expansion) -> String {
     let mut text = String::new();
     let topology = &expansion.topology;
@@ -49,7 +49,7 @@ pub(super) fn listed(expansion: &Expansion) -> String {
 }
 
 #[test]
-fn a_dead_letter_queue_is_an_exchange_a_queue_and_a_binding() {
+fn dead_letter_queue_expands_to_exchange_queue_and_binding() {
     let expansion = expanded(
         "queues: {work: {type: quorum, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic, maxLength: 5}}\n",
     );
@@ -72,12 +72,12 @@ fn a_dead_letter_queue_is_an_exchange_a_queue_and_a_binding() {
         ]
     );
     let json = serde_json::to_string(&expansion.origins.values().collect::<Vec<_>>()).unwrap();
-    let back: Vec<Origin> = serde_json::from_str(&json).unwrap();
-    assert_eq!(back.iter().collect::<Vec<_>>(), expansion.origins.values().collect::<Vec<_>>());
+    let parsed: Vec<Origin> = serde_json::from_str(&json).unwrap();
+    assert_eq!(parsed.iter().collect::<Vec<_>>(), expansion.origins.values().collect::<Vec<_>>());
 }
 
 #[test]
-fn the_exchange_of_a_dead_letter_queue_can_be_chosen() {
+fn dead_letter_queue_can_set_its_exchange() {
     for (exchange, expected) in [
         ("{type: topic}", "binding d.dlx ─ # → d"),
         ("{type: direct}", "x-dead-letter-exchange: d.dlx, x-dead-letter-routing-key: d"),
@@ -93,7 +93,7 @@ fn the_exchange_of_a_dead_letter_queue_can_be_chosen() {
 }
 
 #[test]
-fn dead_letters_go_to_other_exchanges_or_nowhere() {
+fn dead_letter_target_can_be_another_exchange_or_none() {
     let listed = listed(&expanded(
         "exchanges: {corp: {external: true}}\n\
          queues:\n  a: {type: quorum, deadLetter: {exchange: corp, routingKey: k}}\n  b: {type: quorum, deadLetter: none}\n  \
@@ -108,7 +108,7 @@ fn dead_letters_go_to_other_exchanges_or_nowhere() {
 }
 
 #[test]
-fn a_wiring_policy_takes_over_what_governs_the_queue() {
+fn wiring_policy_copies_the_keys_of_the_governing_policy() {
     let listed = listed(&expanded(
         "queues: {a.b: {type: quorum, deadLetter: {queue: d, wiring: policy}}, z: {type: quorum, deadLetter: {queue: d, wiring: policy}}}\n\
          deadLetterQueues: {d: {type: quorum}}\n\
@@ -125,12 +125,12 @@ fn a_wiring_policy_takes_over_what_governs_the_queue() {
             r"policy a.b.topo.dead-letter ^a\.b$ queues 8 {dead-letter-exchange: d.dlx, max-length: 5}",
             "policy z.topo.dead-letter ^z$ queues 1 {dead-letter-exchange: d.dlx}",
         ],
-        "`high` sets what a quorum queue does not take, so the broker skips it"
+        "`high` sets a key that quorum queues do not support, so the broker skips it"
     );
 }
 
 #[test]
-fn a_pattern_that_cannot_be_evaluated_is_an_error_only_where_it_matters() {
+fn pattern_that_cannot_be_evaluated_is_an_error_only_with_wiring() {
     let policy = "policies: {p: {pattern: 'a{,3}b', definition: {maxLength: 5}}}\n";
     expanded(&format!("queues: {{q: {{type: quorum}}}}\n{policy}"));
     let text =
@@ -139,7 +139,7 @@ fn a_pattern_that_cannot_be_evaluated_is_an_error_only_where_it_matters() {
 }
 
 #[test]
-fn external_objects_are_scope_and_not_topology() {
+fn external_objects_are_in_the_scope_only() {
     let expansion = expanded(
         "exchanges: {e: {external: true}}\nqueues: {q: {external: true, bindings: [{exchange: e, routingKey: k}]}}\n\
          deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n",
@@ -150,7 +150,7 @@ fn external_objects_are_scope_and_not_topology() {
 }
 
 #[test]
-fn the_scope_says_whose_is_what() {
+fn scope_contains_the_ownership_settings() {
     let expansion = expanded(
         "owns: [\"a.*\"]\nprotect: [p]\nignore: [i]\nremoved: {queues: [old]}\n\
          queues: {q: {type: quorum, onConflict: discard}}\nexchanges: {e: {type: topic, onConflict: ifEmpty}}\n",
@@ -164,7 +164,7 @@ fn the_scope_says_whose_is_what() {
 }
 
 #[test]
-fn generated_names_can_be_taken() {
+fn generated_names_that_are_taken_are_errors() {
     let dead = "deadLetterQueues: {d: {type: quorum}}\n";
     let declared = errors(&format!("exchanges: {{d.dlx: {{type: topic}}}}\n{dead}"));
     assert_eq!(
@@ -177,7 +177,7 @@ fn generated_names_can_be_taken() {
     assert!(errors(&format!("deadLetterQueues: {{{long}: {{type: quorum}}}}\n")).contains("a name of 257 bytes"));
 }
 
-/// One exchange for the dead letters of all queues, as many write it: the key tells them apart.
+/// One exchange for the dead-lettered messages of all queues is common: the routing key distinguishes the queues.
 #[test]
 fn dead_letter_queues_can_share_an_exchange() {
     let shared = |first: &str, second: &str| {
@@ -202,12 +202,12 @@ fn dead_letter_queues_can_share_an_exchange() {
         let error = errors(&shared(first, second));
         assert!(error.contains("exchange `DLX` would route every dead-lettered message for `a.dead`"), "{error}");
     }
-    // A retry past the last has a number as its key.
+    // A retry after the last one has a number as its routing key.
     let spec = shared("type: topic, routingKey: a", "type: direct");
     let spec = spec.replace("DLX, type: direct", "own, type: direct");
     let spec = spec.replace("a.dead}\n", "a.dead, retry: {strategy: republish, delays: [1s]}}\n");
     assert!(listed(&expanded(&spec)).contains("a.retry.over ─ # → a.dead"), "{}", listed(&expanded(&spec)));
-    // Also of the third.
+    // The check includes a third queue.
     let third = "  c.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}\n";
     let error = errors(&(shared("type: direct, routingKey: a", "type: direct, routingKey: b") + third));
     assert!(error.contains("would route every dead-lettered message for `b.dead` to this queue too"), "{error}");

@@ -1,4 +1,4 @@
-//! Tier queues: one a retry, each holds a message for its delay and hands it back. What leads into them is the strategy's.
+//! Tier queues, one for each retry: a tier holds a message for its delay and returns it. The strategy routes messages to them.
 
 use super::objects::Objects;
 use super::text;
@@ -15,29 +15,29 @@ pub struct Tiers {
     pub queue: QueueName,
     /// Its type.
     pub queue_type: QueueType,
-    /// Whether it survives a restart; its tiers do as it does.
+    /// True if the queue is durable; its tiers have the same durability.
     pub durable: bool,
-    /// Milliseconds, one a retry.
+    /// The delay of each retry, in milliseconds.
     pub delays: Vec<i64>,
 }
 
 impl Tiers {
-    /// More queues than this for one are a mistake.
-    pub(super) const MOST: u32 = 100;
+    /// The maximum number of tiers; more are a mistake.
+    pub(super) const MAX: u32 = 100;
 
-    /// The names with the numbers of their retries.
+    /// Returns the names of the tiers with the numbers of their retries.
     pub fn names(&self) -> impl Iterator<Item = (u32, QueueName)> + '_ {
         let named = |(number, delay): (u32, &i64)| (number, TierName::new(&self.queue, number, *delay).name());
         (1..).zip(&self.delays).map(named)
     }
 
-    /// The number of the last retry.
+    /// Returns the number of the last retry.
     pub fn last(&self) -> u32 {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// What takes messages to be tried again, and what takes those that no tier does. The same under every strategy, so
-    /// that another strategy is other bindings.
+    /// Adds the exchange that receives messages to retry, and the exchange for messages that no tier accepts. Returns both.
+    /// They are the same for every strategy, so that a change of the strategy only changes bindings.
     pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
         let (retry, over) = (naming::retry_exchange(&self.queue), naming::over_exchange(&self.queue));
         objects.exchange(retry.clone(), "direct", Some(&naming::switch_of(&retry)));
@@ -46,12 +46,12 @@ impl Tiers {
         (retry, over)
     }
 
-    /// The tiers, and the way back.
+    /// Adds the tiers, and the exchange that returns messages to the queue.
     pub(super) fn add_to(&self, objects: &mut Objects, profile: &BrokerProfile) {
-        let hand_back = naming::return_exchange(&self.queue);
-        objects.exchange(hand_back.clone(), "fanout", None);
+        let return_exchange = naming::return_exchange(&self.queue);
+        objects.exchange(return_exchange.clone(), "fanout", None);
         objects.bindings.insert(Binding {
-            source: hand_back,
+            source: return_exchange,
             destination: Destination::Queue(self.queue.clone()),
             routing_key: String::new(),
             arguments: Arguments::new(),
@@ -66,13 +66,13 @@ impl Tiers {
         }
     }
 
-    /// The arguments of a tier, and which of them a live one may lack.
+    /// Returns the arguments of a tier, and the names of those that a current tier can lack without a conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
-        let takes = |queue_type: QueueType, argument: &str| {
+        let supports = |queue_type: QueueType, argument: &str| {
             KnownArgument::named(argument).is_some_and(|known| known.is_taken(queue_type, profile.version))
         };
-        // Quorum queues have no TTL before 3.10: there a classic tier is the only one that hands back.
-        let queue_type = if takes(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
+        // Quorum queues have no TTL before 3.10, so only a classic tier can return messages there.
+        let queue_type = if supports(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
         let mut arguments: Arguments = [
             ("x-queue-type".to_owned(), text(queue_type.as_str())),
             ("x-message-ttl".to_owned(), ArgumentValue::Integer(delay)),
@@ -81,8 +81,8 @@ impl Tiers {
         ]
         .into();
         let mut optional = BTreeSet::new();
-        if takes(queue_type, "x-dead-letter-strategy") {
-            // No hop can lose a message then; the one needs the other (`rabbit_quorum_queue:dlh`).
+        if supports(queue_type, "x-dead-letter-strategy") {
+            // No hop can lose a message with these arguments. The strategy needs `reject-publish` (`rabbit_quorum_queue:dlh`).
             for (name, value) in [("x-dead-letter-strategy", "at-least-once"), ("x-overflow", "reject-publish")] {
                 arguments.insert(name.to_owned(), text(value));
                 optional.insert(name.to_owned());

@@ -12,10 +12,10 @@ pub(super) struct EffectiveQueue<'a> {
     pub(super) name: &'a QueueName,
     /// Its type; `None` for the type of a plugin.
     pub(super) kind: Option<QueueType>,
-    /// The queue whose retries it is generated for, if it is generated.
+    /// The queue for whose retries it is generated, if it is generated.
     pub(super) retries_of: Option<&'a QueueName>,
     /// Its declaration; `None` for a delayed retry queue.
-    pub(super) written: Option<&'a QueueSpec>,
+    pub(super) declaration: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
     pub(super) settings: EffectiveSettings,
 }
@@ -27,9 +27,9 @@ impl EffectiveQueue<'_> {
 
     /// Returns the policy that sets the effective value of a key, if there is one.
     pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
-        let holds = self.settings.get(key)?;
-        match &holds.source {
-            Source::Policy(name) => Some((name, holds)),
+        let effective = self.settings.get(key)?;
+        match &effective.source {
+            Source::Policy(name) => Some((name, effective)),
             Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
         }
     }
@@ -47,8 +47,8 @@ impl EffectiveQueue<'_> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
-    /// Whether a full queue rejects new messages instead of dropping its oldest one.
-    pub(super) fn rejects(&self) -> bool {
+    /// Returns true if a full queue rejects new messages instead of dropping its oldest one.
+    pub(super) fn rejects_when_full(&self) -> bool {
         self.settings.when_full().refuses()
     }
 
@@ -61,25 +61,28 @@ impl EffectiveQueue<'_> {
         self.settings.get("dead-letter-exchange").is_some()
     }
 
-    /// Whether it has no dead-letter target and no `deadLetter: none`.
-    pub(super) fn loses_in_silence(&self) -> bool {
-        let is_meant = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|said| said.value == DeadLetter::Nowhere);
-        let can_die = self.kind != Some(QueueType::Stream);
-        can_die && !self.has_dead_letter_exchange() && self.written.is_some_and(|written| !is_meant(written))
+    /// Returns true if it has neither a dead-letter exchange nor `deadLetter: none`. False for a stream, which does not
+    /// dead-letter messages, and for a delayed retry queue.
+    pub(super) fn loses_silently(&self) -> bool {
+        let is_intended = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|it| it.value == DeadLetter::Nowhere);
+        let can_dead_letter = self.kind != Some(QueueType::Stream);
+        can_dead_letter
+            && !self.has_dead_letter_exchange()
+            && self.declaration.is_some_and(|declaration| !is_intended(declaration))
     }
 
     /// Returns the number of retries, with the position of the setting.
     pub(super) fn max_retries(&self) -> Option<(u32, Location)> {
-        let retry = self.written?.retry.as_ref()?;
+        let retry = self.declaration?.retry.as_ref()?;
         Some((retry.max_retries.value, retry.max_retries.at))
     }
 }
 
 /// Returns the queues whose effective settings are certain.
-pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
+pub(super) fn effective_queues<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
     let spec = subject.spec;
     let policies = subject.routing().policies();
-    let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
+    let effective_queue = |(name, queue): (&'a QueueName, &'a Queue)| {
         let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
         let dead_letter_queue = spec.dead_letter_queues.get(name);
         let id = ObjectId::Queue(name.clone());
@@ -88,16 +91,16 @@ pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
             id,
             name,
             kind: queue.queue_type(),
-            written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
+            declaration: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
             settings: EffectiveSettings::of(queue, policy, None, subject.profile),
         })
     };
-    subject.expansion.topology.queues.iter().filter_map(settle).collect()
+    subject.expansion.topology.queues.iter().filter_map(effective_queue).collect()
 }
 
 impl<'a> Subject<'a> {
-    /// Returns the queue whose retries an object is generated for, if it is generated.
+    /// Returns the queue for whose retries an object is generated, if it is generated.
     pub(super) fn retries_of(&self, id: &ObjectId) -> Option<&'a QueueName> {
         match &self.expansion.origins.get(id)?.because {
             CreatedFor::Retry(queue) => Some(queue),
@@ -122,9 +125,9 @@ impl Rule {
         match queue.by_policy(key) {
             // A policy that exists only on the broker has no position.
             Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
-                let place = subject.place(&ObjectId::Policy(name.clone()), key);
-                let at = queue.written.map_or(own.at, |written| written.at);
-                Finding { at: place.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
+                let position = subject.position(&ObjectId::Policy(name.clone()), key);
+                let at = queue.declaration.map_or(own.at, |declaration| declaration.at);
+                Finding { at: position.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
             }
             Some(_) | None => own,
         }

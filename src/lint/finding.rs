@@ -21,7 +21,7 @@ pub struct Finding {
     pub at: Location,
     /// Related positions with their labels.
     pub also: Vec<(Location, String)>,
-    /// How to fix it.
+    /// The hint that explains the fix.
     pub hint: Option<String>,
 }
 
@@ -56,17 +56,17 @@ impl Finding {
 
     /// Returns the message with the objects: ``queue `orders` and 2 more: …``.
     pub fn message(&self) -> String {
-        let first = self.objects.first().map_or_else(String::new, shown);
+        let first = self.objects.first().map_or_else(String::new, describe);
         let objects = match &self.objects[..] {
             [] | [_] => first,
-            [_, second] => format!("{first} and {}", shown(second)),
+            [_, second] => format!("{first} and {}", describe(second)),
             [_, rest @ ..] => format!("{first} and {} more", rest.len()),
         };
         if objects.is_empty() { self.text.clone() } else { format!("{objects}: {}", self.text) }
     }
 }
 
-fn shown(object: &ObjectId) -> String {
+fn describe(object: &ObjectId) -> String {
     match object {
         ObjectId::Vhost => "the vhost".to_owned(),
         ObjectId::Binding(binding) => format!("binding `{}`", binding),
@@ -79,7 +79,7 @@ fn shown(object: &ObjectId) -> String {
 impl From<&Finding> for Diagnostic {
     fn from(finding: &Finding) -> Self {
         let diagnostic = Self::error(finding.rule, finding.message(), finding.at).maybe_hint(finding.hint.clone());
-        let with_places = finding.also.iter().fold(diagnostic, |it, (at, label)| it.also(*at, label));
-        Self { severity: finding.severity, ..with_places }
+        let with_positions = finding.also.iter().fold(diagnostic, |it, (at, label)| it.also(*at, label));
+        Self { severity: finding.severity, ..with_positions }
     }
 }

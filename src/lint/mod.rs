@@ -5,14 +5,14 @@
 
 mod effective;
 mod finding;
+mod known_settings;
 mod narrower;
 mod partial_spec;
-mod place;
+mod policy_targets;
+mod position;
 pub mod reference;
 mod rule;
-mod ruled;
 mod rules;
-mod said;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -34,40 +34,40 @@ pub type Levels = BTreeMap<String, Level>;
 /// Findings of one line about many objects are merged into one. If a specific rule explains a refusal, the generic refusal
 /// is left out. Findings that a comment allows are left out too, and a comment that allows nothing is a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
-    let asked: Vec<&Rule> = asked(subject, levels).collect();
+    let enabled: Vec<&Rule> = enabled_rules(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
-    let (allowed, mut found) = found_by(&asked, subject, levels);
-    let is_used = |allow: &Allow| allowed.iter().any(|finding| is_for(allow, finding));
-    let is_asked = |allow: &Allow| asked.iter().any(|rule| rule.name == allow.rule);
-    let unused = subject.spec.allows.iter().filter(|allow| is_asked(allow) && !is_used(allow));
+    let (allowed, mut found) = findings_of(&enabled, subject, levels);
+    let is_used = |allow: &Allow| allowed.iter().any(|finding| is_allowed_by(finding, allow));
+    let is_enabled = |allow: &Allow| enabled.iter().any(|rule| rule.name == allow.rule);
+    let unused = subject.spec.allows.iter().filter(|allow| is_enabled(allow) && !is_used(allow));
     let unused = rules::unused(subject, unused);
     found.extend(at_level(level(&rules::UNUSED_ALLOW), unused));
-    joined(found, &allowed)
+    merged(found, &allowed)
 }
 
 /// Returns the rules that are not off.
-fn asked(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item = &'static Rule> {
+fn enabled_rules(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().filter(|rule| level(rule, subject, levels) != Some(Level::Off))
 }
 
-/// Returns the findings of these rules: those that a comment allows, and the others.
-fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
+/// Returns the findings of these rules: first those that a comment allows, then the others.
+fn findings_of(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
     let all = rules.iter().flat_map(|rule| at_level(level(rule, subject, levels), (rule.check)(subject)));
-    let all = all.map(|finding| qualified(finding, subject));
-    let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_for(allow, finding));
+    let all = all.map(|finding| with_reservation(finding, subject));
+    let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_allowed_by(finding, allow));
     all.partition(is_allowed)
 }
 
 /// Adds a reservation to a finding that may be wrong.
-fn qualified(mut finding: Finding, subject: &Subject<'_>) -> Finding {
-    if subject.is_unsure(finding.rule) {
+fn with_reservation(mut finding: Finding, subject: &Subject<'_>) -> Finding {
+    if subject.is_uncertain(finding.rule) {
         finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
     }
     finding
 }
 
 /// Sorts the findings, removes refusals that another rule explains, and merges findings of one line about many objects.
-fn joined(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
+fn merged(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
             && found.iter().chain(allowed).any(|other| {
@@ -98,11 +98,12 @@ fn level(rule: &Rule, subject: &Subject<'_>, levels: &Levels) -> Option<Level> {
     level.or(rule.is_optional.then_some(Level::Off))
 }
 
-/// Whether a comment allows a finding.
-fn is_for(allow: &Allow, finding: &Finding) -> bool {
+/// Returns true if a comment allows a finding.
+fn is_allowed_by(finding: &Finding, allow: &Allow) -> bool {
     allow.rule == finding.rule && (allow.at.file, allow.line) == (finding.at.file, finding.at.line)
 }
 
+/// Sets the severity of findings to a level; `Off` removes them.
 fn at_level(level: Option<Level>, found: Vec<Finding>) -> Vec<Finding> {
     match level.map(Level::severity) {
         None => found,

@@ -1,4 +1,4 @@
-//! Narrows a policy's pattern, so that it excludes some names.
+//! Narrows the pattern of a policy, so that it excludes some names.
 
 use crate::model::names::pattern_of;
 use crate::rabbitmq::Pattern;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// The maximum number of names in a readable pattern.
 const MOST_NAMES: usize = 4;
 
-/// Returns a pattern that still matches each name in `kept` and none in `avoided`, if there is one of a few words.
+/// Returns a pattern that still matches each name in `kept` and no name in `avoided`, if there is a readable one.
 ///
 /// The pattern only excludes names, because a list of the kept names would exclude objects that topo does not know. Each
 /// candidate is checked with the broker's regular expressions; the shortest is preferred.
@@ -28,12 +28,12 @@ pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<
         others.is_empty().then(|| without(TIER)),
         any_of(&others).filter(|_| !tiers.is_empty()).map(|names| without(&format!("{names}$|{TIER}"))),
     ];
-    let is_right = |candidate: &String| {
+    let is_correct = |candidate: &String| {
         let candidate = Pattern::new(candidate);
         kept.iter().all(|name| candidate.matches(name) == Some(true))
             && avoided.iter().all(|name| candidate.matches(name) == Some(false))
     };
-    candidates.into_iter().flatten().find(is_right)
+    candidates.into_iter().flatten().find(is_correct)
 }
 
 /// The pattern of the names of delayed retry queues.
@@ -82,9 +82,9 @@ mod tests {
     }
 
     proptest! {
-        /// Names in neither list stay matched, because a broker can have them.
+        /// The pattern still matches names in neither list, because they can exist on the broker.
         #[test]
-        fn every_other_name_stays_matched(
+        fn narrowed_pattern_matches_every_other_name(
             pattern in prop::sample::select(vec!["^o", "o", r"^o\.", "o|q", "", ".*", "^(?:o|q)", r"\.a"]),
             names in prop::collection::btree_set("[oq][.|$+(]?[ab]{0,2}", 2..9),
             dead in 1_usize..4,

@@ -34,31 +34,34 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_committed_page_is_this_one() {
+    fn committed_page_is_current() {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
         let printed = reference();
         if std::env::var_os("TOPO_UPDATE").is_some() {
             std::fs::write(&committed, &printed).unwrap();
         }
         let text = std::fs::read_to_string(committed).unwrap_or_default();
-        assert!(text == printed, "docs/rules.md is old: run the tests with TOPO_UPDATE=1");
+        assert!(text == printed, "docs/rules.md is outdated: run the tests with TOPO_UPDATE=1");
     }
 
     #[test]
-    fn the_spec_knows_the_names() {
+    fn rule_names_of_the_spec_are_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/spec/rule_names.rs");
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         let (head, _) = committed.split_once("= &[\n").expect("it is a list");
         let entry = |rule: &&Rule| format!("    ({:?}, {:?}),\n", rule.name, rule.summary);
-        let written = format!("{head}= &[\n{}];\n", RULES.iter().map(entry).collect::<String>());
+        let current = format!("{head}= &[\n{}];\n", RULES.iter().map(entry).collect::<String>());
         if std::env::var_os("TOPO_UPDATE").is_some() {
-            std::fs::write(&path, &written).unwrap();
+            std::fs::write(&path, &current).unwrap();
         }
-        assert!(committed == written, "src/spec/rule_names.rs was old: run the tests with TOPO_UPDATE=1, then again");
+        assert!(
+            committed == current,
+            "src/spec/rule_names.rs was outdated: run the tests with TOPO_UPDATE=1, then again"
+        );
     }
 
     #[test]
-    fn every_link_leads_to_a_page() {
+    fn every_link_has_a_page() {
         for rule in RULES {
             let file = format!("src/lint/rules/{}.md", rule.name.replace('-', "_"));
             let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap_or_default();

@@ -13,7 +13,8 @@ pub struct Rule {
     pub severity: Severity,
     /// Other severities of its findings, the highest first.
     pub sometimes: &'static [Severity],
-    /// Whether it is off until a spec or a flag sets its level: it is a matter of style, or depends on facts outside the spec.
+    /// True if the rule is off until a spec or a flag sets its level: it is a matter of style, or depends on facts
+    /// outside the spec.
     pub is_optional: bool,
     /// Its summary: one sentence without a period.
     pub summary: &'static str,
@@ -43,14 +44,14 @@ impl Rule {
         setting: &str,
         text: impl Into<String>,
     ) -> Finding {
-        let place = subject.place(object, setting);
+        let position = subject.position(object, setting);
         Finding {
             rule: self.name,
             severity: self.severity,
             objects: vec![object.clone()],
             text: text.into(),
-            at: place.at,
-            also: place.also,
+            at: position.at,
+            also: position.also,
             hint: None,
         }
     }

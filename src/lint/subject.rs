@@ -1,8 +1,8 @@
 //! The input of lint rules: a spec, and derived data that several rules need, computed once.
 
 use super::effective::{self, EffectiveQueue};
-use super::place::{self, Place};
-use super::ruled::{self, Ruled};
+use super::policy_targets::{self, PolicyTarget};
+use super::position::{self, Position};
 use super::rules;
 use crate::expand::Expansion;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType, Topology};
@@ -13,7 +13,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 static NOTHING: BTreeSet<ObjectId> = BTreeSet::new();
-static BOUND_BY_NONE: BTreeMap<QueueName, ExchangeName> = BTreeMap::new();
+static NO_EXTERNAL_BINDINGS: BTreeMap<QueueName, ExchangeName> = BTreeMap::new();
 
 /// The spec of one vhost, its expansion, and the broker profile.
 pub struct Subject<'a> {
@@ -24,11 +24,11 @@ pub struct Subject<'a> {
     /// The profile of the connected broker, or of the assumed version.
     pub profile: &'a BrokerProfile,
     live: Option<&'a Topology>,
-    /// Whether an unknown queue can invalidate a finding.
-    lacks_passing: bool,
-    // A dozen rules need these for every queue; without the cache `validate` would mostly compute them again.
-    settled: OnceCell<Vec<EffectiveQueue<'a>>>,
-    ruled: OnceCell<Vec<Ruled<'a>>>,
+    /// True if queues can exist that `live` does not contain, which can make findings wrong.
+    lacks_transient_queues: bool,
+    // A dozen rules need these for every queue; without this cache, `validate` would spend most of its time on them.
+    effective_queues: OnceCell<Vec<EffectiveQueue<'a>>>,
+    policy_targets: OnceCell<Vec<PolicyTarget<'a>>>,
     routing: OnceCell<Routing<'a>>,
     arrivals: OnceCell<Arrivals>,
     refusals: OnceCell<BTreeMap<&'a QueueName, Vec<Refusal>>>,
@@ -37,33 +37,44 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Creates a subject from a spec, its expansion and a broker profile.
     pub fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
-        let (settled, ruled) = (OnceCell::new(), OnceCell::new());
+        let (effective_queues, policy_targets) = (OnceCell::new(), OnceCell::new());
         let (routing, arrivals) = (OnceCell::new(), OnceCell::new());
         let refusals = OnceCell::new();
-        Self { spec, expansion, profile, live: None, lacks_passing: false, settled, ruled, routing, arrivals, refusals }
+        Self {
+            spec,
+            expansion,
+            profile,
+            live: None,
+            lacks_transient_queues: false,
+            effective_queues,
+            policy_targets,
+            routing,
+            arrivals,
+            refusals,
+        }
     }
 
     /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not only the
     /// spec. `live` includes the objects of the spec. `has_passing` is false for a definitions file, which lacks exclusive
     /// and transient queues.
     pub fn amid(self, live: &'a Topology, has_passing: bool) -> Self {
-        Self { live: Some(live), lacks_passing: !has_passing, ..self }
+        Self { live: Some(live), lacks_transient_queues: !has_passing, ..self }
     }
 
-    /// Whether an unknown queue can invalidate the findings of a rule.
-    pub(super) fn is_unsure(&self, rule: &str) -> bool {
-        self.lacks_passing && rules::OF_ALL_QUEUES.contains(&rule)
+    /// Returns true if an unknown queue can make the findings of a rule wrong.
+    pub(super) fn is_uncertain(&self, rule: &str) -> bool {
+        self.lacks_transient_queues && rules::OF_ALL_QUEUES.contains(&rule)
     }
 
     /// Returns the queues, including generated ones, with their effective settings. Queues with uncertain settings are left
     /// out (policies of equal priority, a pattern that cannot be evaluated), because no rule should report them.
-    pub(super) fn settled(&self) -> &[EffectiveQueue<'a>] {
-        self.settled.get_or_init(|| effective::settled(self))
+    pub(super) fn effective_queues(&self) -> &[EffectiveQueue<'a>] {
+        self.effective_queues.get_or_init(|| effective::effective_queues(self))
     }
 
-    /// Returns every queue and exchange, including generated ones.
-    pub(super) fn ruled(&self) -> &[Ruled<'a>] {
-        self.ruled.get_or_init(|| ruled::ruled(self))
+    /// Returns every queue and exchange, including generated ones, with the policies that match it.
+    pub(super) fn policy_targets(&self) -> &[PolicyTarget<'a>] {
+        self.policy_targets.get_or_init(|| policy_targets::policy_targets(self))
     }
 
     /// Returns the routing of messages.
@@ -81,7 +92,7 @@ impl<'a> Subject<'a> {
         let others = &self.expansion.scope.external_dead_letter_queues;
         let (topology, external, others) = match self.live {
             // The bindings of existing external objects are known; missing ones stay unknown.
-            Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING, &BOUND_BY_NONE),
+            Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING, &NO_EXTERNAL_BINDINGS),
             Some(live) => (live, external, others),
             None => (&self.expansion.topology, external, others),
         };
@@ -95,8 +106,8 @@ impl<'a> Subject<'a> {
 
     /// Returns the bindings on the broker that the spec does not declare.
     pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
-        let said = &self.expansion.topology.bindings;
-        self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !said.contains(*binding))
+        let declared = &self.expansion.topology.bindings;
+        self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !declared.contains(*binding))
     }
 
     /// Returns the reasons why the broker refuses a queue, in the order of its checks.
@@ -164,13 +175,13 @@ impl<'a> Subject<'a> {
         self.spec.policies.iter().map(|(name, policy)| (ObjectId::Policy(name.clone()), policy))
     }
 
-    /// Whether the broker has this version or a later one.
+    /// Returns true if the broker has this version or a later one.
     pub(super) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.profile.version.is_at_least(major, minor)
     }
 
     /// Returns the position of an object's setting.
-    pub(super) fn place(&self, object: &ObjectId, setting: &str) -> Place {
-        place::place(self, object, setting)
+    pub(super) fn position(&self, object: &ObjectId, setting: &str) -> Position {
+        position::position(self, object, setting)
     }
 }

@@ -1,5 +1,5 @@
-//! Every rule's page: its headings, and its examples, which are the rule's tests. A block is marked `yaml bad` or
-//! `yaml good`, with the version that it is for behind it where that matters.
+//! Tests the page of each rule: its headings, and its examples, which are the tests of the rule. A block is marked
+//! `yaml bad` or `yaml good`, followed by a RabbitMQ version if the example depends on it.
 
 use super::*;
 use crate::expand::expand;
@@ -8,7 +8,7 @@ use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Level, SourceFile, Variables, parse};
 use std::collections::BTreeSet;
 
-/// The headings of every page, in this order.
+/// The headings of each page, in order.
 const HEADINGS: [&str; 4] = ["## What it finds", "## Why it matters", "## What to do", "## Examples"];
 
 struct Block<'a> {
@@ -20,9 +20,9 @@ struct Block<'a> {
 fn blocks(page: &'static str) -> Vec<Block<'static>> {
     let mut blocks = Vec::new();
     let mut rest = page;
-    while let Some((_, behind)) = rest.split_once("```yaml ") {
-        let (info, behind) = behind.split_once('\n').expect("a block has lines");
-        let (text, behind) = behind.split_once("```").expect("a block is closed");
+    while let Some((_, after)) = rest.split_once("```yaml ") {
+        let (info, after) = after.split_once('\n').expect("a block has lines");
+        let (text, after) = after.split_once("```").expect("a block is closed");
         let mut words = info.split_whitespace();
         let is_bad = match words.next() {
             Some("bad") => true,
@@ -32,7 +32,7 @@ fn blocks(page: &'static str) -> Vec<Block<'static>> {
         let version = words.next().map_or(BrokerVersion::NEWEST_KNOWN, |version| version.parse().unwrap());
         assert_eq!(words.next(), None);
         blocks.push(Block { is_bad, version, text });
-        rest = behind;
+        rest = after;
     }
     blocks
 }
@@ -59,7 +59,7 @@ fn lines(text: &str, profile: &BrokerProfile) -> String {
 }
 
 /// Enables a rule that is off by default.
-fn turned_on(rule: &Rule) -> Levels {
+fn enabled(rule: &Rule) -> Levels {
     let level = Level::named(rule.severity.as_str()).expect("a severity is a level");
     rule.is_optional.then(|| (rule.name.to_owned(), level)).into_iter().collect()
 }
@@ -69,7 +69,7 @@ fn of(version: &str) -> BrokerProfile {
 }
 
 #[test]
-fn rules_are_sorted_and_named_like_their_pages() {
+fn rules_are_sorted_and_match_their_pages() {
     let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert!(names.is_sorted(), "{names:?}");
     for rule in RULES {
@@ -83,13 +83,13 @@ fn rules_are_sorted_and_named_like_their_pages() {
 }
 
 #[test]
-fn every_bad_example_fires_and_no_good_one_does() {
+fn bad_examples_have_findings_and_good_ones_do_not() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let blocks = blocks(rule.page);
         assert!(blocks.iter().any(|block| block.is_bad) && blocks.iter().any(|block| !block.is_bad), "{}", rule.name);
         for block in blocks {
-            let found = lint_at(block.text, &BrokerProfile::of(block.version), &turned_on(rule));
+            let found = lint_at(block.text, &BrokerProfile::of(block.version), &enabled(rule));
             let fired = found.iter().any(|finding| finding.rule == rule.name);
             if fired != block.is_bad {
                 let found = lines(block.text, &BrokerProfile::of(block.version));
@@ -100,20 +100,20 @@ fn every_bad_example_fires_and_no_good_one_does() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Follows the hint literally.
+/// Applies the pattern of the hint literally.
 #[test]
-fn the_pattern_of_the_hint_leaves_generated_queues_out_and_no_other() {
-    let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("it is there");
+fn suggested_pattern_excludes_only_generated_queues() {
+    let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("the rule exists");
     let mut followed = BTreeSet::new();
     for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
         let profile = BrokerProfile::of(block.version);
         let found = lint_text(block.text, &profile);
         let hint = found.iter().find(|it| it.rule == rule.name).and_then(|it| it.hint.clone()).expect("a hint");
         let (_, better) = hint.strip_suffix('`').and_then(|hint| hint.rsplit_once('`')).expect("a pattern");
-        let (before, behind) = block.text.split_once("pattern: '").expect("a policy");
-        let (old, behind) = behind.split_once('\'').expect("a pattern in quotes");
-        let text = format!("{before}pattern: '{better}'{behind}");
-        // A policy that governs less than it did would be a finding, or nothing at all.
+        let (before, after) = block.text.split_once("pattern: '").expect("a policy");
+        let (old, after) = after.split_once('\'').expect("a pattern in quotes");
+        let text = format!("{before}pattern: '{better}'{after}");
+        // A policy that applied to fewer objects would be another finding.
         let left = lint_text(&text, &profile);
         assert!(left.iter().all(|it| !it.rule.contains("policy") && !it.rule.contains("pattern")), "{text}\n{left:#?}");
         let governs = |pattern: &str, name: &str| crate::rabbitmq::Pattern::new(pattern).matches(name) == Some(true);
@@ -134,25 +134,25 @@ fn the_pattern_of_the_hint_leaves_generated_queues_out_and_no_other() {
 }
 
 #[test]
-fn a_rule_says_how_bad_its_findings_can_be() {
+fn examples_show_every_severity_of_a_rule() {
     let mut wrong = Vec::new();
-    // One that is off finds nothing by itself, and what a comment allows is known only at the end.
+    // An optional rule has no findings by default, and `unused-allow` needs the findings of the other rules.
     for rule in RULES.iter().filter(|rule| !rule.is_optional && rule.name != "unused-allow") {
         let mut shown = BTreeSet::new();
         for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
             let found = lint_text(block.text, &BrokerProfile::of(block.version));
             shown.extend(found.iter().filter(|it| it.rule == rule.name).map(|it| it.severity));
         }
-        let said: BTreeSet<Severity> = rule.sometimes.iter().copied().chain([rule.severity]).collect();
-        if shown != said {
-            wrong.push(format!("{}: its examples are {shown:?}, and it says {said:?}", rule.name));
+        let declared: BTreeSet<Severity> = rule.sometimes.iter().copied().chain([rule.severity]).collect();
+        if shown != declared {
+            wrong.push(format!("{}: its examples are {shown:?}, the rule declares {declared:?}", rule.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn a_default_is_one_finding_for_all_its_queues() {
+fn default_is_one_finding_for_all_its_queues() {
     let text = "defaults: {queue: {type: quorum, consumerTimeout: 5m}}\nqueues: {a: {}, b: {}, c: {}, d: {}, e: {}}\n";
     let found = lint_text(text, &of("3.10"));
     let [finding] = &found[..] else { panic!("{found:#?}") };
@@ -166,7 +166,7 @@ fn a_default_is_one_finding_for_all_its_queues() {
 }
 
 #[test]
-fn what_another_rule_explains_is_not_said_twice() {
+fn refusal_that_another_rule_explains_is_reported_once() {
     let mut profile = of("4.3");
     profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), false);
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
@@ -179,7 +179,7 @@ fn what_another_rule_explains_is_not_said_twice() {
 }
 
 #[test]
-fn who_permits_transient_queues_hears_a_warning() {
+fn permitted_transient_queues_are_a_warning() {
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
     let mut profile = of("4.3");
     profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
@@ -191,7 +191,7 @@ fn who_permits_transient_queues_hears_a_warning() {
 }
 
 #[test]
-fn the_place_is_the_settings_own() {
+fn findings_have_the_position_of_their_setting() {
     let text = "\
 exchanges:
   e: {type: topic, arguments: {x-foo: 1}}
@@ -207,17 +207,17 @@ policies:
         "\
 4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: messages published to it are dropped
 4:32: warning[unknown-argument]: exchange `e`: no broker supports the argument `x-foo`: it is stored and has no effect
-6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, the broker is 3.13.7: every classic queue is lazy
+6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12 (the broker is 3.13.7): every classic queue is lazy
 6:51: warning[unknown-argument]: queue `q`: no broker supports the argument `x-mesage-ttl`: it is stored and has no effect
-8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, the broker is 3.13.7
-10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, the broker is 3.13.7: every classic queue is lazy
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10 (the broker is 3.13.7)
+10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12 (the broker is 3.13.7): every classic queue is lazy
 10:76: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "
     );
 }
 
 #[test]
-fn where_retries_end_is_what_is_bound_to() {
+fn hint_names_the_exchange_at_the_end_of_the_retries() {
     let text = "exchanges: {corp.dlx: {type: fanout}}\n\
                 queues: {lad: {type: classic, retry: {delays: [5s]}, deadLetter: {exchange: corp.dlx}}}\n";
     let found = lint_text(text, &of("4.0"));
@@ -227,13 +227,13 @@ fn where_retries_end_is_what_is_bound_to() {
         "queue `lad`: messages without retries left reach exchange `corp.dlx` with the key \"lad.retry.1\", which it \
          does not route to any queue: the broker drops them"
     );
-    // A queue that is bound to the guard would take every rejection away.
+    // A queue that is bound to the generated exchange would receive every rejected message.
     let hint = "bind a queue to `corp.dlx` for all keys; or use an entry of `deadLetterQueues`";
     assert_eq!(finding.hint.as_deref(), Some(hint));
 }
 
 #[test]
-fn a_typing_error_is_answered_with_what_was_meant() {
+fn typos_have_a_suggestion() {
     let hint = |text: &str| lint_text(text, &of("4.3"))[0].hint.clone().unwrap_or_default();
     assert_eq!(
         hint("queues: {q: {type: classic, arguments: {x-mesage-ttl: 5}}}\n"),
@@ -251,31 +251,31 @@ fn a_typing_error_is_answered_with_what_was_meant() {
 }
 
 #[test]
-fn a_circle_of_one_comes_straight_back() {
+fn queue_that_dead_letters_to_itself_is_a_cycle() {
     let text = "queues:\n  q: {type: classic, messageTtl: 5s, deadLetter: {exchange: \"\", routingKey: q}}\n";
     let found = lines(text, &of("4.3"));
     assert!(found.contains("a message that expires here returns immediately, and the broker drops it"), "{found}");
 }
 
 #[test]
-fn a_level_of_the_spec_holds_and_one_that_is_typed_goes_first() {
+fn flag_takes_precedence_over_the_level_of_the_spec() {
     let of_spec = |level: &str| {
         format!("lint: {{unbounded-queue: {level}}}\nqueues: {{q: {{type: quorum, deadLetter: none}}}}\n")
     };
-    let typed = Levels::from([("unbounded-queue".to_owned(), Level::Error)]);
+    let flags = Levels::from([("unbounded-queue".to_owned(), Level::Error)]);
     let severities = |text: &str, levels: &Levels| -> Vec<Severity> {
         lint_at(text, &of("4.3"), levels).iter().map(|finding| finding.severity).collect()
     };
     assert_eq!(severities("queues: {q: {type: quorum, deadLetter: none}}\n", &Levels::new()), []);
     assert_eq!(severities(&of_spec("off"), &Levels::new()), []);
     assert_eq!(severities(&of_spec("warning"), &Levels::new()), [Severity::Warning]);
-    assert_eq!(severities(&of_spec("off"), &typed), [Severity::Error]);
+    assert_eq!(severities(&of_spec("off"), &flags), [Severity::Error]);
     let noisy = "lint: {no-dead-letter: off}\nqueues: {q: {type: quorum, maxRetries: 3}}\n";
     assert_eq!(severities(noisy, &Levels::new()), []);
 }
 
 #[test]
-fn a_comment_allows_its_own_line_or_the_next() {
+fn comment_allows_findings_of_its_own_line_or_the_next() {
     for (text, expected) in [
         ("queues:\n  q: {type: quorum, maxRetries: 3} # topo: allow no-dead-letter lost on purpose\n", ""),
         ("queues:\n  # topo: allow no-dead-letter lost on purpose\n  q: {type: quorum, maxRetries: 3}\n", ""),
@@ -284,13 +284,13 @@ fn a_comment_allows_its_own_line_or_the_next() {
             "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
              5:3: warning[unused-allow]: `no-dead-letter` finds nothing here for RabbitMQ 4.3.6\n",
         ),
-        // A rule that is off is not asked.
-        ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue nobody asks\n", ""),
+        // A comment for a rule that is off is not checked.
+        ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue not checked\n", ""),
         (
             "lint: {unused-allow: off}\nqueues:\n  q: {type: quorum, deadLetter: none} # topo: allow no-dead-letter there is none\n",
             "",
         ),
-        // What it explains stays explained.
+        // The refusal that the allowed finding explains is not reported either.
         ("queues:\n  q: {type: classic, durable: false} # topo: allow transient-queue this broker permits it\n", ""),
     ] {
         assert_eq!(lines(text, &of("4.3")), expected, "{text}");
@@ -298,7 +298,7 @@ fn a_comment_allows_its_own_line_or_the_next() {
 }
 
 #[test]
-fn each_document_has_the_comments_of_its_own_lines() {
+fn comments_belong_to_the_document_that_contains_them() {
     let queue = "queues: {q: {type: quorum, maxRetries: 3}}";
     let text = format!(
         "version: 1\nvhost: a\n{queue} # topo: allow no-dead-letter a\n---\n# topo: allow unused-allow b\nversion: 1\nvhost: b\n{queue}\n"

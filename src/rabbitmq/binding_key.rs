@@ -1,12 +1,14 @@
-//! Whether a binding is one that HTTP can make, to the last AMQP type: the broker lists no types, but its key of a binding
-//! is a hash over the arguments with them, and the hash of what HTTP would make of the same arguments can be foreseen.
+//! Predicts the properties key of a binding, to determine if HTTP can create the binding with the same AMQP types.
 //!
-//! The key is `QUOTED-ROUTING-KEY~HASH` (`rabbit_mgmt_format:pack_binding_props`), the hash `erlang:phash2` of the sorted
+//! The broker lists arguments without their AMQP types, but the properties key contains a hash over the typed arguments. topo
+//! computes the hash of the arguments that HTTP would create, and compares the two.
+//!
+//! The key is `QUOTED-ROUTING-KEY~HASH` (`rabbit_mgmt_format:pack_binding_props`). The hash is `erlang:phash2` of the sorted
 //! AMQP table, `[{<<"n">>, long, 1}]`, in base64. It is the same in every Erlang (`make_hash2` in `erts/emulator/beam`).
 
 use crate::model::{ArgumentValue, Arguments};
 
-/// Whether HTTP makes a binding with that key of these arguments; `None` where that cannot be foreseen.
+/// Returns true if HTTP creates a binding with this key from these arguments; `None` if topo cannot predict the key.
 pub fn is_made_by_http(properties_key: &str, arguments: &Arguments) -> Option<bool> {
     if arguments.is_empty() {
         return Some(true);
@@ -18,14 +20,15 @@ pub fn is_made_by_http(properties_key: &str, arguments: &Arguments) -> Option<bo
     })
 }
 
-/// Of the table that HTTP makes; the inner `None` where it makes none, since it carries no void.
+/// Returns the hash of the AMQP table that HTTP creates. The outer `None` means unknown; the inner one means that HTTP cannot
+/// create the table, because it does not support null.
 fn hash(arguments: &Arguments) -> Option<Option<u32>> {
-    let is_some = |is_it: fn(&ArgumentValue) -> bool| arguments.values().any(|value| holds(value, is_it));
-    if is_some(|value| matches!(value, ArgumentValue::Table(_))) {
-        // In which order those are kept differs.
+    let contains_any = |is_it: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, is_it));
+    if contains_any(|value| matches!(value, ArgumentValue::Table(_))) {
+        // The order of the fields of a nested table varies.
         return None;
     }
-    if is_some(|value| matches!(value, ArgumentValue::Null)) {
+    if contains_any(|value| matches!(value, ArgumentValue::Null)) {
         return Some(None);
     }
     let mut hash = Hash(0);
@@ -38,11 +41,12 @@ fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     Some(Some(hash.0))
 }
 
-fn holds(value: &ArgumentValue, is_it: fn(&ArgumentValue) -> bool) -> bool {
+/// Returns true if a value, or a value nested in it, is of this kind.
+fn contains(value: &ArgumentValue, is_it: fn(&ArgumentValue) -> bool) -> bool {
     is_it(value)
         || match value {
-            ArgumentValue::List(values) => values.iter().any(|value| holds(value, is_it)),
-            ArgumentValue::Table(values) => values.values().any(|value| holds(value, is_it)),
+            ArgumentValue::List(values) => values.iter().any(|value| contains(value, is_it)),
+            ArgumentValue::Table(values) => values.values().any(|value| contains(value, is_it)),
             ArgumentValue::Null
             | ArgumentValue::Boolean(_)
             | ArgumentValue::Integer(_)
@@ -51,7 +55,7 @@ fn holds(value: &ArgumentValue, is_it: fn(&ArgumentValue) -> bool) -> bool {
         }
 }
 
-/// As `rabbit_misc:base64url`: without the padding, and safe in an address.
+/// Encodes a hash like `rabbit_misc:base64url`: without padding, with the URL-safe alphabet.
 fn base64(hash: u32) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits = u64::from(hash) << 4;
@@ -59,16 +63,16 @@ fn base64(hash: u32) -> String {
     (0..6).map(digit).collect()
 }
 
-/// What was hashed so far.
+/// The state of the hash.
 struct Hash(u32);
 
-/// The n-th of the constants that tell kinds of terms apart.
+/// Returns the n-th of the constants that distinguish kinds of terms.
 const fn constant(n: u32) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(n)
 }
 
 impl Hash {
-    /// `{long, 1}`, without the tuple around it.
+    /// Hashes a typed value such as `{long, 1}`, without the enclosing tuple.
     fn typed(&mut self, value: &ArgumentValue) {
         match value {
             ArgumentValue::Null | ArgumentValue::Table(_) => {}
@@ -103,7 +107,7 @@ impl Hash {
         self.words(arity, 0, constant(9));
     }
 
-    /// The end of a list, which never stands alone here but for the empty array.
+    /// Hashes the end of a list. Here, only the empty array consists of nothing else.
     fn nil(&mut self) {
         self.words(2, 0, constant(2));
     }
@@ -132,12 +136,12 @@ impl Hash {
 
     #[expect(clippy::cast_possible_truncation, reason = "halves")]
     fn float(&mut self, value: f64) {
-        // There is one zero.
+        // Negative zero equals zero.
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         self.words((bits >> 32) as u32, bits as u32, constant(12));
     }
 
-    /// Bob Jenkins' hash of a block.
+    /// Hashes bytes with the hash of Bob Jenkins.
     fn binary(&mut self, text: &str) {
         let bytes = text.as_bytes();
         self.0 = self.0.wrapping_add(constant(13));
@@ -157,7 +161,7 @@ impl Hash {
             self.0 = self.0.wrapping_add(word(block, 8, 4));
             self.mix(&mut a, &mut b);
         }
-        // The lowest byte is for the length, of which there is no more than fits.
+        // The lowest byte is reserved for the length, which always fits.
         #[expect(clippy::cast_possible_truncation, reason = "as Erlang does it")]
         let length = bytes.len() as u32;
         a = a.wrapping_add(word(rest, 0, 4));
@@ -185,9 +189,9 @@ mod tests {
     use super::*;
     use crate::model::Float;
 
-    /// By `erlang:phash2(TERM, 1 bsl 32)`.
+    /// The expected values are those of `erlang:phash2(TERM, 1 bsl 32)`.
     #[test]
-    fn it_is_erlangs_hash() {
+    fn hash_equals_that_of_erlang() {
         let of = |pairs: &[(&str, ArgumentValue)]| {
             let arguments = pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
             hash(&arguments).flatten()
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_http_has_not_are_told_apart() {
+    fn bindings_with_types_that_http_lacks_are_detected() {
         let arguments: Arguments = [("n".to_owned(), 5.into())].into();
         assert_eq!(base64(4_221_216_127), "-5qlfw");
         assert_eq!(is_made_by_http("a.b~-5qlfw", &arguments), Some(true));

@@ -11,17 +11,17 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Returns the delivery limit of a quorum queue without one (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); none before 4.0.
+/// Returns the default delivery limit of a quorum queue (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); `None` before 4.0.
 pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
     version.is_at_least(4, 0).then_some(20)
 }
 
-/// Where a value comes from.
+/// The origin of an effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The broker's own.
+    /// A default of the broker.
     Default,
-    /// The object's argument.
+    /// An argument of the object.
     Argument,
     /// The policy of that name.
     Policy(PolicyName),
@@ -40,27 +40,28 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value that holds.
+/// An effective value with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// The value.
     pub value: ArgumentValue,
-    /// Who said so.
+    /// The origin.
     pub source: Source,
 }
 
-/// A policy and an operator policy merged, as the broker reports it (`effective_policy_definition`), with where each value
-/// comes from (`rabbit_policy:merge_operator_definitions`).
+/// Merges a policy and an operator policy, as the broker reports them (`effective_policy_definition`), with the origin of each
+/// value (`rabbit_policy:merge_operator_definitions`).
 pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> BTreeMap<String, Effective> {
     let mut merged = BTreeMap::new();
     if let Some(Named { name, policy }) = policy {
         let value = |value: &ArgumentValue| Effective { value: value.clone(), source: Source::Policy(name.clone()) };
-        merged.extend(policy.definition.iter().map(|(key, said)| (key.clone(), value(said))));
+        merged.extend(policy.definition.iter().map(|(key, setting)| (key.clone(), value(setting))));
     }
     if let Some(Named { name, policy }) = operator {
         for (key, bound) in &policy.definition {
-            let wins = merged.get(key).is_none_or(|user: &Effective| operator_wins(key, &user.value, bound));
-            if wins {
+            let takes_precedence =
+                merged.get(key).is_none_or(|user: &Effective| operator_wins(key, &user.value, bound));
+            if takes_precedence {
                 let source = Source::OperatorPolicy(name.clone());
                 merged.insert(key.clone(), Effective { value: bound.clone(), source });
             }
@@ -69,12 +70,12 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
     merged
 }
 
-/// The effective settings of a queue, by policy key: only keys that its type reads, and none of a plugin's type.
+/// The effective settings of a queue by policy key: only keys that its type reads, and none for the type of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSettings {
     kind: Option<QueueType>,
     version: BrokerVersion,
-    /// Sorted by key. A list, because there are only a few keys but very many queues.
+    /// The values, sorted by key. A list, because each of very many queues has only a few keys.
     values: Box<[(String, Effective)]>,
 }
 
@@ -109,22 +110,22 @@ impl EffectiveSettings {
         self.values.iter().find(|(known, _)| known == key).map(|(_, effective)| effective)
     }
 
-    /// Whether a value is set.
+    /// Returns true if a value is set.
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Returns a number.
+    /// Returns an integer value.
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key)?.value.as_integer()
     }
 
-    /// Returns a text.
+    /// Returns a string value.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.value.as_text()
     }
 
-    /// Returns the type of the queue; `None` is a type of a plugin.
+    /// Returns the type of the queue; `None` for the type of a plugin.
     pub fn kind(&self) -> Option<QueueType> {
         self.kind
     }
@@ -139,14 +140,14 @@ impl EffectiveSettings {
         self.when_full_with(self.text("overflow"))
     }
 
-    /// Returns the behavior of the queue when it is full, if this were its `overflow`.
+    /// Returns the behavior of the queue when it is full, with another `overflow`.
     pub(super) fn when_full_with(&self, overflow: Option<&str>) -> WhenFull {
         WhenFull::of(overflow, self.kind)
     }
 
     /// Returns the number of redeliveries that a quorum queue allows; `None` means any number.
     ///
-    /// A negative limit is none since 4.0. Before, it allows a single delivery, as 0 does.
+    /// Since 4.0, a negative limit means no limit. Before, it allows a single delivery, as 0 does.
     pub fn delivery_limit(&self) -> Option<i64> {
         let limit = self.integer("delivery-limit")?;
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
@@ -159,8 +160,8 @@ impl EffectiveSettings {
         Some(DeadLettering { exchange, routing_key })
     }
 
-    /// Whether dead-lettered messages stay in the queue until their targets have confirmed them. The broker falls back to
-    /// at-most-once unless the queue has an exchange for them and rejects publishes when it is full
+    /// Returns true if dead-lettered messages stay in the queue until their targets confirm them. The broker falls back to
+    /// at-most-once unless the queue has a dead-letter exchange and rejects publishes when it is full
     /// (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
     pub fn is_at_least_once(&self) -> bool {
         let strategy = self.text("dead-letter-strategy");
@@ -177,7 +178,7 @@ pub struct Governors<'p, 'a> {
 }
 
 impl<'p, 'a> Governors<'p, 'a> {
-    /// Policies of a spec, without operator policies.
+    /// Creates it from policies, without operator policies.
     pub fn of(users: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
         Self { users, operators: None, profile }
     }
@@ -217,7 +218,7 @@ pub enum WhenFull {
 }
 
 impl WhenFull {
-    /// Returns what the effective `overflow` of a queue means for its type; `None` is a type of a plugin.
+    /// Returns the behavior for an effective `overflow` and a queue type; `None` for the type of a plugin.
     ///
     /// A quorum queue accepts `reject-publish-dlx` and drops the oldest message (`rabbit_quorum_queue:overflow/3`, 3.8 to
     /// 4.3).
@@ -229,22 +230,22 @@ impl WhenFull {
         }
     }
 
-    /// Whether the publisher is refused.
+    /// Returns true if the queue refuses the new message.
     pub fn refuses(self) -> bool {
         self != Self::DropsOldest
     }
 }
 
-/// The alternate exchange of an exchange: its argument, else the policy's (`rabbit_policy:get_arg`, all versions). No
-/// operator policy can have the key.
+/// Returns the alternate exchange of an exchange: from its argument, otherwise from the policy (`rabbit_policy:get_arg`, all
+/// versions). Operator policies do not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {
     let key = "alternate-exchange";
-    let said = |arguments: &Arguments, source: Source| {
+    let setting = |arguments: &Arguments, source: Source| {
         arguments.get(key).map(|value| Effective { value: value.clone(), source })
     };
-    said(&exchange.arguments, Source::Argument).or_else(|| {
+    setting(&exchange.arguments, Source::Argument).or_else(|| {
         let Named { name, policy } = policy?;
-        said(&policy.definition, Source::Policy(name.clone()))
+        setting(&policy.definition, Source::Policy(name.clone()))
     })
 }
 
@@ -253,9 +254,9 @@ mod tests {
     use super::*;
     use crate::model::{ApplyTo, Policy, Priority};
 
-    /// It takes a cluster to see it: the one rule without a live test that is not of its own kind elsewhere.
+    /// A live test of this precedence needs a cluster, and no other key has it.
     #[test]
-    fn the_larger_target_group_holds() {
+    fn larger_target_group_size_is_effective() {
         for (argument, policy, source) in [(3, 5, "policy p"), (5, 3, "argument")] {
             let arguments = [
                 ("x-queue-type".to_owned(), "quorum".into()),
@@ -274,8 +275,8 @@ mod tests {
             let named = Named { name: &name, policy: &policy };
             let profile = BrokerProfile::of(BrokerVersion::new(4, 0, 5));
             let settings = EffectiveSettings::of(&queue, Some(named), None, &profile);
-            let held = settings.get("target-group-size").unwrap();
-            assert_eq!((held.value.clone(), held.source.to_string().as_str()), (5.into(), source));
+            let effective = settings.get("target-group-size").unwrap();
+            assert_eq!((effective.value.clone(), effective.source.to_string().as_str()), (5.into(), source));
         }
     }
 }

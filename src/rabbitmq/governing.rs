@@ -1,9 +1,9 @@
-//! Which policy governs a queue or an exchange: the highest priority of those that match and that its type takes as a whole.
+//! Selects the policy that governs a queue or an exchange: the one with the highest priority of those that match and whose keys
+//! the type supports.
 //!
-//! As `rabbit_policy:match_all` decides it. Operator policies are decided by the same rules, apart from the others. Up to
-//! 3.8, a queue that is being declared is governed by policies that its type does not take, too, until any policy of its
-//! vhost is set or cleared (`rabbit_amqqueue:is_policy_applicable` finds no queue yet): what is said here is what holds
-//! from then on.
+//! The rules are those of `rabbit_policy:match_all`. They apply to operator policies separately. Up to 3.8, unsupported policies
+//! also govern a new queue until any policy of its vhost is set or cleared (`rabbit_amqqueue:is_policy_applicable` does not find
+//! the queue yet). This module returns the state after that.
 
 use super::pattern::{Pattern, Shape};
 use super::policy_keys::is_taken;
@@ -11,10 +11,10 @@ use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName, Priority, Queue, 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a policy is asked to govern.
+/// The kind of object that a policy can govern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Governed {
-    /// A queue of that type; `None` is the type of a plugin, which takes every key.
+    /// A queue of a type; `None` for the type of a plugin, which supports every key.
     Queue(Option<QueueType>),
     /// An exchange.
     Exchange,
@@ -35,52 +35,53 @@ pub struct Named<'a> {
     pub policy: &'a Policy,
 }
 
-/// What governs an object.
+/// The policies that can govern an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Governing<'a> {
-    /// Never empty, the most likely first. `None` is no policy at all.
+    /// The possible policies, the most likely first; never empty. `None` means no policy.
     possible: Vec<Option<Named<'a>>>,
 }
 
 impl<'a> Governing<'a> {
-    /// What most likely governs it.
+    /// Returns the policy that most likely governs it.
     pub fn likely(&self) -> Option<Named<'a>> {
         self.possible[0]
     }
 
-    /// All that can govern it, the most likely first. More than one where the broker's own choice is not defined (of
-    /// several policies of one priority that match it takes the one that its store lists first), and where a pattern
-    /// cannot be evaluated here.
+    /// Returns all policies that can govern it, the most likely first.
+    ///
+    /// There are several if a pattern cannot be evaluated here, or if the choice of the broker is undefined. Of several
+    /// matching policies of equal priority, the broker uses the one that its store lists first.
     pub fn possible(&self) -> &[Option<Named<'a>>] {
         &self.possible
     }
 
-    /// The names of all that can govern it, in order.
+    /// Returns the names of all policies that can govern it, sorted.
     pub fn names(&self) -> BTreeSet<Option<&'a PolicyName>> {
         self.possible.iter().map(|named| named.map(|named| named.name)).collect()
     }
 
-    /// What is known, where it is.
+    /// Returns the governing policy, if it is certain.
     pub fn certain(&self) -> Option<Option<Named<'a>>> {
         if self.possible.len() == 1 { Some(self.possible[0]) } else { None }
     }
 }
 
-/// A policy whose pattern and kind fit an object.
+/// A policy whose pattern and `apply-to` match an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit<'a> {
     /// The policy.
     pub named: Named<'a>,
-    /// Whether its pattern could be evaluated.
+    /// True if its pattern could be evaluated.
     pub is_certain: bool,
-    /// The key for which the broker skips it all the same.
+    /// The unsupported key for which the broker skips it.
     pub obstacle: Option<&'a str>,
 }
 
-/// Policies with their patterns, compiled once, and an index of those that are for one name or begin with something.
+/// Policies with their compiled patterns, and an index of patterns that match one name or one prefix.
 pub struct Policies<'a> {
     version: BrokerVersion,
-    /// The highest priority first.
+    /// The policies, the highest priority first.
     entries: Vec<(Named<'a>, Pattern)>,
     exact: BTreeMap<String, Vec<usize>>,
     prefixes: BTreeMap<String, Vec<usize>>,
@@ -89,7 +90,7 @@ pub struct Policies<'a> {
 }
 
 impl<'a> Policies<'a> {
-    /// Of these policies of one vhost.
+    /// Creates it from the policies of one vhost.
     pub fn new(policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>, version: BrokerVersion) -> Self {
         let named =
             |(name, policy): (&'a PolicyName, &'a Policy)| (Named { name, policy }, Pattern::new(&policy.pattern));
@@ -116,12 +117,12 @@ impl<'a> Policies<'a> {
         all
     }
 
-    /// The version whose rules are meant.
+    /// Returns the broker version whose rules apply.
     pub fn version(&self) -> BrokerVersion {
         self.version
     }
 
-    /// All whose pattern and kind fit, the highest priority first, those of one priority by name.
+    /// Returns all policies whose pattern and `apply-to` match, the highest priority first, then by name.
     pub fn fitting(&self, name: &str, governed: Governed) -> Vec<Fit<'a>> {
         let exact = self.exact.get(name.strip_suffix('\n').unwrap_or(name));
         let lengths = self.lengths_of_prefixes.range(..=name.len());
@@ -146,20 +147,20 @@ impl<'a> Policies<'a> {
         candidates.into_iter().filter_map(fit).collect()
     }
 
-    /// What governs an object.
+    /// Returns the policies that can govern an object.
     pub fn governing(&self, name: &str, governed: Governed) -> Governing<'a> {
         chosen(&self.fitting(name, governed))
     }
 
-    /// The policies whose patterns cannot be read here.
+    /// Returns the policies whose patterns cannot be evaluated here.
     pub fn unreadable(&self) -> impl Iterator<Item = Named<'a>> {
         self.entries.iter().filter(|(_, pattern)| !pattern.is_readable()).map(|(named, _)| *named)
     }
 }
 
-/// What governs an object that these policies fit, the highest priority first.
+/// Returns the policies that can govern an object, from the matching ones, the highest priority first.
 pub fn chosen<'a>(fitting: &[Fit<'a>]) -> Governing<'a> {
-    let (mut certain, mut perhaps) = (Vec::new(), Vec::new());
+    let (mut certain, mut possible) = (Vec::new(), Vec::new());
     let mut found: Option<Priority> = None;
     for fit in fitting.iter().filter(|fit| fit.obstacle.is_none()) {
         let priority = fit.named.policy.priority;
@@ -170,13 +171,13 @@ pub fn chosen<'a>(fitting: &[Fit<'a>]) -> Governing<'a> {
             found = Some(priority);
             certain.push(Some(fit.named));
         } else {
-            perhaps.push(Some(fit.named));
+            possible.push(Some(fit.named));
         }
     }
     if certain.is_empty() {
         certain.push(None);
     }
-    certain.append(&mut perhaps);
+    certain.append(&mut possible);
     Governing { possible: certain }
 }
 
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_priority_governs_that_the_type_takes() {
+    fn highest_supported_priority_governs() {
         let all = policies(&[
             ("one", "^orders$", 1.0, "max-length"),
             ("prefix", "^ord", 0.5, "max-length"),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_said() {
+    fn uncertain_policies_are_all_possible() {
         let all = policies(&[
             ("low", "", 0.0, "max-length"),
             ("b", "^x", 1.0, "max-length"),

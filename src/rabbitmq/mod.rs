@@ -1,8 +1,8 @@
-//! What a RabbitMQ of some version does, predicted: what it refuses on a declare, which policy governs an object, and
-//! which of argument, policy and operator policy holds in the end. Pure, and the same offline as against a live broker.
+//! Predicts the behavior of RabbitMQ by version: refused declarations, the policy that governs an object, effective settings,
+//! and the routes of messages. Pure, and the same offline as with a connected broker.
 //!
-//! Each prediction is compared with real brokers by the differential tests of `tests/live`. What a *re*declare answers is
-//! said by [`plan::verdict`](crate::plan::verdict), from the same table of known arguments.
+//! The differential tests of `tests/live` compare each prediction with real brokers. [`plan::verdict`](crate::plan::verdict)
+//! predicts the result of a *re*declare, from the same table of known arguments.
 
 pub mod binding_key;
 pub mod declare;

@@ -1,4 +1,4 @@
-//! Determines whether a setting has an effect on a queue, and why not. `topo explain` and the lint rules read this answer.
+//! Determines why a setting has no effect on a queue. `topo explain` and the lint rules use the result.
 
 use super::EffectiveSettings;
 use super::WhenFull;
@@ -6,7 +6,7 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::fmt;
 
-/// Why the broker accepts a setting and ignores it.
+/// A reason why the broker accepts a setting but ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEffect {
     /// Queues of the type do not read it.
@@ -19,7 +19,7 @@ pub enum NoEffect {
     NoLonger,
     /// Version 1 of classic queues was removed in 4.0 (`rabbit_variable_queue:set_queue_version/2`).
     RemovedQueueVersion,
-    /// A quorum queue drops the oldest message in spite of `reject-publish-dlx`, and logs a warning
+    /// A quorum queue drops the oldest message despite `reject-publish-dlx`, and logs a warning
     /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
     DropsOldest,
     /// The limits of a delayed retry need a type. Without one, it is `disabled`.
@@ -47,7 +47,7 @@ impl fmt::Display for NoEffect {
 }
 
 impl EffectiveSettings {
-    /// Returns why a value of a known argument has no effect on the queue; `None` means that it has one.
+    /// Returns the reason why a value of a known argument has no effect on the queue; `None` if it has an effect.
     pub fn no_effect(&self, known: &KnownArgument, value: &ArgumentValue) -> Option<NoEffect> {
         let kind = self.kind()?;
         match known.name {
@@ -70,21 +70,22 @@ impl EffectiveSettings {
     }
 }
 
-/// Returns why a key of a policy has no effect on any queue of that version.
+/// Returns the reason why a policy key has no effect on any queue of a version; `None` if it has an effect.
 pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<NoEffect> {
     if key == "queue-version" && version.is_at_least(4, 0) {
         return of_version_1(value);
     }
     let known = KnownArgument::of_policy_key(key)?;
-    let gone = known.support.iter().map(|support| support.no_effect_since.filter(|since| version >= *since));
-    // A policy can be for each of the types that read it.
-    gone.collect::<Option<Vec<BrokerVersion>>>()?.into_iter().max().map(NoEffect::Since)
+    let since = known.support.iter().map(|support| support.no_effect_since.filter(|since| version >= *since));
+    // A policy can apply to every type that reads the key, so it must have no effect on any of them.
+    since.collect::<Option<Vec<BrokerVersion>>>()?.into_iter().max().map(NoEffect::Since)
 }
 
 fn of_version_1(value: &ArgumentValue) -> Option<NoEffect> {
     (value.as_integer() == Some(1)).then_some(NoEffect::RemovedQueueVersion)
 }
 
+/// Returns the reason why a queue type does not use an argument in a version.
 fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> NoEffect {
     let Some(support) = known.support_for(kind) else { return NoEffect::Type(kind) };
     match support.no_effect_since.filter(|since| version >= *since) {

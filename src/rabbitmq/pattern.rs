@@ -1,20 +1,20 @@
-//! Patterns of policies, evaluated as the broker evaluates them.
+//! Evaluates policy patterns as the broker does.
 //!
 //! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions; with a limit of 50,000
-//! matches since 4.3, `rabbit_re`): PCRE over bytes, not anchored. What cannot be told here is said: `None`.
+//! matches since 4.3, `rabbit_re`): PCRE over bytes, not anchored. The result is `None` if it is uncertain.
 
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::cell::Cell;
 
-/// In front of every pattern, so that none takes for ever: 50,000 is the broker's own limit since 4.3, and a name has 255
-/// bytes at most. The heap is in KiB.
+/// The prefix of every pattern, which limits the time of a match. 50,000 is the limit of the broker since 4.3, and a name has
+/// at most 255 bytes. The unit of the heap limit is KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
 
-/// How many names may exhaust the limit before a pattern is taken for one that cannot be told: each of them costs about
-/// a millisecond, and there may be thousands of names.
-const PATIENCE: u32 = 20;
+/// The number of names that may exhaust the limit before a pattern counts as uncertain for every name. Each one takes about a
+/// millisecond, and there can be thousands of names.
+const MAX_EXHAUSTED: u32 = 20;
 
-/// What makes a pattern wrong to every PCRE, by the codes of PCRE2 (`pcre2.h`); others may be a matter of the version.
+/// Errors in every version of PCRE, by the codes of PCRE2 (`pcre2.h`). Other errors can depend on the version.
 const WRONG_EVERYWHERE: [(i32, &str); 5] = [
     (101, "a trailing backslash"),
     (106, "a missing `]`"),
@@ -23,41 +23,41 @@ const WRONG_EVERYWHERE: [(i32, &str); 5] = [
     (122, "a `)` without its `(`"),
 ];
 
-/// What is wrong with a pattern that no broker takes.
+/// Describes the error in a pattern that every broker refuses.
 pub fn mistake(text: &str) -> Option<&'static str> {
     let error = RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).err()?;
-    WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, what)| *what)
+    WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, problem)| *problem)
 }
 
-/// A pattern that has been read.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     shape: Shape,
-    /// `None` where the broker may read it, but not the library here.
+    /// The regular expression; `None` if topo does not need it or cannot evaluate it as the broker does.
     regex: Option<Regex>,
-    /// Whether bytes beyond ASCII can match otherwise on the broker: Erlang's PCRE has the character tables of Latin-1
-    /// (`pcre_latin_1_table.c`), where `\w` takes the first byte of `é`; here they are those of C.
+    /// True if names with non-ASCII bytes can match differently on the broker. The PCRE of Erlang uses the character tables of
+    /// Latin-1 (`pcre_latin_1_table.c`), in which `\w` matches the first byte of `é`; topo uses the tables of C.
     uses_tables: bool,
-    /// How many names have exhausted the limit.
+    /// The number of names that have exhausted the limit.
     exhausted: Cell<u32>,
 }
 
-/// What every name that matches looks like.
+/// A property that all matching names have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// This name, and no other.
+    /// The pattern matches only this name.
     Exact(String),
-    /// It begins so.
+    /// Every matching name begins with this prefix.
     Prefix(String),
-    /// Anything.
+    /// No common property is known.
     Any,
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Compiles a pattern.
     pub fn new(text: &str) -> Self {
         let shape = shape(text);
-        // One policy a queue is common, and generated: those need no regular expression.
+        // Policies for one queue are common and often generated. They need no regular expression.
         let regex = match shape {
             Shape::Exact(_) => None,
             Shape::Prefix(_) | Shape::Any if depends_on_version(text) => None,
@@ -68,13 +68,13 @@ impl Pattern {
         Self { shape, regex, uses_tables: uses_tables(text), exhausted: Cell::new(0) }
     }
 
-    /// Whether the broker takes a name for matching; `None` where that cannot be told here.
+    /// Returns true if a name matches on the broker; `None` if topo cannot determine it.
     pub fn matches(&self, name: &str) -> Option<bool> {
         match &self.shape {
-            // `$` is also before a newline at the end.
+            // `$` also matches before a newline at the end.
             Shape::Exact(exact) => Some(name.strip_suffix('\n').unwrap_or(name) == exact),
             Shape::Prefix(_) | Shape::Any if self.uses_tables && !name.is_ascii() => None,
-            Shape::Prefix(_) | Shape::Any if self.exhausted.get() >= PATIENCE => None,
+            Shape::Prefix(_) | Shape::Any if self.exhausted.get() >= MAX_EXHAUSTED => None,
             Shape::Prefix(_) | Shape::Any => {
                 let matches = self.regex.as_ref()?.is_match(name.as_bytes()).ok();
                 self.exhausted.set(self.exhausted.get() + u32::from(matches.is_none()));
@@ -83,12 +83,12 @@ impl Pattern {
         }
     }
 
-    /// Whether it can be read at all.
+    /// Returns true if topo can evaluate the pattern.
     pub fn is_readable(&self) -> bool {
         self.regex.is_some() || matches!(self.shape, Shape::Exact(_))
     }
 
-    /// The one name that it is for, if it is for one alone.
+    /// Returns the name that it matches, if it matches only one.
     pub fn only_name(&self) -> Option<&str> {
         match &self.shape {
             Shape::Exact(name) => Some(name),
@@ -96,7 +96,7 @@ impl Pattern {
         }
     }
 
-    /// What every name that matches begins with, as far as that is more than nothing.
+    /// Returns the prefix of all matching names, if they have one.
     pub fn only_start(&self) -> Option<&str> {
         match &self.shape {
             Shape::Exact(start) | Shape::Prefix(start) => Some(start),
@@ -109,7 +109,7 @@ impl Pattern {
     }
 }
 
-/// What can be said of every match without looking at names. In doubt: anything.
+/// Determines the common property of all matching names from the pattern; [`Shape::Any`] if it is unclear.
 fn shape(text: &str) -> Shape {
     let Some(rest) = text.strip_prefix('^') else { return Shape::Any };
     let mut literal = String::new();
@@ -118,7 +118,7 @@ fn shape(text: &str) -> Shape {
         let Some((at, c)) = chars.next() else { break "" };
         match c {
             '\\' => match chars.next() {
-                // A backslash before what is neither letter nor digit is the character itself; before others, a class.
+                // A backslash before punctuation escapes the character; before alphanumeric characters, it begins a class.
                 Some((_, escaped)) if escaped.is_ascii() && !escaped.is_ascii_alphanumeric() => literal.push(escaped),
                 Some(_) | None => break &rest[at..],
             },
@@ -132,7 +132,7 @@ fn shape(text: &str) -> Shape {
     if rest.starts_with(['*', '+', '?', '{']) {
         literal.pop();
     }
-    // An alternative outside of all groups begins anew. Where brackets are not what they look like, nothing is counted.
+    // An alternative outside of all groups has its own beginning. If brackets can be literal, any alternative counts.
     let mut depth = 0_usize;
     let unclear = ['[', '\\', '#'].iter().any(|c| rest.contains(*c));
     let alternative = rest.chars().any(|c| {
@@ -146,7 +146,7 @@ fn shape(text: &str) -> Shape {
     if literal.is_empty() || alternative { Shape::Any } else { Shape::Prefix(literal) }
 }
 
-/// Whether it asks for kinds of characters, or ignores case.
+/// Returns true if a pattern uses character classes or ignores case.
 fn uses_tables(text: &str) -> bool {
     let mut escaped = false;
     let classes = text.chars().any(|c| {
@@ -161,14 +161,14 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
-/// Whether what it matches depends on the PCRE: Erlang up to 27 has PCRE 8, Erlang 28 and topo have PCRE2. Which Erlang a
-/// broker runs on does not follow from its version.
+/// Returns true if the matches of a pattern depend on the version of PCRE: Erlang up to 27 has PCRE 8, Erlang 28 and topo have
+/// PCRE2. The version of a broker does not determine its version of Erlang.
 fn depends_on_version(text: &str) -> bool {
     has_odd_repetition(text) || recurses(text)
 }
 
-/// Whether a group is called from elsewhere: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never goes back into
-/// such a call to try another way; PCRE2 does, from 10.30 on.
+/// Returns true if a pattern calls a group: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never backtracks into
+/// such a call; PCRE2 does, from 10.30 on.
 fn recurses(text: &str) -> bool {
     let calls = text.match_indices("(?").any(|(at, _)| {
         let inside = &text[at + 2..];
@@ -178,7 +178,7 @@ fn recurses(text: &str) -> bool {
     calls || text.contains(r"\g<") || text.contains(r"\g'")
 }
 
-/// Whether it repeats with `{,3}` or `{1, 3}`: that is text to PCRE 8, and a repetition to PCRE2 from 10.43 on.
+/// Returns true if a pattern contains `{,3}` or `{1, 3}`: literal in PCRE 8, and a repetition in PCRE2 from 10.43 on.
 fn has_odd_repetition(text: &str) -> bool {
     text.match_indices('{').any(|(at, _)| {
         let inside = text[at + 1..].split_once('}').map_or("", |(inside, _)| inside);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_pcre_takes_is_a_mistake() {
+    fn errors_of_every_pcre_are_mistakes() {
         for wrong in ["(", "a)", "*", "[a", "a\\"] {
             assert!(mistake(wrong).is_some(), "{wrong}");
         }
@@ -206,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_takes_too_long_is_given_up() {
+    fn slow_pattern_is_abandoned() {
         let pattern = Pattern::new("^(a+)+$|x0");
-        let told = (0..1000).filter(|n| pattern.matches(&format!("{}{n}", "a".repeat(100))).is_some()).count();
-        assert_eq!((told, pattern.exhausted.get()), (0, PATIENCE));
+        let certain = (0..1000).filter(|n| pattern.matches(&format!("{}{n}", "a".repeat(100))).is_some()).count();
+        assert_eq!((certain, pattern.exhausted.get()), (0, MAX_EXHAUSTED));
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
             (r"^(?!amq\.).*", "orders", Some(true)),
             (r"\Qa.b\E$", "a.b", Some(true)),
             (r"\Qa.b\E$", "axb", Some(false)),
-            // Another way through the group that is called: not to every PCRE.
+            // Backtracking into a group call depends on the version of PCRE.
             (r"^(.|(.)(?1)\2)$", "abcba", None),
             ("^(a|ab)(?1)c$", "aabc", None),
             ("^(?:(?R)|a)$", "a", None),
@@ -238,13 +238,13 @@ mod tests {
             ("^é$", "é", Some(true)),
             (r"^\d$", "٣", Some(false)),
             ("", "anything", Some(true)),
-            // Erlang's tables are not ours: in ASCII they agree.
+            // The character tables of Erlang and topo only agree for ASCII.
             (r"^\w+$", "orders", Some(true)),
             (r"^\w+$", "é", None),
             ("(?i)É", "é", None),
             ("a{,3}b", "ab", None),
             ("a{2,}b", "aab", Some(true)),
-            // Not read, and not taking for ever.
+            // Invalid, and too slow.
             ("(", "(", None),
             ("^(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", None),
         ] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_never_promise_too_much() {
+    fn shapes_hold_for_every_match() {
         let prefix = |text: &str| Shape::Prefix(text.to_owned());
         for (pattern, expected) in [
             (r"^orders\.work$", Shape::Exact("orders.work".to_owned())),

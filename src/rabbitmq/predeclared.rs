@@ -2,8 +2,8 @@
 
 use crate::model::ExchangeName;
 
-/// Their names and types, and whether every vhost has them. Declared by `rabbit_vhost:add`; the last two by the log and by
-/// the plugin `rabbitmq_event_exchange`, in one vhost.
+/// Their names and types, and true if every vhost has them. `rabbit_vhost:add` declares them, except the last two: the plugin
+/// `rabbitmq_event_exchange` and the log declare these in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [
     ("", "direct", true),
     ("amq.direct", "direct", true),

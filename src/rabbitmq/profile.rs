@@ -1,4 +1,4 @@
-//! All that decides how a broker answers, beside the question itself.
+//! The properties of a broker that determine its behavior.
 
 use crate::model::BrokerVersion;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,23 +8,23 @@ pub const TRANSIENT_QUEUES: &str = "transient_nonexcl_queues";
 /// The deprecated feature of `x-queue-master-locator` and of the policy key without `x-`.
 pub const QUEUE_MASTER_LOCATOR: &str = "queue_master_locator";
 
-/// How one broker behaves towards one vhost.
+/// The properties of a broker and a vhost that determine how the broker behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerProfile {
     /// Its version.
     pub version: BrokerVersion,
-    /// The type that a queue gets which is declared without `x-queue-type`: the vhost's default, else the node's. `None`
-    /// is classic.
+    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise that of the node.
+    /// `None` means classic.
     pub default_queue_type: Option<String>,
-    /// The types of exchanges that it knows; empty where it does not say.
+    /// The supported exchange types; empty if the broker does not list them.
     pub exchange_types: BTreeSet<String>,
-    /// Deprecated features, and whether it permits them; those that it says nothing of are not in it. A configuration
-    /// decides (`deprecated_features.permit.…`), and so do distributions: Debian's 4.3.6 permits what others deny.
+    /// The deprecated features that the broker reports, with true for each permitted one. The configuration permits or denies
+    /// them (`deprecated_features.permit.…`), and so do packages: the 4.3.6 of Debian permits features that others deny.
     pub deprecated_features: BTreeMap<String, bool>,
 }
 
 impl BrokerProfile {
-    /// A broker of that version, with no settings of its own.
+    /// Creates the profile of a broker of a version with default settings.
     pub fn of(version: BrokerVersion) -> Self {
         Self {
             version,
@@ -34,7 +34,7 @@ impl BrokerProfile {
         }
     }
 
-    /// Whether it permits a deprecated feature, if it says so.
+    /// Returns true if the broker permits a deprecated feature; `None` if the broker does not report it.
     pub fn permits(&self, feature: &str) -> Option<bool> {
         self.deprecated_features.get(feature).copied()
     }

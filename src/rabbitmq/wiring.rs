@@ -1,5 +1,5 @@
-//! The policy that wires a queue's dead letters. Only one policy governs a queue, so it goes above every other that
-//! matches, and holds what the one holds that would govern the queue without it.
+//! The policy that sets the dead-letter target of a queue. Only one policy governs a queue. So this one has the highest
+//! priority of all matching policies, and copies the keys of the policy that would otherwise govern the queue.
 
 use super::governing::{Fit, chosen};
 use super::routing::DeadLettering;
@@ -7,11 +7,11 @@ use crate::model::{
     ApplyTo, ArgumentValue, Arguments, ExchangeName, Policy, PolicyName, Priority, QueueName, Topology, naming,
 };
 
-/// Where a queue's dead letters go, as keys of a policy.
+/// The policy keys of a dead-letter target.
 pub const WIRING_KEYS: [&str; 2] = ["dead-letter-exchange", "dead-letter-routing-key"];
 
-/// Where a queue sends its dead letters by what belongs to it alone: its arguments, or the policy that `wiring: policy`
-/// generates, with that policy's name. `topo export` and the advice of a plan both write a queue by this answer.
+/// Returns the dead-letter target that a queue sets itself: by its arguments, or by the policy that `wiring: policy` generates,
+/// with the name of that policy. `topo export` and the advice of a plan both use it to write a queue.
 pub fn own_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLettering, Option<PolicyName>)> {
     let queue = topology.queues.get(name)?;
     if queue.arguments.contains_key("x-dead-letter-exchange") {
@@ -22,30 +22,31 @@ pub fn own_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLetterin
     dead_lettering(&policy.definition, "").map(|to| (to, Some(policy_name)))
 }
 
-/// Of arguments (`x-…`), or of a policy's definition. A value that is not text is ignored.
+/// Returns the dead-letter target from arguments (prefix `x-`) or from the definition of a policy. Values that are not strings
+/// are ignored.
 pub fn dead_lettering(arguments: &Arguments, prefix: &str) -> Option<DeadLettering> {
     let text = |name: &str| arguments.get(&format!("{prefix}{name}")).and_then(ArgumentValue::as_text);
     let exchange = ExchangeName::new(text("dead-letter-exchange")?);
     Some(DeadLettering { exchange, routing_key: text("dead-letter-routing-key").map(str::to_owned) })
 }
 
-/// What it has where no policy matches: above the 0 of most.
-const LEAST_PRIORITY: f64 = 1.0;
+/// The minimum priority, above the default of 0.
+const MIN_PRIORITY: f64 = 1.0;
 
-/// The policy of a queue that others fit; `wires` are the keys of its own.
-pub fn wiring_policy(queue: &QueueName, fitting: &[Fit<'_>], wires: Arguments) -> Policy {
-    // Above all that match, also above those that the queue's type does not take: they are less surprising so, and up to
-    // 3.8 they govern a queue that is new.
+/// Returns the policy of a queue from the policies that match the queue. `wiring` contains its dead-letter keys.
+pub fn wiring_policy(queue: &QueueName, fitting: &[Fit<'_>], wiring: Arguments) -> Policy {
+    // The priority is above all matching policies, including those that the queue type does not support: this is less
+    // surprising, and up to 3.8, these govern a new queue.
     let highest = fitting.iter().map(|fit| fit.named.policy.priority.above()).max();
     let governing = chosen(fitting).likely();
     let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());
-    // A key of the other policy would send dead letters elsewhere.
+    // A dead-letter key of the other policy would change the target.
     definition.retain(|key, _| !WIRING_KEYS.contains(&key.as_str()));
-    definition.extend(wires);
+    definition.extend(wiring);
     Policy {
         pattern: naming::pattern_of(queue),
         apply_to: ApplyTo::Queues,
-        priority: highest.unwrap_or_default().max(Priority(LEAST_PRIORITY)),
+        priority: highest.unwrap_or_default().max(Priority(MIN_PRIORITY)),
         definition,
     }
 }

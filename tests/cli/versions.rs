@@ -134,7 +134,7 @@ warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated,
    |
    = help: remove the `ha-` keys, and use `type: quorum` for queues that must be replicated
 
-error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12,
+error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12;
                           the broker is 3.10.25
   --> topology.yaml:16:41
    |

@@ -426,7 +426,7 @@ fn plan_works_offline() {
     topo.write("topology.yaml", "version: 1\nvhost: v\nqueues: {s: {type: stream}}\n");
     let version =
         |version: &'static str| ["plan", "--against=empty", "--detailed-exitcode", "--broker-version", version];
-    topo.run(version("3.8.9")).expect_code(3).expect_text("streams exist since RabbitMQ 3.9, the broker is 3.8.9");
+    topo.run(version("3.8.9")).expect_code(3).expect_text("streams exist since RabbitMQ 3.9; the broker is 3.8.9");
     topo.run(version("3.10.8")).expect_code(2).expect_text("3.10.8");
     topo.run(["plan", "--broker-version=3.8.9"]).expect_code(64);
     topo.write("wrong.json", "[1]");

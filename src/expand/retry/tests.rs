@@ -1,4 +1,4 @@
-//! What each strategy is made of, on which version, and what is refused.
+//! Tests the objects of each strategy on each version, and the refusals.
 
 use crate::expand::tests::{expanded_for, listed, spec};
 use crate::expand::{CreatedFor, Expansion, expand};
@@ -10,7 +10,7 @@ mod names;
 
 const DEAD: &str = "deadLetterQueues: {orders.dead: {type: classic}}\n";
 
-/// A queue with these keys, and a dead-letter queue.
+/// Returns a spec with a queue with these keys, and a dead-letter queue.
 fn text(keys: &str) -> String {
     format!("queues:\n  orders.work: {{{keys}, deadLetter: orders.dead}}\n{DEAD}")
 }
@@ -19,8 +19,8 @@ fn of(version: &str, keys: &str) -> Expansion {
     expanded_for(version, &text(keys))
 }
 
-/// Without the dead-letter queue, its exchange and its binding.
-fn made(version: &str, keys: &str) -> String {
+/// Lists the generated objects, without the dead-letter queue, its exchange and its binding.
+fn generated(version: &str, keys: &str) -> String {
     let of_dead_letters =
         ["exchange orders.dead.dlx ", "queue orders.dead ", "binding orders.dead.dlx ─ \"\" → orders.dead"];
     let listed = listed(&of(version, keys));
@@ -28,7 +28,7 @@ fn made(version: &str, keys: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The errors, each behind the words that it is about and before its hint, for that version.
+/// Returns the errors for a version: the source text of each error, its message, and its hint.
 fn refused(version: &str, text: &str) -> String {
     let whole = format!("version: 1\nvhost: shop\n{text}");
     let profile = BrokerProfile::of(version.parse().unwrap());
@@ -40,7 +40,7 @@ fn refused(version: &str, text: &str) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The family in two lines.
+/// Formats the family in two lines.
 fn family(expansion: &Expansion) -> String {
     let family = &expansion.scope.families[0];
     format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::counted(&family.members))
@@ -53,7 +53,7 @@ binding orders.work.dlx ─ {x-last-death-reason: maxlen, x-match: all-with-x} �
 ";
 
 #[test]
-fn a_ladder_on_a_classic_queue() {
+fn ladder_of_a_classic_queue() {
     let keys = "type: classic, retry: {delays: [5s, 30s, 5m]}";
     let expansion = of("3.13.7", keys);
     let expected = format!(
@@ -77,9 +77,9 @@ binding orders.work.retry.over ─ orders.work.retry.* → orders.dead.dlx
 binding orders.work.return ─ \"\" → orders.work
 "
     );
-    assert_eq!(made("3.13.7", keys), expected);
-    assert_eq!(made("4.3.6", keys), expected, "the same on every version that takes the guard");
-    assert_eq!(made("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
+    assert_eq!(generated("3.13.7", keys), expected);
+    assert_eq!(generated("4.3.6", keys), expected, "the same on every version that supports the guard");
+    assert_eq!(generated("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
     assert_eq!(
         family(&expansion),
         "orders.work → 5s → 30s → 5m → orders.dead\nladder 3: 7 exchanges, 3 tier queues, 8 bindings"
@@ -91,11 +91,11 @@ binding orders.work.return ─ \"\" → orders.work
 }
 
 #[test]
-fn the_tiers_of_a_quorum_queue_lose_nothing_where_the_version_can() {
+fn tiers_of_a_quorum_queue_use_at_least_once_if_supported() {
     let keys = "type: quorum, retry: {delays: [5s]}, maxRetries: 2";
     let tier = |version: &str| {
-        let made = made(version, keys);
-        let lines: Vec<&str> = made.lines().filter(|line| line.starts_with("queue orders.work.retry.2")).collect();
+        let generated = generated(version, keys);
+        let lines: Vec<&str> = generated.lines().filter(|line| line.starts_with("queue orders.work.retry.2")).collect();
         lines.join("\n")
     };
     let arguments = "x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.2";
@@ -104,7 +104,7 @@ fn the_tiers_of_a_quorum_queue_lose_nothing_where_the_version_can() {
          x-overflow: reject-publish, x-queue-type: quorum}}"
     );
     assert_eq!([tier("3.10.8"), tier("4.3.6")], [safe.clone(), safe]);
-    // There quorum queues have no TTL.
+    // Quorum queues of 3.8.9 have no TTL.
     let classic = format!("queue orders.work.retry.2.5s {{{arguments}, x-message-ttl: 5000, x-queue-type: classic}}");
     assert_eq!(tier("3.8.9"), classic);
     let optional = of("4.0.5", keys).scope.optional;
@@ -118,7 +118,7 @@ fn the_tiers_of_a_quorum_queue_lose_nothing_where_the_version_can() {
 }
 
 #[test]
-fn a_ladder_may_be_wired_by_a_policy() {
+fn ladder_can_be_wired_by_a_policy() {
     let listed = listed(&expanded_for(
         "4.0.5",
         &format!(
@@ -133,7 +133,7 @@ fn a_ladder_may_be_wired_by_a_policy() {
 fn republish_through_tiers() {
     let keys = "type: classic, retry: {strategy: republish, delays: [5s, 1m30s], jitter: 1s}";
     assert_eq!(
-        made("3.8.9", keys),
+        generated("3.8.9", keys),
         "\
 exchange orders.work.retry direct {alternate-exchange: orders.work.retry.switch}
 exchange orders.work.retry.over topic {alternate-exchange: orders.work.retry.first}
@@ -163,62 +163,65 @@ binding orders.work.return ─ \"\" → orders.work
 fn republish_to_the_back() {
     let keys = "type: classic, maxRetries: 2, retry: {strategy: republish}";
     let plain = "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}\n";
-    assert_eq!(made("3.8.9", keys), plain);
+    assert_eq!(generated("3.8.9", keys), plain);
     assert_eq!(family(&of("3.8.9", keys)), "orders.work → to the back ×2 → orders.dead\nrepublish 2: ");
 }
 
 #[test]
-fn redeliver_is_a_limit() {
+fn redeliver_sets_a_delivery_limit() {
     for version in ["3.8.9", "4.3.6"] {
         assert_eq!(
-            made(version, "type: quorum, maxRetries: 3"),
+            generated(version, "type: quorum, maxRetries: 3"),
             "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delivery-limit: 3, x-queue-type: quorum}\n"
         );
     }
     assert_eq!(
         family(&of("4.0.5", "type: quorum, maxRetries: 3")),
-        "orders.work → at once ×3 → orders.dead\nredeliver 3: "
+        "orders.work → immediately ×3 → orders.dead\nredeliver 3: "
     );
     let dropped = expanded_for("4.0.5", "queues: {q: {type: quorum, maxRetries: 1}}\n");
-    assert_eq!(family(&dropped), "q → at once → dropped\nredeliver 1: ");
-    let instead = "defaults: {queue: {type: quorum, deliveryLimit: 9}}\nqueues: {q: {maxRetries: 1}}\n";
-    assert!(listed(&expanded_for("4.0.5", instead)).contains("queue q {x-delivery-limit: 1,"), "a default gives way");
+    assert_eq!(family(&dropped), "q → immediately → dropped\nredeliver 1: ");
+    let with_default = "defaults: {queue: {type: quorum, deliveryLimit: 9}}\nqueues: {q: {maxRetries: 1}}\n";
+    assert!(
+        listed(&expanded_for("4.0.5", with_default)).contains("queue q {x-delivery-limit: 1,"),
+        "the strategy overrides a default"
+    );
 }
 
 #[test]
-fn delayed_is_four_arguments() {
+fn delayed_sets_four_arguments() {
     assert_eq!(
-        made("4.3.6", "type: quorum, maxRetries: 5, retry: {strategy: delayed, delays: [1s, 2s, 3s]}"),
+        generated("4.3.6", "type: quorum, maxRetries: 5, retry: {strategy: delayed, delays: [1s, 2s, 3s]}"),
         "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delayed-retry-max: 3000, \
          x-delayed-retry-min: 1000, x-delayed-retry-type: all, x-delivery-limit: 5, x-queue-type: quorum}\n"
     );
 }
 
 #[test]
-fn no_retries_are_no_objects() {
+fn zero_retries_create_no_objects() {
     for keys in ["type: classic, maxRetries: 0", "type: quorum, maxRetries: 0, retry: {strategy: ladder}"] {
         let expansion = of("4.0.5", keys);
         assert!(expansion.scope.families.is_empty() && expansion.retries.is_empty());
         assert_eq!(expansion.topology.queues.len(), 2);
     }
-    let limited = made("4.0.5", "type: quorum, maxRetries: 0, retry: {strategy: redeliver}");
+    let limited = generated("4.0.5", "type: quorum, maxRetries: 0, retry: {strategy: redeliver}");
     assert!(limited.contains("x-delivery-limit: 0"), "{limited}");
 }
 
 #[test]
-fn dead_letters_of_a_quorum_queue_are_not_worn_out() {
+fn quorum_dead_letter_queues_have_no_delivery_limit() {
     let text = "queues: {q: {type: quorum, deadLetter: d}}\ndeadLetterQueues: {d: {type: quorum}, e: {type: quorum, deliveryLimit: 7}}\n";
     assert!(listed(&expanded_for("4.0.5", text)).contains("queue d {x-delivery-limit: -1, x-queue-type: quorum}"));
     assert!(listed(&expanded_for("4.0.5", text)).contains("queue e {x-delivery-limit: 7, "));
     assert!(
         listed(&expanded_for("3.13.7", text)).contains("queue d {x-queue-type: quorum}"),
-        "there -1 is one delivery"
+        "on 3.13, -1 means one delivery"
     );
     assert!(expanded_for("4.0.5", text).scope.is_optional(&"d".into(), "x-delivery-limit"));
 }
 
 #[test]
-fn a_strategy_that_cannot_be_names_those_that_can() {
+fn refused_strategy_suggests_strategies_that_work() {
     for (version, keys, expected) in [
         (
             "4.3.6",
@@ -236,7 +239,7 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
         (
             "4.0.5",
             "type: quorum, retry: {strategy: delayed, delays: [1s]}",
-            "delayed: strategy `delayed` needs RabbitMQ 4.3, the broker is 4.0.5 \
+            "delayed: strategy `delayed` needs RabbitMQ 4.3; the broker is 4.0.5 \
              (use `strategy: ladder` or `strategy: republish`)",
         ),
         (
@@ -260,19 +263,19 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
         (
             "4.3.6",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
-            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+            "101: 101 retries with delays need 101 delayed retry queues; the maximum is 100 \
              (use `strategy: delayed`)",
         ),
         (
             "4.3.6",
             "type: classic, maxRetries: 101, retry: {strategy: republish, delays: [1s]}",
-            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+            "101: 101 retries with delays need 101 delayed retry queues; the maximum is 100 \
              (remove the delays and use `strategy: republish`)",
         ),
         (
             "3.10.8",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
-            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+            "101: 101 retries with delays need 101 delayed retry queues; the maximum is 100 \
              (remove the delays and use `strategy: republish` or `strategy: redeliver`)",
         ),
     ] {
@@ -287,7 +290,7 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
 }
 
 #[test]
-fn settings_that_fight_the_retries_are_refused() {
+fn settings_that_conflict_with_the_retries_are_refused() {
     for (keys, expected) in [
         (
             "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
@@ -310,7 +313,7 @@ fn settings_that_fight_the_retries_are_refused() {
 }
 
 #[test]
-fn a_ladder_ends_where_every_key_is_taken() {
+fn ladder_needs_an_end_that_accepts_every_key() {
     let queue = |dead_letter: &str, rest: &str| {
         format!(
             "exchanges: {{corp: {{external: true}}, plain: {{type: direct}}, wide: {{type: topic}}}}\n\
@@ -340,12 +343,12 @@ fn a_ladder_ends_where_every_key_is_taken() {
         let expansion = expanded_for("4.0.5", &queue(dead_letter, rest));
         assert_eq!(expansion.scope.families[0].to_string(), shown);
     }
-    let unsaid = refused("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
-    assert!(unsaid.contains("needs a dead-letter queue for messages"), "{unsaid}");
+    let without_dead_letter = refused("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
+    assert!(without_dead_letter.contains("needs a dead-letter queue for messages"), "{without_dead_letter}");
 }
 
 #[test]
-fn long_ways_are_cut() {
+fn long_paths_are_shortened() {
     let path = |keys: &str| of("4.3.6", keys).scope.families[0].path.clone();
     assert_eq!(
         path("type: classic, maxRetries: 20, retry: {backoff: {initial: 1s, factor: 1.5, max: 30s}}"),
@@ -360,7 +363,7 @@ fn long_ways_are_cut() {
 }
 
 #[test]
-fn two_queues_may_share_a_dead_letter_queue() {
+fn two_queues_can_share_a_dead_letter_queue() {
     let expansion = expanded_for(
         "4.0.5",
         &format!(

@@ -1,4 +1,5 @@
-//! Arguments that a policy could set instead. A matter of style: an argument is written with its queue, a policy can change.
+//! Reports arguments that a policy could set instead. A matter of style: an argument is declared with its queue,
+//! but a policy can change later.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -21,10 +22,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (name, queue) in subject.spec.queues.iter().chain(dead_letter_queues) {
         for (argument, known) in queue.arguments.keys().filter_map(|it| Some((it, KnownArgument::named(it)?))) {
             let Some(key) = known.policy_key else { continue };
-            let text = format!(
-                "changing `{}` later requires recreating the queue; a policy can change it in place",
-                known.key
-            );
+            let text =
+                format!("to change `{}` later, the queue must be recreated; a policy can change in place", known.key);
             let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), argument, text);
             findings.push(finding.hint(format!("set `{key}` in a policy for the queue")));
         }

@@ -1,5 +1,5 @@
-//! `at-least-once` dead-lettering that silently is `at-most-once`: `rabbit_quorum_queue:dlh/5` falls back to it, with a
-//! line in the broker's log, unless the queue rejects what it has no room for (3.10 to 4.3).
+//! Reports `at-least-once` dead-lettering that is effectively `at-most-once`. `rabbit_quorum_queue:dlh/5` falls back to it,
+//! with a line in the log of the broker, unless the queue has `overflow: reject-publish` (3.10 to 4.3).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId, QueueType};
@@ -17,35 +17,34 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("at_least_once_without_reject_publish.md"),
 };
 
-const TEXT: &str = "dead letters go at most once, not at least once: \
-                    that needs `overflow: reject-publish`, and without it the broker falls back silently";
+const TEXT: &str = "without `overflow: reject-publish`, the broker silently falls back to at-most-once dead-lettering";
 const HINT: &str = "add `overflow: reject-publish` and a `maxLength`, or remove the strategy";
 
-fn is(value: Option<&ArgumentValue>, word: &str) -> bool {
-    value.and_then(ArgumentValue::as_text) == Some(word)
+fn is_text(value: Option<&ArgumentValue>, text: &str) -> bool {
+    value.and_then(ArgumentValue::as_text) == Some(text)
 }
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !subject.is_at_least(3, 10) {
-        // Before, there is no strategy at all.
+        // Earlier versions have no dead-letter strategy.
         return findings;
     }
-    for queue in subject.settled().iter().filter(|queue| queue.is_quorum()) {
-        if queue.settings.text("dead-letter-strategy") == Some("at-least-once") && !queue.rejects() {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.is_quorum()) {
+        if queue.settings.text("dead-letter-strategy") == Some("at-least-once") && !queue.rejects_when_full() {
             findings.push(RULE.about(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }
     let falls_back = |policy: &PolicySpec| {
         let set = |key: &str| policy.definition.get(key).map(|it| &it.value);
-        is(set("dead-letter-strategy"), "at-least-once") && !is(set("overflow"), "reject-publish")
+        is_text(set("dead-letter-strategy"), "at-least-once") && !is_text(set("overflow"), "reject-publish")
     };
     let policies: Vec<ObjectId> =
         subject.policies().filter(|(_, policy)| falls_back(policy)).map(|(id, _)| id).collect();
     if policies.is_empty() {
         return findings;
     }
-    // One that governs nothing that is declared here. What it governs may reject by itself.
+    // Only policies that govern no declared queue are reported here: a governed queue can set `overflow` itself.
     let in_use = subject.governing();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));
@@ -54,7 +53,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 impl Subject<'_> {
-    /// The policies of the spec that govern a declared quorum queue, or may.
+    /// Returns the policies of the spec that govern a declared quorum queue, or that may govern one.
     fn governing(&self) -> BTreeSet<ObjectId> {
         let policies = Policies::new(&self.expansion.topology.policies, self.profile.version);
         let mut found = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Durable work on one node: classic queues are not replicated. Whether there is a cluster is not in the spec.
+//! Reports durable classic queues, because they are not replicated. A spec does not specify if the broker is a cluster.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, QueueType};
@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let durable = subject.queues_of(QueueType::Classic).filter(|(_, queue)| queue.durable && !queue.auto_delete);
     let is_work = |id: &ObjectId| subject.retries_of(id).is_none();
     let finding = |id: ObjectId| {
-        let text = "a classic queue is on one node: while that node is down its messages are unavailable, and they can be lost";
+        let text = "a classic queue is on one node: while the node is down, its messages are unavailable, and they can be lost";
         let finding = RULE.finding(subject, &id, "type", text);
         finding.hint(
             "use `type: quorum`, which replicates messages; to recreate an existing queue, set `onConflict: migrate`",

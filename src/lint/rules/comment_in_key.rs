@@ -1,4 +1,4 @@
-//! Routing keys that end at a ` #`, where a comment begins to YAML: `routingKey: order. #` is `order.`.
+//! Reports routing keys that end before a ` #`, which begins a comment in YAML: `routingKey: order. #` is the key `order.`.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
     let text = format!("the key ends before `{comment}`, which YAML reads as a comment");
     let hint = "put the key in quotes if this is part of it; in a comment, add a space after the `#`";
-    let binding = subject.spec.bindings.iter().find(|(_, written)| written.key_at == at);
+    let binding = subject.spec.bindings.iter().find(|(_, declaration)| declaration.key_at == at);
     let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
     Finding { objects, ..RULE.found(ObjectId::Vhost, at, text) }.hint(hint)
 }

@@ -1,5 +1,5 @@
-//! Retries that only count rejected or republished messages: a worker that crashes does neither, and its message is
-//! redelivered without limit.
+//! Reports retries that only count rejected or republished messages. A worker that crashes does neither, so the broker
+//! redelivers its message without limit.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -17,11 +17,11 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled() {
+    for queue in subject.effective_queues() {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
         let strategy = match retry {
             Retry::Ladder(_) | Retry::Republish(_) => retry.strategy(),
-            // The queue counts.
+            // The queue counts the deliveries.
             Retry::Redeliver(_) | Retry::Delayed(_) => continue,
         };
         if queue.delivery_limit().is_some() {
@@ -40,7 +40,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let text = format!(
             "a message that crashes its worker is redelivered without limit and not counted by `{strategy}`: {why}"
         );
-        let at = queue.written.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
+        let at = queue.declaration.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
         findings.extend(at.map(|at| RULE.at(subject, queue, at, text).hint(hint)));
     }
     findings

@@ -1,6 +1,6 @@
-//! Alternate exchanges that lead to no queue: what was to be saved is dropped all the same.
+//! Reports alternate exchanges that route to no queue: the broker drops the unroutable messages anyway.
 
-use crate::lint::ruled::{Kind, Ruled};
+use crate::lint::policy_targets::{Kind, PolicyTarget};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
 use crate::rabbitmq::routing::{Answer, Keys, Message};
@@ -22,7 +22,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let any = Message::with(Keys::any());
     let mut findings = Vec::new();
-    for it in subject.ruled() {
+    for it in subject.policy_targets() {
         let (Kind::Exchange(_), None) = (it.kind, it.retries_of) else { continue };
         let name = ExchangeName::new(it.name);
         let [(alternate, _)] = &routing.alternates(&name)[..] else { continue };
@@ -44,13 +44,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// At the place that says it: the exchange, or the policy that governs it.
-fn finding(subject: &Subject<'_>, it: &Ruled<'_>, text: String) -> Finding {
+/// Creates a finding at the setting: on the exchange, or in the policy that governs it.
+fn finding(subject: &Subject<'_>, it: &PolicyTarget<'_>, text: String) -> Finding {
     let own = RULE.finding(subject, &it.id, KEY, text);
     let is_own = matches!(it.kind, Kind::Exchange(exchange) if exchange.arguments.contains_key(KEY));
     match it.governing().filter(|_| !is_own) {
         Some(policy) => {
-            let at = subject.place(&ObjectId::Policy(policy.clone()), KEY).at;
+            let at = subject.position(&ObjectId::Policy(policy.clone()), KEY).at;
             Finding { at, also: vec![(own.at, "the policy applies here".to_owned())], ..own }
         }
         None => own,

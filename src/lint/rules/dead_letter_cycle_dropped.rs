@@ -1,5 +1,6 @@
-//! Dead letters that would come back to the queue where they died, without a rejection in between: the broker drops them
-//! (`rabbit_dead_letter:detect_cycles`). Simulated, by TTLs alone; what cannot be told is not said.
+//! Reports dead-lettered messages that would return to the queue that dead-lettered them, without a rejection in between:
+//! the broker drops them (`rabbit_dead_letter:detect_cycles`). The rule simulates the routes through queues with a TTL, and
+//! does not report uncertain routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -21,25 +22,26 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    let settled = subject.settled();
-    let by_name: BTreeMap<&QueueName, &EffectiveQueue<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
+    let effective_queues = subject.effective_queues();
+    let by_name: BTreeMap<&QueueName, &EffectiveQueue<'_>> =
+        effective_queues.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
-    let mut ways: BTreeMap<&ExchangeName, Way> = BTreeMap::new();
-    // A circle of several queues is found from each of them, and told once.
-    let mut told: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
-    for queue in settled.iter().filter(|queue| queue.has_dead_letter_exchange()) {
+    let mut reaches: BTreeMap<&ExchangeName, Reach> = BTreeMap::new();
+    // A cycle of several queues is found from each queue, but reported once.
+    let mut reported: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
+    for queue in effective_queues.iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
-        let way = ways.entry(&to.exchange).or_insert_with(|| Way::of(&to.exchange, routing, &by_name));
-        if !way.may_lead_back_to(queue.name) {
+        let reach = reaches.entry(&to.exchange).or_insert_with(|| Reach::of(&to.exchange, routing, &by_name));
+        if !reach.can_return_to(queue.name) {
             continue;
         }
-        for (reason, key) in deaths(queue) {
-            let circles = subject.keys_at(queue.name).iter().cloned().map(Message::with).find_map(|message| {
-                let mut walk = Walk { subject, routing, by_name: &by_name, home: queue.name };
-                walk.circle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
+        for (reason, key) in reasons(queue) {
+            let cycle = subject.keys_at(queue.name).iter().cloned().map(Message::with).find_map(|message| {
+                let mut search = CycleSearch { subject, routing, by_name: &by_name, start: queue.name };
+                search.cycle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
             });
-            let Some(path) = circles else { continue };
-            if told.insert(path.iter().cloned().chain([queue.name.clone()]).collect()) {
+            let Some(path) = cycle else { continue };
+            if reported.insert(path.iter().cloned().chain([queue.name.clone()]).collect()) {
                 findings.push(finding(subject, queue, reason, key, &path));
             }
         }
@@ -47,51 +49,52 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// How messages die in a queue with nobody's help, and the key that says so. The delivery limit that a broker has by
-/// itself is left out: every retry by hand would be one finding more.
-fn deaths(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
+/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the key that sets it. The
+/// default delivery limit is left out, because every hand-made retry would be a finding.
+fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     let expired = queue.settings.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
-    let dropped = queue.limit().filter(|_| !queue.rejects()).map(|key| (Reason::Maxlen, key));
+    let dropped = queue.limit().filter(|_| !queue.rejects_when_full()).map(|key| (Reason::Maxlen, key));
     let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
 }
 
-/// Where an exchange leads, whatever the message: most dead letters stay where they come to, and need no simulation.
-struct Way {
-    /// `None` is anywhere.
+/// The queues that an exchange can route any message to. Most dead-lettered messages stay in the first queue and need no
+/// simulation.
+struct Reach {
+    /// The queues; `None` if the exchange can route to any queue.
     queues: Option<BTreeSet<QueueName>>,
-    /// From one of them letters go on by themselves.
-    goes_on: bool,
+    /// True if one of the queues dead-letters expired messages.
+    has_ttl: bool,
 }
 
-impl Way {
+impl Reach {
     fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &EffectiveQueue<'_>>) -> Self {
         let queues = routing.within_reach(exchange);
-        let goes_on = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| goes_on_from(it)));
-        Self { queues, goes_on }
+        let has_ttl = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| has_ttl(it)));
+        Self { queues, has_ttl }
     }
 
-    fn may_lead_back_to(&self, queue: &QueueName) -> bool {
-        self.goes_on || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
+    fn can_return_to(&self, queue: &QueueName) -> bool {
+        self.has_ttl || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
     }
 }
 
-/// Whether messages leave a queue with nobody's help: when their time is up.
-fn goes_on_from(queue: &EffectiveQueue<'_>) -> bool {
+/// Returns true if messages leave a queue when they expire.
+fn has_ttl(queue: &EffectiveQueue<'_>) -> bool {
     queue.settings.get("message-ttl").is_some()
 }
 
-/// The way of a dead letter, until it is home again.
-struct Walk<'w, 'a> {
+/// The search for the route of a dead-lettered message back to the queue that it started in.
+struct CycleSearch<'w, 'a> {
     subject: &'w Subject<'a>,
     routing: &'w Routing<'a>,
     by_name: &'w BTreeMap<&'a QueueName, &'w EffectiveQueue<'a>>,
-    home: &'w QueueName,
+    start: &'w QueueName,
 }
 
-impl Walk<'_, '_> {
-    /// The queues on the way of a message back to where it died first, if it surely comes back and is dropped there.
-    fn circle(
+impl CycleSearch<'_, '_> {
+    /// Returns the queues through which a message returns to the start, if it certainly returns and is dropped there.
+    fn cycle(
         &mut self,
         message: &Message,
         queue: &QueueName,
@@ -100,17 +103,17 @@ impl Walk<'_, '_> {
         path: &mut Vec<QueueName>,
     ) -> Option<Vec<QueueName>> {
         let [Some(to)] = self.routing.dead_lettering(queue) else { return None };
-        let letter = self.routing.as_dead_letter(message, queue, reason, to);
+        let dead_lettered = self.routing.as_dead_letter(message, queue, reason, to);
         let mut deaths = deaths.clone();
         deaths.record(queue, reason, self.subject.profile.version);
-        for target in self.routing.route(&to.exchange, &letter).surely {
-            if target == *self.home && deaths.is_cycle(&target) {
+        for target in self.routing.route(&to.exchange, &dead_lettered).surely {
+            if target == *self.start && deaths.is_cycle(&target) {
                 return Some(path.clone());
             }
-            let waits = self.by_name.get(&target).is_some_and(|it| goes_on_from(it));
-            if waits && target != *self.home && !path.contains(&target) {
+            let waits = self.by_name.get(&target).is_some_and(|it| has_ttl(it));
+            if waits && target != *self.start && !path.contains(&target) {
                 path.push(target.clone());
-                let found = self.circle(&letter, &target, Reason::Expired, &deaths, path);
+                let found = self.cycle(&dead_lettered, &target, Reason::Expired, &deaths, path);
                 if found.is_some() {
                     return found;
                 }
@@ -128,17 +131,19 @@ fn finding(
     key: &str,
     path: &[QueueName],
 ) -> Finding {
-    let dies = match reason {
+    let cause = match reason {
         Reason::Expired => "expires here",
         Reason::Maxlen => "overflows here",
         Reason::DeliveryLimit => "exceeds the delivery limit here",
         Reason::Rejected => "is rejected here",
     };
-    let way: Vec<String> = path.iter().map(|queue| format!("`{queue}`")).collect();
-    let comes_back =
-        if way.is_empty() { "returns immediately".to_owned() } else { format!("returns through {}", way.join(", ")) };
+    let through: Vec<String> = path.iter().map(|queue| format!("`{queue}`")).collect();
+    let returns = match through.is_empty() {
+        true => "returns immediately".to_owned(),
+        false => format!("returns through {}", through.join(", ")),
+    };
     let text = format!(
-        "a message that {dies} {comes_back}, and the broker drops it as a cycle, because no consumer rejected it in between"
+        "a message that {cause} {returns}, and the broker drops it as a cycle, because no consumer rejected it in between"
     );
     let hint = "route only rejected messages back; send the others to a dead-letter queue, or remove the setting";
     RULE.about(subject, queue, key, text).hint(hint)

@@ -1,5 +1,4 @@
-//! Dead-letter queues whose letters go by themselves, or with the queue: nothing consumes such a queue, so time is all that
-//! passes there.
+//! Reports dead-letter queues that expire, or whose messages expire. A dead-letter queue usually has no consumers.
 
 use super::policy_on_generated_queue::beyond_dead_letters;
 use crate::lint::effective::EffectiveQueue;
@@ -19,22 +18,25 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let settled = subject.settled();
-    let beyond = beyond_dead_letters(settled);
-    // Of a policy that reaches too far, its own rule speaks.
-    let holds = |queue: &EffectiveQueue<'_>, key: &str| {
+    let effective_queues = subject.effective_queues();
+    let beyond = beyond_dead_letters(effective_queues);
+    // `policy-on-generated-queue` reports policies that also apply to other queues.
+    let is_set = |queue: &EffectiveQueue<'_>, key: &str| {
         queue.settings.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
     };
-    for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue) {
+    for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue) {
         let shown = |key| queue.settings.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
-        if holds(queue, "expires") {
+        if is_set(queue, "expires") {
             let text =
                 format!("the queue is deleted with all its messages after {} without consumers", shown("expires"));
             let hint = "remove `expires`: a dead-letter queue usually has no consumers";
             findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
         }
-        if holds(queue, "message-ttl") && queue.loses_in_silence() {
-            let text = format!("dead-lettered messages are deleted after {}, inspected or not", shown("message-ttl"));
+        if is_set(queue, "message-ttl") && queue.loses_silently() {
+            let text = format!(
+                "dead-lettered messages are deleted after {}, even if they were not inspected",
+                shown("message-ttl")
+            );
             let hint = "if this is intended, set `deadLetter: none` here; otherwise remove the TTL, or set a dead-letter target";
             findings.push(RULE.about(subject, queue, "message-ttl", text).hint(hint));
         }

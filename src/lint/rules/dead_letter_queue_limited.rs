@@ -1,4 +1,4 @@
-//! Dead-letter queues with a limit: when one is full, it loses the oldest letters, or the newest.
+//! Reports dead-letter queues with a limit: a full queue loses the oldest dead-lettered messages, or the newest.
 
 use super::policy_on_generated_queue::beyond_dead_letters;
 use crate::lint::{Finding, Rule, Subject};
@@ -16,17 +16,17 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let settled = subject.settled();
-    let beyond = beyond_dead_letters(settled);
-    for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue && queue.loses_in_silence()) {
-        // Of a policy that reaches too far, its own rule speaks.
-        let is_too_far = |key: &&str| queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name));
-        let Some(key) = queue.limit().filter(|key| !is_too_far(key)) else { continue };
-        let (severity, text) = if queue.rejects() {
-            let text = "when the queue is full it rejects new messages, and their source queues drop them";
+    let effective_queues = subject.effective_queues();
+    let beyond = beyond_dead_letters(effective_queues);
+    for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue && queue.loses_silently()) {
+        // `policy-on-generated-queue` reports policies that also apply to other queues.
+        let is_by_wide_policy = |key: &&str| queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name));
+        let Some(key) = queue.limit().filter(|key| !is_by_wide_policy(key)) else { continue };
+        let (severity, text) = if queue.rejects_when_full() {
+            let text = "when the queue is full, it rejects new messages, and their source queues drop them";
             (Severity::Warning, text)
         } else {
-            (Severity::Info, "when the queue is full it drops the oldest message for each new one")
+            (Severity::Info, "when the queue is full, it drops the oldest message for each new one")
         };
         let hint = "if this is intended, set `deadLetter: none` here; otherwise monitor its length instead";
         findings.push(RULE.about(subject, queue, key, text).severity(severity).hint(hint));

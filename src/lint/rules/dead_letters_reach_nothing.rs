@@ -1,5 +1,5 @@
-//! Dead letters that the broker drops because their exchange leads them to no queue: simulated, for every key with which
-//! messages come to the queue. What cannot be told is not said.
+//! Reports dead-lettered messages that the broker drops because their exchange routes them to no queue. The rule simulates
+//! the routes for every routing key with which messages reach the queue, and does not report uncertain routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -17,13 +17,13 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("dead_letters_reach_nothing.md"),
 };
 
-/// So many keys are shown.
+/// The maximum number of keys in a message.
 const MOST_KEYS: usize = 3;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut findings = Vec::new();
-    for queue in subject.settled() {
+    for queue in subject.effective_queues() {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
         if queue.retries_of.is_some() {
             continue;
@@ -39,8 +39,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A generated exchange leads on to where its retries end: that is what nothing is bound to, and where to bind. What is
-/// bound to a generated one would take messages away that are to be tried again.
+/// Creates the finding for a generated exchange: the exchange at the end of its retries has no bindings, and a queue must be
+/// bound there. A queue that is bound to the generated exchange would receive messages that must be retried.
 fn of_retries(
     subject: &Subject<'_>,
     queue: &EffectiveQueue<'_>,
@@ -58,7 +58,7 @@ fn of_retries(
     Some(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint))
 }
 
-/// What becomes of dead letters that reach no queue.
+/// Describes the fate of dead-lettered messages that reach no queue.
 fn fate(queue: &EffectiveQueue<'_>) -> &'static str {
     if queue.settings.is_at_least_once() {
         "they stay in the queue and are never delivered again"
@@ -106,7 +106,7 @@ fn finding(
     RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint)
 }
 
-/// `"a", "b", (like `c.#`) and 2 more`.
+/// Formats keys: `"a", "b", (like `c.#`) and 2 more`.
 fn listed(lost: &[&Keys]) -> String {
     let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| shown(keys)).collect();
     let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Poison messages that a quorum queue drops, because nothing takes what was delivered too often.
+//! Reports quorum queues that drop poison messages: they have a delivery limit but no dead-letter exchange.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::Source;
@@ -18,11 +18,12 @@ const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_in_silence()) {
+    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    {
         let Some((limit, from)) = queue.delivery_limit().filter(|_| queue.max_retries().is_none()) else { continue };
         let (severity, text) = if from.source == Source::Default {
             let text = format!(
-                "quorum queues delete a message that was redelivered {limit} times, since RabbitMQ 4.0, and this one has no \
+                "since RabbitMQ 4.0, quorum queues delete a message after {limit} redeliveries, and this queue has no \
                  dead-letter exchange"
             );
             (Severity::Info, text)
@@ -32,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             (Severity::Warning, text)
         };
         let finding = match from.source {
-            // The type is all that says it.
+            // The default has no key of its own; the queue type implies it.
             Source::Default => RULE.finding(subject, &queue.id, "x-queue-type", text),
             Source::Argument | Source::Policy(_) | Source::OperatorPolicy(_) => {
                 RULE.about(subject, queue, "delivery-limit", text)

@@ -1,6 +1,7 @@
-//! Durations below a second that are written as bare numbers: RabbitMQ's milliseconds, where seconds or minutes were meant.
+//! Reports durations below a second that are numbers without a unit: RabbitMQ reads milliseconds, but the author probably
+//! meant seconds or minutes.
 
-use crate::lint::said::said;
+use crate::lint::known_settings::known_settings;
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
 
@@ -20,11 +21,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let mut findings = Vec::new();
-    for said in said(subject.spec).filter(|said| bare.contains(&said.at)) {
-        let Some(number) = said.value.as_integer() else { continue };
-        let text = format!("`{}: {number}` means {number} milliseconds, because it has no unit", said.known.key);
+    for setting in known_settings(subject.spec).filter(|setting| bare.contains(&setting.at)) {
+        let Some(number) = setting.value.as_integer() else { continue };
+        let text = format!("`{}: {number}` means {number} milliseconds, because it has no unit", setting.known.key);
         let hint = format!("write `{number}s` for seconds, or `{number}ms` if this is intended");
-        findings.push(RULE.finding(subject, &said.id, said.setting, text).hint(hint));
+        findings.push(RULE.finding(subject, &setting.id, setting.key, text).hint(hint));
     }
     findings
 }

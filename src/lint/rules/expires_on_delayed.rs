@@ -1,4 +1,4 @@
-//! Queues that are deleted without consumers, while their messages wait for the next retry.
+//! Reports queues that expire without consumers while their messages wait for the next retry.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -16,19 +16,19 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.settings.get("expires").is_some()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.settings.get("expires").is_some()) {
         let retry = subject.expansion.retries.get(queue.name).filter(|retry| !retry.delays().is_empty());
-        let delays =
+        let has_own_delays =
             retry.is_none() && matches!(queue.settings.text("delayed-retry-type"), Some("all" | "failed" | "returned"));
-        if retry.is_none() && !delays {
+        if retry.is_none() && !has_own_delays {
             continue;
         }
         let after = queue.settings.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
-        let what = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
-            Some(false) => "the messages in its delayed retry queues are dropped when they return",
-            Some(true) | None => "its messages that wait for a retry are deleted with it",
+        let consequence = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
+            Some(false) => "messages in its delayed retry queues are dropped when they return",
+            Some(true) | None => "its waiting messages are deleted with it",
         };
-        let text = format!("after {after} without a consumer the queue is deleted, and {what}");
+        let text = format!("after {after} without a consumer, the queue is deleted, and {consequence}");
         findings.push(RULE.about(subject, queue, "expires", text).hint("remove `expires`"));
     }
     findings

@@ -1,4 +1,4 @@
-//! Queues that can go before the messages in them do.
+//! Reports queues that can expire before their messages do.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.retries_of.is_none()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.retries_of.is_none()) {
         let (Some(expires), Some(ttl)) = (queue.settings.integer("expires"), queue.settings.integer("message-ttl"))
         else {
             continue;
@@ -26,16 +26,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         let shown = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
         let fate = if queue.has_dead_letter_exchange() {
-            "they are not dead-lettered then"
+            "the broker does not dead-letter them"
         } else {
-            "they are deleted with it"
+            "they are deleted with the queue"
         };
         let text = format!(
-            "it is deleted after {} without use, but its messages expire after {}: {fate}",
+            "it is deleted after {} without use, but its messages expire only after {}: {fate}",
             shown(expires),
             shown(ttl)
         );
-        // Without a place for dead letters the one is as good as the other.
+        // Without a dead-letter exchange, the messages are deleted in both cases.
         let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
         let finding = RULE.about(subject, queue, "expires", text).severity(severity);
         findings.push(finding.hint(format!("set `expires` to more than {}", shown(ttl))));

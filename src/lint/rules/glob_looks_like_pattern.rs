@@ -1,5 +1,5 @@
-//! Globs of `owns`, `protect` and `ignore` that were written as regular expressions or as topic patterns: they match nothing,
-//! and what was to be protected is not.
+//! Reports globs of `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. They match nothing,
+//! so `protect` does not protect the intended objects.
 
 use super::protect_misspelt::names;
 use crate::lint::{Finding, Rule, Subject};
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("glob_looks_like_pattern.md"),
 };
 
-/// What only regular expressions have, or the globs of shells.
+/// Characters of regular expressions and shell globs that are literal in these globs.
 const SIGNS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
 const GLOBS: &str =
     "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
@@ -28,17 +28,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
         let text = glob.value.as_str();
         let Some(names_with) = problem(text) else { continue };
-        // Such names exist.
+        // The spec has such names.
         if names(subject).into_iter().any(|name| glob.value.matches(name)) {
             continue;
         }
-        let what = format!("`{key}: [{text:?}]` is a glob that only matches {names_with}");
-        findings.push(RULE.found(ObjectId::Vhost, glob.at, what).hint(hint(key, text)));
+        let message = format!("`{key}: [{text:?}]` is a glob that only matches {names_with}");
+        findings.push(RULE.found(ObjectId::Vhost, glob.at, message).hint(hint(key, text)));
     }
     findings
 }
 
-/// Describes the names that it matches, if such names are unlikely.
+/// Describes the names that a glob matches, if such names are unlikely.
 fn problem(text: &str) -> Option<String> {
     let is_between = |edge: char| text.len() > 2 && text.starts_with(edge) && text.ends_with(edge);
     if text.is_empty() {
@@ -60,16 +60,16 @@ fn hint(key: &str, text: &str) -> String {
     if text.is_empty() {
         return format!("remove it; {GLOBS}");
     }
-    let meant = meant(text);
-    if meant.is_empty() || meant.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
+    let intended = intended(text);
+    if intended.is_empty() || intended.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
         return GLOBS.to_owned();
     }
-    let globs: Vec<String> = meant.iter().map(|glob| format!("{glob:?}")).collect();
+    let globs: Vec<String> = intended.iter().map(|glob| format!("{glob:?}")).collect();
     format!("write the glob `{key}: [{}]`", globs.join(", "))
 }
 
-/// The globs that are meant by it, as far as it can be told.
-fn meant(text: &str) -> Vec<String> {
+/// Returns the globs that the author probably intended.
+fn intended(text: &str) -> Vec<String> {
     let text = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).unwrap_or(text);
     if let Some(start) = text.strip_suffix('#') {
         return vec![format!("{start}*")];
@@ -79,19 +79,19 @@ fn meant(text: &str) -> Vec<String> {
     alternatives(text).iter().map(|text| plain(text, is_start)).collect()
 }
 
-/// `a.(b|c)` and `a.{b,c}` are two each; `b|c` is, too.
+/// Splits alternatives: `a.(b|c)`, `a.{b,c}` and `b|c` have two each.
 fn alternatives(text: &str) -> Vec<String> {
-    for (open, parting, close) in [('(', '|', ')'), ('{', ',', '}')] {
+    for (open, separator, close) in [('(', '|', ')'), ('{', ',', '}')] {
         if let Some((before, rest)) = text.split_once(open)
-            && let Some((inside, behind)) = rest.split_once(close)
+            && let Some((inside, after)) = rest.split_once(close)
         {
-            return inside.split(parting).map(|one| format!("{before}{one}{behind}")).collect();
+            return inside.split(separator).map(|one| format!("{before}{one}{after}")).collect();
         }
     }
     text.split('|').map(str::to_owned).collect()
 }
 
-/// Without what only regular expressions have; `is_start` where any end fits.
+/// Converts a regular expression to a glob. `is_start` is true if any ending may follow.
 fn plain(text: &str, is_start: bool) -> String {
     let glob = text.replace("\\.", "\u{0}").replace(".*", "*").replace(".+", "*").replace('\u{0}', ".");
     let glob = glob.replace("\\-", "-").replace("\\_", "_");
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant() {
+    fn regular_expressions_become_globs() {
         for (text, expected) in [
             (r"orders\.audit$", &["orders.audit"][..]),
             (r"^orders\..*", &["orders.*"]),
@@ -117,14 +117,14 @@ mod tests {
             (r".*\.dead", &["*.dead"]),
             ("a|b", &["a", "b"]),
         ] {
-            assert_eq!(meant(text), expected, "{text}");
+            assert_eq!(intended(text), expected, "{text}");
         }
         assert_eq!(hint("owns", "orders.[a-z]"), GLOBS);
         assert_eq!(hint("owns", "orders.(a|(b))"), GLOBS);
     }
 
     #[test]
-    fn a_glob_is_let_pass() {
+    fn ordinary_globs_are_not_reported() {
         for text in ["*", "orders.*", "orders*", "*.dead", "a.*.b", "caf?", "orders/eu", "c#.work"] {
             assert_eq!(problem(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! Bindings of headers exchanges that do not say how they match, or match otherwise than they look
+//! Reports bindings of headers exchanges that do not set `x-match`, or that do not match as they seem to
 //! (`rabbit_exchange_type_headers`).
 
 use crate::lint::{Finding, Rule, Subject};
@@ -23,24 +23,24 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn finding(subject: &Subject<'_>, binding: &Binding) -> Option<Finding> {
-    let said = binding.arguments.get("x-match").and_then(ArgumentValue::as_text);
-    let how = said.unwrap_or("all");
+    let x_match = binding.arguments.get("x-match").and_then(ArgumentValue::as_text);
+    let mode = x_match.unwrap_or("all");
     let names = || binding.arguments.keys().filter(|name| *name != "x-match");
-    // A broker without `…-with-x` refuses it, and another rule says so.
-    let counts = |name: &&String| how.ends_with("-with-x") || !name.starts_with("x-");
-    let taken = if how.starts_with("any") { "it matches no message" } else { "it matches every message" };
-    let (severity, part, text, hint) = if let Some(ignored) = names().find(|name| !counts(name)) {
+    // A broker that does not support `…-with-x` refuses it, and another rule reports that.
+    let is_compared = |name: &&String| mode.ends_with("-with-x") || !name.starts_with("x-");
+    let matches = if mode.starts_with("any") { "it matches no message" } else { "it matches every message" };
+    let (severity, part, text, hint) = if let Some(ignored) = names().find(|name| !is_compared(name)) {
         let text = format!("headers that begin with `x-` are not compared: `{ignored}` has no effect here");
         let hint = if subject.is_at_least(3, 10) {
-            format!("use `x-match: {how}-with-x`, or rename the header")
+            format!("use `x-match: {mode}-with-x`, or rename the header")
         } else {
             "rename the header".to_owned()
         };
         (Severity::Warning, ignored.as_str(), text, hint)
-    } else if names().count() == 0 && (how.starts_with("any") || !binding.routing_key.is_empty()) {
-        let text = format!("it has no headers, and a headers exchange ignores the key: {taken}");
+    } else if names().count() == 0 && (mode.starts_with("any") || !binding.routing_key.is_empty()) {
+        let text = format!("it has no headers, and a headers exchange ignores the key: {matches}");
         (Severity::Warning, "routing_key", text, "add headers: `arguments: {x-match: all, region: eu}`".to_owned())
-    } else if said.is_none() && names().count() > 1 {
+    } else if x_match.is_none() && names().count() > 1 {
         let text = "it does not set `x-match`, so all of its headers must match".to_owned();
         (Severity::Info, "name", text, "add `x-match: all`, or `any` if one match is enough".to_owned())
     } else {

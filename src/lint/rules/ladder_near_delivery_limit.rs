@@ -1,6 +1,6 @@
-//! Ladders with nearly as many retries as the queue's delivery limit. From 4.3 on the delivery count travels with a message
-//! through dead-lettering, and the limit is compared with it (`rabbit_fifo`, measured on 4.3.6): a worker that calls
-//! `basic.reject` uses it up on the ladder. Before, each visit to the queue counts anew.
+//! Reports ladders with nearly as many retries as the delivery limit of the queue. From 4.3 on, a message keeps its delivery
+//! count when it is dead-lettered, and the broker compares the count with the limit (`rabbit_fifo`, measured on 4.3.6). A
+//! worker that calls `basic.reject` uses up the limit on the ladder. Before 4.3, the count restarts in each queue.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -16,12 +16,12 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("ladder_near_delivery_limit.md"),
 };
 
-/// So many crashes of a worker should be left for the last try.
+/// The number of worker crashes that the limit should leave for the last attempt.
 const SPARE: i64 = 3;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|_| subject.is_at_least(4, 3)) {
+    for queue in subject.effective_queues().iter().filter(|_| subject.is_at_least(4, 3)) {
         let Some(Retry::Ladder(ladder)) = subject.expansion.retries.get(queue.name) else { continue };
         let Some((limit, _)) = queue.delivery_limit() else { continue };
         let retries = i64::from(ladder.tiers.last());
@@ -30,8 +30,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         let Some((_, at)) = queue.max_retries() else { continue };
         let text = format!(
-            "{retries} retries and a delivery limit of {limit}: a worker that calls `basic.reject` instead of `basic.nack` uses \
-             up the limit, and then a crash dead-letters a message before its last retry"
+            "{retries} retries, but a delivery limit of {limit}: a worker that calls `basic.reject` instead of `basic.nack` \
+             uses up the limit, and a crash then dead-letters a message before its last retry"
         );
         let hint = format!("set `deliveryLimit: {}` or more, or use fewer retries", retries + 20);
         findings.push(RULE.at(subject, queue, at, text).hint(hint));

@@ -1,4 +1,4 @@
-//! `queueMode`: without effect since 3.12, where all classic queues keep messages on disk (`rabbit_variable_queue`).
+//! Reports `queueMode`, which has no effect since 3.12: all classic queues keep messages on disk (`rabbit_variable_queue`).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::NoEffect;
@@ -21,11 +21,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let text = format!(
-        "`queueMode` has no effect since RabbitMQ {}, the broker is {version}: every classic queue is lazy",
+        "`queueMode` has no effect since RabbitMQ {} (the broker is {version}): every classic queue is lazy",
         since.series()
     );
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
-        // Compared up to 4.3 (`rabbit_classic_queue:capabilities/0`): taking it out of a live queue's spec is a conflict.
+        // The broker compares it up to 4.3 (`rabbit_classic_queue:capabilities/0`): removing it from the spec of an
+        // existing queue is a conflict.
         RULE.finding(subject, &id, "x-queue-mode", text.as_str()).hint(
             "remove it from new queues; keep it on an existing queue that has it, because removing it is a conflict",
         )

@@ -1,6 +1,6 @@
-//! Limits that are probably mistakes: a queue without messages, a few bytes, and `7m`, which does not mean seven months.
+//! Reports limits that are probably mistakes: no messages, a few bytes, or `7m`, which does not mean seven months.
 
-use crate::lint::said::{Said, said};
+use crate::lint::known_settings::{KnownSetting, known_settings};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::age;
 use crate::spec::Severity;
@@ -15,22 +15,22 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("limit_too_small.md"),
 };
 
-/// So many bytes are a message or two.
+/// The size of one or two messages, in bytes.
 const FEW_BYTES: i64 = 1024;
-/// Twelve minutes, because values up to `12m` may be meant as months.
+/// Twelve minutes in milliseconds, because values up to `12m` may be intended as months.
 const SHORT_AGE: i128 = 12 * 60 * 1000;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let finding = |said: Said<'_>| {
-        let (text, hint) = problem(&said)?;
-        Some(RULE.finding(subject, &said.id, said.setting, text).hint(hint))
+    let finding = |setting: KnownSetting<'_>| {
+        let (text, hint) = problem(&setting)?;
+        Some(RULE.finding(subject, &setting.id, setting.key, text).hint(hint))
     };
-    said(subject.spec).filter_map(finding).collect()
+    known_settings(subject.spec).filter_map(finding).collect()
 }
 
-fn problem(said: &Said<'_>) -> Option<(String, String)> {
-    let key = said.known.key;
-    match (said.known.name, said.value.as_integer(), said.value.as_text()) {
+fn problem(setting: &KnownSetting<'_>) -> Option<(String, String)> {
+    let key = setting.known.key;
+    match (setting.known.name, setting.value.as_integer(), setting.value.as_text()) {
         ("x-max-length" | "x-max-length-bytes", Some(0), _) => {
             let text = format!("`{key}: 0` is a limit: the first message already exceeds it");
             Some((text, format!("remove `{key}` for no limit")))

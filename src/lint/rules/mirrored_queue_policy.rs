@@ -1,5 +1,5 @@
-//! Policies with `ha-…` keys: mirrored classic queues, deprecated from 3.13 on (`classic_queue_mirroring`), gone since 4.0
-//! (`rabbit_mirror_queue_misc`: the validators are left out, so the keys are "not recognised").
+//! Reports policies with `ha-…` keys: mirrored classic queues, deprecated since 3.13 (`classic_queue_mirroring`) and removed
+//! in 4.0 (without the validators of `rabbit_mirror_queue_misc`, the keys are "not recognised").
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -16,14 +16,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let version = subject.profile.version;
-    let is_gone = subject.is_at_least(4, 0);
+    let is_removed = subject.is_at_least(4, 0);
     let mut findings = Vec::new();
     for (id, policy) in subject.policies() {
         for key in policy.definition.keys().filter(|key| key.starts_with("ha-")) {
-            let (severity, text) = if is_gone {
+            let (severity, text) = if is_removed {
                 let text = format!(
-                    "mirrored queues are gone since RabbitMQ 4.0, this is {version}: a policy with `{key}` is refused, \
-                     and one that is left from before does nothing"
+                    "RabbitMQ 4.0 removed mirrored queues (the broker is {version}): a policy with `{key}` is refused, \
+                     and an existing one has no effect"
                 );
                 (Severity::Error, text)
             } else {

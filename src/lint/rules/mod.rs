@@ -1,4 +1,4 @@
-//! The rules, one line each, by name.
+//! The list of all rules, sorted by name.
 
 mod argument_has_policy_key;
 mod at_least_once_without_reject_publish;
@@ -61,14 +61,14 @@ pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
 
 use super::Rule;
 
-/// The rule that repeats what [`rabbitmq::refusals`](crate::rabbitmq::refusals) says; others explain some of it better.
+/// The rule that reports [`rabbitmq::refusals`](crate::rabbitmq::refusals). More specific rules explain some refusals better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
-/// The rules that say of all queues what a binding to a queue that is not known makes untrue.
+/// The rules that need all queues: a binding to an unknown queue makes their findings wrong.
 pub(super) const OF_ALL_QUEUES: [&str; 3] =
     [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
 
-/// All of them, sorted.
+/// All rules, sorted by name.
 pub static RULES: &[&Rule] = &[
     &argument_has_policy_key::RULE,
     &at_least_once_without_reject_publish::RULE,

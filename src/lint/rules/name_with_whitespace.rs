@@ -1,4 +1,4 @@
-//! Whitespace in names and keys that is easy to overlook.
+//! Reports whitespace in names and keys that is easy to overlook.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -25,15 +25,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let named = queues.chain(dead_letter_queues).chain(exchanges).chain(policies);
     let mut findings = Vec::new();
     for id in named {
-        let Some((what, severity)) = id.name().and_then(problem) else { continue };
-        let text = format!("its name {what}");
+        let Some((problem, severity)) = id.name().and_then(problem) else { continue };
+        let text = format!("its name {problem}");
         findings.push(RULE.finding(subject, &id, "name", text).severity(severity).hint(HINT));
     }
     for binding in spec.bindings.keys() {
-        // A blank inside of a key is seen, and nothing else to the broker.
-        if let Some((what, Severity::Warning)) = problem(&binding.routing_key) {
+        // A space inside a key is visible and has no special meaning.
+        if let Some((problem, Severity::Warning)) = problem(&binding.routing_key) {
             let id = ObjectId::Binding(binding.clone());
-            let finding = RULE.finding(subject, &id, "routing_key", format!("its key {what}"));
+            let finding = RULE.finding(subject, &id, "routing_key", format!("its key {problem}"));
             findings.push(finding.hint("remove it, unless publishers use exactly this key"));
         }
     }
@@ -42,6 +42,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 const HINT: &str = "remove it; an existing object with this name must be declared again or adopted";
 
+/// Describes whitespace in a name.
 fn problem(name: &str) -> Option<(String, Severity)> {
     if name.starts_with(char::is_whitespace) {
         return Some(("begins with a space".to_owned(), Severity::Warning));
@@ -53,10 +54,10 @@ fn problem(name: &str) -> Option<(String, Severity)> {
         return Some((format!("contains an invisible character (U+{:04X})", u32::from(hidden)), Severity::Warning));
     }
     name.contains(' ')
-        .then(|| ("contains a space, which shells and `rabbitmqctl` need in quotes".to_owned(), Severity::Info))
+        .then(|| ("contains a space, so it must be quoted in shells and `rabbitmqctl`".to_owned(), Severity::Info))
 }
 
-/// A blank that is none, or is not there at all.
+/// Returns true for an invisible character, and for whitespace other than a space.
 fn is_hidden(c: char) -> bool {
     crate::model::printable::is_hidden(c) || c.is_whitespace() && c != ' '
 }

@@ -1,5 +1,5 @@
-//! Queues that are made to let go of messages, and do not say where these go. Where no setting makes messages die, nothing
-//! is said: most queues are like that.
+//! Reports queues with a setting that discards messages but without a dead-letter target. Queues without such a setting, as
+//! most are, are not reported.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -18,7 +18,8 @@ const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_in_silence()) {
+    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    {
         if let Some((retries, at)) = queue.max_retries() {
             let text = match retries {
                 0 => "a message that fails is lost".to_owned(),
@@ -26,7 +27,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 retries => format!("a message that still fails after {retries} retries is lost"),
             };
             findings.push(RULE.at(subject, queue, at, text).hint(HINT));
-        } else if let Some(key) = queue.limit().filter(|_| !queue.rejects()) {
+        } else if let Some(key) = queue.limit().filter(|_| !queue.rejects_when_full()) {
             let text = "when the queue is full, its oldest messages are lost";
             let finding = RULE.about(subject, queue, key, text).severity(Severity::Info);
             findings.push(finding.hint(format!("{HINT}; or reject new messages: `overflow: reject-publish`")));

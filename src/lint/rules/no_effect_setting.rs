@@ -1,4 +1,4 @@
-//! Settings that a broker takes and then does nothing with.
+//! Reports settings that the broker accepts but ignores.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -20,10 +20,10 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("no_effect_setting.md"),
 };
 
-/// Why it does nothing, and what to do about it.
+/// The reason why a setting has no effect, and a hint.
 type Reason = (String, String);
 
-const OUT: &str = "remove it; keep it on an existing queue that has it as an argument";
+const REMOVE: &str = "remove it; keep it on an existing queue that has it as an argument";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
@@ -46,11 +46,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (id, policy) in subject.policies() {
         for (key, it) in &policy.definition {
-            let nobody_reads = || {
+            let without_effect = || {
                 let why = no_effect_in_policy(key, &it.value, subject.profile.version)?;
                 in_policy(key, why, subject.profile.version)
             };
-            if let Some((text, hint)) = of_others(key, policy.apply_to.value).or_else(nobody_reads) {
+            if let Some((text, hint)) = of_other_kind(key, policy.apply_to.value).or_else(without_effect) {
                 findings.push(RULE.finding(subject, &id, key, text).hint(hint));
             }
         }
@@ -63,10 +63,10 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
     let refused = subject.refusals_of(name);
     let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
     if is_refused("x-queue-type") {
-        // There is no queue that could read anything.
+        // The broker refuses the queue, so none of its arguments is read.
         return Vec::new();
     }
-    // Each policy that may govern the queue.
+    // The effective settings for each policy that may govern the queue.
     let possible = Governors::of(subject.routing().policies(), subject.profile).possible(name, queue);
     let reason = |argument: &str, value: &ArgumentValue| {
         let known = KnownArgument::named(argument)?;
@@ -74,8 +74,8 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
             possible.iter().map(|(_, settings)| settings.no_effect(known, value)).collect();
         text(known, each?.into_iter().next()?, subject.profile.version)
     };
-    let taken = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
-    taken.filter_map(|(argument, value)| Some((argument.as_str(), reason(argument, value)?))).collect()
+    let accepted = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
+    accepted.filter_map(|(argument, value)| Some((argument.as_str(), reason(argument, value)?))).collect()
 }
 
 /// Describes why an argument has no effect, and what to do about it. Lazy mode and at-least-once dead-lettering without
@@ -96,15 +96,15 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
             (text, format!("remove `{key}` until the broker is {since}"))
         }
         NoEffect::Since(since) => (
-            format!("`{name}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
-            OUT.to_owned(),
+            format!("`{name}` has no effect since RabbitMQ {} (the broker is {version})", since.series()),
+            REMOVE.to_owned(),
         ),
-        NoEffect::NoLonger => (format!("RabbitMQ {version} no longer reads `{name}`"), OUT.to_owned()),
+        NoEffect::NoLonger => (format!("RabbitMQ {version} no longer reads `{name}`"), REMOVE.to_owned()),
         NoEffect::RemovedQueueVersion => {
             let text = format!(
-                "RabbitMQ 4.0 removed version 1 of classic queues, the broker is {version}: the queue uses version 2"
+                "RabbitMQ 4.0 removed version 1 of classic queues (the broker is {version}): the queue uses version 2"
             );
-            (text, OUT.to_owned())
+            (text, REMOVE.to_owned())
         }
         NoEffect::DropsOldest => (
             "quorum queues do not support `reject-publish-dlx` and silently drop the oldest message instead".to_owned(),
@@ -138,10 +138,10 @@ fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason>
     }
 }
 
-/// Settings of policies that have no effect on any of the queues that they govern.
+/// Reports settings of policies that have no effect on any queue that the policy governs.
 fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
-    for queue in subject.settled() {
+    for queue in subject.effective_queues() {
         for (policy, key, effective) in queue.by_policies() {
             let known = KnownArgument::of_policy_key(key);
             let why = known.and_then(|known| queue.settings.no_effect(known, &effective.value));
@@ -161,8 +161,8 @@ fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Of a policy's key that is for queues, in a policy for exchanges, or the other way around.
-fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
+/// Describes a policy key for queues in a policy for exchanges, or the reverse.
+fn of_other_kind(key: &str, apply_to: ApplyTo) -> Option<Reason> {
     let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {
         ApplyTo::All => return None,

@@ -1,4 +1,4 @@
-//! A spec that answers for every name in its vhost.
+//! Reports specs that own every name in their vhost.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Glob, ObjectId};
@@ -14,19 +14,19 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("owns_everything.md"),
 };
 
-/// Names that no vhost has.
+/// Unlikely names: a glob that matches all of them matches everything.
 const PROBES: [&str; 3] = ["a", "zzz.qqq/7", "~"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let is_all = |glob: &Glob| PROBES.iter().all(|name| glob.matches(name));
-    // Who says what is left out has thought about it.
+    // A spec with `ignore` excludes the objects of others.
     let Some(all) =
         subject.spec.owns.iter().find(|glob| is_all(&glob.value)).filter(|_| subject.spec.ignore.is_empty())
     else {
         return Vec::new();
     };
     let text = format!(
-        "`owns: [\"{}\"]` matches everything that anyone declares here: `--prune` deletes all of it",
+        "`owns: [\"{}\"]` matches every name in the vhost: `--prune` deletes every object that no spec declares",
         all.value.as_str()
     );
     let hint = "list your names: `owns: [\"orders.*\"]`; or exclude others: `ignore: [\"celery*\"]`";

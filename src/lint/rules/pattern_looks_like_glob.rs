@@ -1,4 +1,4 @@
-//! Patterns that were written as globs or as topic patterns, and are regular expressions to the broker.
+//! Reports policy patterns that look like globs or topic patterns. The broker reads them as regular expressions.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
@@ -16,26 +16,27 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("pattern_looks_like_glob.md"),
 };
 
-/// What only regular expressions have.
+/// Characters that only regular expressions contain.
 const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let names: Vec<&str> = subject.ruled().iter().filter(|it| it.retries_of.is_none()).map(|it| it.name).collect();
+    let names: Vec<&str> =
+        subject.policy_targets().iter().filter(|it| it.retries_of.is_none()).map(|it| it.name).collect();
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();
         if text.contains(SIGNS) {
             continue;
         }
-        if let Some((what, severity)) = problem(text, &names) {
-            let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", what).severity(severity);
-            findings.push(finding.hint(format!("write the regular expression `pattern: '{}'`", meant(text))));
+        if let Some((message, severity)) = problem(text, &names) {
+            let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", message).severity(severity);
+            findings.push(finding.hint(format!("write the regular expression `pattern: '{}'`", intended(text))));
         }
     }
     findings
 }
 
-/// What is not as it looks.
+/// Describes how a pattern differs from the glob that it looks like.
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((
@@ -45,8 +46,8 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     }
     let stars = text.match_indices('*').map(|(at, _)| text[..at].chars().next_back());
     if let Some(repeated) = stars.flatten().find(|c| *c != '.' && *c != '^') {
-        let what = format!("`{repeated}*` matches zero or more `{repeated}`; `.*` matches any string");
-        return Some((what, Severity::Warning));
+        let message = format!("`{repeated}*` matches zero or more `{repeated}`; `.*` matches any string");
+        return Some((message, Severity::Warning));
     }
     if text.ends_with(".#") {
         return Some((
@@ -54,7 +55,7 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
             Severity::Warning,
         ));
     }
-    // `orders.*` is both: only where it makes a difference it is a mistake.
+    // `orders.*` is a valid glob and a valid pattern. It is a mistake only if the two match different names.
     let is_both =
         text.ends_with(".*") && text.len() > 2 && !text.starts_with('^') && !text[..text.len() - 2].contains('*');
     let (glob, pattern) = (Glob::new(text), Pattern::new(text));
@@ -70,8 +71,8 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     })
 }
 
-/// The regular expression of the glob.
-fn meant(text: &str) -> String {
+/// Returns the regular expression that corresponds to the glob.
+fn intended(text: &str) -> String {
     let text = text.trim_start_matches('^');
     let text = text.strip_suffix(".#").map_or_else(|| text.to_owned(), |start| format!("{start}.*"));
     let parts: Vec<String> =
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant() {
+    fn globs_become_regular_expressions() {
         for (glob, expected) in [
             ("orders.*", r"^orders\."),
             ("orders*", "^orders"),
@@ -93,7 +94,7 @@ mod tests {
             ("orders.#", r"^orders\."),
             ("a*b", "^a.*b$"),
         ] {
-            assert_eq!(meant(glob), expected, "{glob}");
+            assert_eq!(intended(glob), expected, "{glob}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Patterns that are not anchored at the beginning, and match names that merely contain what was meant.
+//! Reports patterns that are not anchored at the beginning, so that they also match names that only contain the prefix.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -16,25 +16,26 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let ruled = subject.ruled();
+    let policy_targets = subject.policy_targets();
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();
-        // Who writes any of these knows where a pattern begins.
+        // Any of these shows that the beginning is intentional.
         let is_anchored = ["^", "\\A", "(?", "|", "*"].iter().any(|sign| text.contains(sign));
         if is_anchored || !text.starts_with(|c: char| c.is_alphanumeric()) {
             continue;
         }
         let anchored = Pattern::new(&format!("^{text}"));
-        let matched = ruled.iter().filter(|it| it.fits.iter().any(|fit| fit.named.name == name && fit.is_certain));
+        let matched =
+            policy_targets.iter().filter(|it| it.fits.iter().any(|fit| fit.named.name == name && fit.is_certain));
         let (begin, inside): (Vec<_>, Vec<_>) = matched.partition(|it| anchored.matches(it.name) == Some(true));
         let finding = match (begin.first(), inside.first()) {
-            // What ends so, or contains it, is meant; or nothing is matched at all.
+            // Nothing is matched, or the pattern is intended for the end or the middle of names.
             (None, _) => continue,
             (Some(begin), Some(inside)) => {
                 let text = format!("it matches `{}`, and also `{}`, which only contains it", begin.name, inside.name);
                 let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", text);
-                finding.also(subject.place(&inside.id, "name").at, "also matched")
+                finding.also(subject.position(&inside.id, "name").at, "also matched")
             }
             (Some(_), None) => {
                 let text = "its pattern matches anywhere in a name, not only at the beginning";

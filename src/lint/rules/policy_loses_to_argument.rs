@@ -1,7 +1,7 @@
-//! Keys of policies that hold nowhere, because every queue or exchange that the policy governs says otherwise itself, and
-//! there the argument wins.
+//! Reports keys of policies that are never effective: every queue or exchange that the policy governs sets another value by
+//! an argument, which takes precedence.
 
-use crate::lint::ruled::{Kind, Ruled, first_of, is_own};
+use crate::lint::policy_targets::{Kind, PolicyTarget, first_of, is_own};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, ObjectId, PolicyName};
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let ruled = subject.ruled();
-    let mut by_policy: BTreeMap<&PolicyName, Vec<&Ruled<'_>>> = BTreeMap::new();
-    for it in ruled {
+    let policy_targets = subject.policy_targets();
+    let mut by_policy: BTreeMap<&PolicyName, Vec<&PolicyTarget<'_>>> = BTreeMap::new();
+    for it in policy_targets {
         if let Some(name) = it.governing() {
             by_policy.entry(name).or_default().push(it);
         }
@@ -32,19 +32,20 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let governed = by_policy.remove(name).unwrap_or_default();
-        for (key, said) in &policy.definition {
-            let held: Vec<_> = governed.iter().filter_map(|it| Some((*it, holds(subject, it, key)?))).collect();
-            let is_lost = |(_, it): &(&Ruled<'_>, Effective)| is_own(it) && it.value != said.value;
-            if !held.is_empty() && held.iter().all(is_lost) {
-                findings.push(finding(subject, name, key, &said.value, &held));
+        for (key, setting) in &policy.definition {
+            let effective: Vec<_> =
+                governed.iter().filter_map(|it| Some((*it, effective_value(subject, it, key)?))).collect();
+            let is_overridden = |(_, it): &(&PolicyTarget<'_>, Effective)| is_own(it) && it.value != setting.value;
+            if !effective.is_empty() && effective.iter().all(is_overridden) {
+                findings.push(finding(subject, name, key, &setting.value, &effective));
             }
         }
     }
     findings
 }
 
-/// What holds for a policy's key; `None` where nothing looks at it.
-fn holds(subject: &Subject<'_>, it: &Ruled<'_>, key: &str) -> Option<Effective> {
+/// Returns the effective value of a policy key; `None` if the object does not read the key.
+fn effective_value(subject: &Subject<'_>, it: &PolicyTarget<'_>, key: &str) -> Option<Effective> {
     match it.kind {
         Kind::Queue(queue) => it.effective(queue, subject).get(key).cloned(),
         Kind::Exchange(exchange) if key == "alternate-exchange" => {
@@ -58,10 +59,10 @@ fn finding(
     subject: &Subject<'_>,
     name: &PolicyName,
     key: &str,
-    said: &ArgumentValue,
-    held: &[(&Ruled<'_>, Effective)],
+    policy_value: &ArgumentValue,
+    effective: &[(&PolicyTarget<'_>, Effective)],
 ) -> Finding {
-    let wins = |(it, _): &(&Ruled<'_>, Effective)| match it.kind {
+    let takes_precedence = |(it, _): &(&PolicyTarget<'_>, Effective)| match it.kind {
         Kind::Queue(queue) => {
             queue.queue_type().and_then(|kind| precedence(key, kind, subject.profile)) == Some(Precedence::Argument)
         }
@@ -73,17 +74,18 @@ fn finding(
             key.to_owned()
         }
     };
-    let names = first_of(held.iter().map(|(it, _)| it.name));
-    let value = held.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));
-    let shown = with_unit(&format!("x-{key}"), said);
-    let is_by_argument = held.iter().all(wins);
+    let names = first_of(effective.iter().map(|(it, _)| it.name));
+    let value = effective.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));
+    let shown = with_unit(&format!("x-{key}"), policy_value);
+    let is_by_argument = effective.iter().all(takes_precedence);
     let why = if is_by_argument { "arguments take precedence" } else { "the lower value is effective" };
-    let text = format!("its `{key}` ({shown}) is never effective: {names} has {value} as an argument, and {why}");
+    let verb = if effective.len() == 1 { "has" } else { "have" };
+    let text = format!("its `{key}` ({shown}) is never effective: {names} {verb} {value} as an argument, and {why}");
     let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), key, text);
-    if let Some((it, _)) = held.first() {
-        finding = finding.also(subject.place(&it.id, &argument(&it.id)).at, "the argument");
+    if let Some((it, _)) = effective.first() {
+        finding = finding.also(subject.position(&it.id, &argument(&it.id)).at, "the argument");
     }
-    // A number in a policy can be meant as the most that anybody may say.
+    // A number in a policy can be intended as an upper limit for all arguments.
     let severity = if is_by_argument { Severity::Warning } else { Severity::Info };
     finding
         .severity(severity)

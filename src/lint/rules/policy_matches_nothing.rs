@@ -1,5 +1,5 @@
-//! Policies whose patterns match nothing that the spec names. That can be meant: clients make queues, too. A pattern that
-//! nearly matches, or matches what the policy is not for, is a mistake.
+//! Reports policies whose patterns match no object of the spec. This can be intended, because clients declare queues too. A
+//! pattern that nearly matches, or that only matches objects of another kind, is a mistake.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("policy_matches_nothing.md"),
 };
 
-/// Names such as brokers and clients give by themselves: a policy for these is meant.
+/// Examples of names that brokers and clients generate. A policy for these is intended.
 pub(super) const MADE_BY_CLIENTS: &[&str] = &[
     "amq.gen-JzTY20BRgKO-HjmUJj0wLg",
     "mqtt-subscription-sensor-17qos0",
@@ -30,13 +30,14 @@ pub(super) const MADE_BY_CLIENTS: &[&str] = &[
     "celeryev.0a1b2c3d",
 ];
 
-/// Too short a word is near to many others.
+/// The minimum length of a prefix to compare, because a short prefix resembles many names.
 const LEAST_TO_COMPARE: usize = 6;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let ruled = subject.ruled();
-    let used: BTreeSet<&PolicyName> = ruled.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
-    let names: Vec<(ObjectId, &str)> = ruled
+    let policy_targets = subject.policy_targets();
+    let used: BTreeSet<&PolicyName> =
+        policy_targets.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
+    let names: Vec<(ObjectId, &str)> = policy_targets
         .iter()
         .filter(|it| it.retries_of.is_none())
         .map(|it| (it.id.clone(), it.name))
@@ -70,19 +71,20 @@ fn finding(
     let id = ObjectId::Policy(name.clone());
     let kind = policy.apply_to.value;
     if let Some((other, matched)) = names.iter().find(|(_, name)| pattern.matches(name) == Some(true)) {
-        let what = match (other, subject.expansion.topology.object(other)) {
+        let matched_kind = match (other, subject.expansion.topology.object(other)) {
             (ObjectId::Queue(_), Some(crate::model::Object::Queue(_, queue))) => {
                 queue.queue_type().map_or_else(|| "a queue".to_owned(), |it| format!("a {it} queue"))
             }
             (other, _) => format!("{} {}", article(other.kind()), other.kind()),
         };
-        let text = format!("it applies to {kind}, but its pattern only matches other kinds: `{matched}` is {what}");
+        let text =
+            format!("it applies to {kind}, but its pattern only matches other kinds: `{matched}` is {matched_kind}");
         return RULE.finding(subject, &id, "apply-to", text).hint("change `applyTo` or the pattern");
     }
     let text = "its pattern matches nothing that the spec declares";
     let finding = RULE.finding(subject, &id, "pattern", text);
     match near(&policy.pattern.value, pattern, names) {
-        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        Some(intended) => finding.hint(format!("did you mean `{intended}`?")),
         None => finding.severity(Severity::Info).hint("correct the pattern, unless others declare the objects"),
     }
 }
@@ -94,7 +96,7 @@ fn article(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// The pattern that was probably meant.
+/// Returns the pattern that was probably intended.
 fn near(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) -> Option<String> {
     if let Some(only) = pattern.only_name() {
         return closest(only, names.iter().map(|(_, name)| *name)).map(pattern_of);

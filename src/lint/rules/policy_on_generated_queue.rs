@@ -1,5 +1,5 @@
-//! Policies that reach further than they were meant to: onto tiers, which keep a message for their own time and no other,
-//! and onto dead-letter queues.
+//! Reports policies that unintentionally apply to delayed retry queues, whose delay must not change, and to dead-letter
+//! queues.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::narrower::narrower;
@@ -22,51 +22,53 @@ pub(super) static RULE: Rule = Rule {
 const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-bytes", "overflow", "delivery-limit"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let settled = subject.settled();
-    let beyond = beyond_dead_letters(settled);
+    let effective_queues = subject.effective_queues();
+    let beyond = beyond_dead_letters(effective_queues);
     let mut findings = Vec::new();
-    // By policy, and not by finding: there may be as many as tiers.
+    // One hint for each policy, because each tier can have a finding.
     let mut hints: BTreeMap<PolicyName, String> = BTreeMap::new();
-    for queue in settled {
+    for queue in effective_queues {
         let is_tier = queue.retries_of.is_some();
         if !is_tier && !queue.is_dead_letter_queue {
             continue;
         }
         for key in KEYS {
-            let Some((name, holds)) = queue.by_policy(key) else { continue };
-            let what = if is_tier { on_tier(queue, key, holds) } else { on_dead_letter_queue(queue, key) };
-            // A policy that is for dead-letter queues alone is meant for them.
-            if let Some(what) = what.filter(|_| is_tier || beyond.contains(name)) {
+            let Some((name, effective)) = queue.by_policy(key) else { continue };
+            let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
+            // A policy only for dead-letter queues is intended for them.
+            if let Some(consequence) = consequence.filter(|_| is_tier || beyond.contains(name)) {
                 let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
-                findings.push(finding(subject, queue, name, key, is_tier, what).hint(hint.clone()));
+                findings.push(finding(subject, queue, name, key, is_tier, consequence).hint(hint.clone()));
             }
         }
     }
     findings
 }
 
-/// The policies that also hold for queues which are neither tiers nor dead-letter queues.
-pub(super) fn beyond_dead_letters(settled: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
+/// Returns the policies that also set values on queues that are neither tiers nor dead-letter queues.
+pub(super) fn beyond_dead_letters(effective_queues: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
-    for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retries_of.is_none()) {
+    for queue in effective_queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retries_of.is_none()) {
         names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
     }
     names
 }
 
-fn on_tier(queue: &EffectiveQueue<'_>, key: &str, holds: &Effective) -> Option<&'static str> {
+/// Describes the consequence of a policy key on a delayed retry queue.
+fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("it shortens the delay"),
         "expires" => Some("it deletes the queue with all waiting messages, because it has no consumers"),
         "max-length" | "max-length-bytes" => Some("a full retry queue returns messages too early or rejects them"),
-        // A quorum tier refuses so that nothing is lost on the way back; without a limit it is never full.
-        "overflow" if queue.is_quorum() && holds.value.as_text() != Some("reject-publish") => {
+        // A quorum tier rejects publishes so that no returning message is lost; without a limit it is never full.
+        "overflow" if queue.is_quorum() && effective.value.as_text() != Some("reject-publish") => {
             Some("returning messages can then be lost")
         }
         _ => None,
     }
 }
 
+/// Describes the consequence of a policy key on a dead-letter queue.
 fn on_dead_letter_queue(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("messages are deleted after that time"),
@@ -85,20 +87,20 @@ fn finding(
     policy: &PolicyName,
     key: &str,
     is_tier: bool,
-    what: &str,
+    consequence: &str,
 ) -> Finding {
     let kind = if is_tier { "delayed retry queue" } else { "dead-letter queue" };
-    let text = format!("policy `{policy}` sets `{key}` on this {kind}: {what}");
+    let text = format!("policy `{policy}` sets `{key}` on this {kind}: {consequence}");
     let mut finding = RULE.about(subject, queue, key, text);
-    if is_tier && queue.written.is_none() {
-        let retries = subject.place(&queue.id, key);
+    if is_tier && queue.declaration.is_none() {
+        let retries = subject.position(&queue.id, key);
         finding.also = vec![(retries.at, "the retries that use it".to_owned())];
     }
     finding
 }
 
-/// The pattern to write instead: it leaves out the tiers and dead-letter queues, and still matches all else that the policy
-/// governs today.
+/// Suggests a pattern that excludes tiers and dead-letter queues and still matches all other objects that the policy governs
+/// now.
 fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     let policies = subject.routing().policies();
     let is_governed = |name: &str, governed: Governed| {

@@ -1,6 +1,7 @@
-//! Policies that govern nothing of what they match, because one of a higher priority does: policies are not merged.
+//! Reports policies that govern none of the objects that they match, because policies of a higher priority do. RabbitMQ does
+//! not merge policies.
 
-use crate::lint::ruled::{Ruled, first_of};
+use crate::lint::policy_targets::{PolicyTarget, first_of};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::rabbitmq::Pattern;
@@ -20,10 +21,10 @@ pub(super) static RULE: Rule = Rule {
 /// Patterns that match every name.
 const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
 
-/// By policy: what governs each of the objects that it fits, where that is certain.
-fn governing<'a>(ruled: &[Ruled<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Option<&'a PolicyName>>> {
+/// Returns for each policy the policies that govern the objects that it certainly matches.
+fn governing<'a>(policy_targets: &[PolicyTarget<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Option<&'a PolicyName>>> {
     let mut by_policy: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for it in ruled {
+    for it in policy_targets {
         let governing = it.governing();
         for fit in it.fits.iter().filter(|fit| fit.is_certain && fit.obstacle.is_none()) {
             by_policy.entry(fit.named.name).or_default().insert(governing);
@@ -34,14 +35,14 @@ fn governing<'a>(ruled: &[Ruled<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Optio
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let governing = governing(subject.ruled());
+    let governing = governing(subject.policy_targets());
     for (name, policy) in &subject.spec.policies {
         let all = governing.get(name).into_iter().flatten();
         let instead: Option<BTreeSet<&PolicyName>> = all.copied().collect();
         let Some(instead) = instead.filter(|it| !it.is_empty() && !it.contains(name)) else { continue };
         let pattern = policy.pattern.value.as_str();
-        // What others declare may be left to it, unless nothing can be.
-        let is_whole = Pattern::new(pattern).only_name().is_some()
+        // The policy can apply to objects that others declare, unless no such object can exist.
+        let is_fully_shadowed = Pattern::new(pattern).only_name().is_some()
             || instead.iter().filter_map(|other| subject.spec.policies.get(*other)).any(|other| {
                 let other = other.pattern.value.as_str();
                 other == pattern || EVERYTHING.contains(&other)
@@ -53,7 +54,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for other in instead.iter().filter_map(|other| subject.spec.policies.get(*other)).take(2) {
             finding = finding.also(other.at, "this policy applies instead");
         }
-        let finding = finding.severity(if is_whole { Severity::Warning } else { Severity::Info });
+        let finding = finding.severity(if is_fully_shadowed { Severity::Warning } else { Severity::Info });
         findings.push(finding.hint(format!(
             "only one policy applies to an object, and policies are not merged: add its keys to {winners}, raise its \
              `priority`, or remove it"

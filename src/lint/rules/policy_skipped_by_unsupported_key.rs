@@ -1,7 +1,7 @@
-//! Policies that the broker skips as a whole for a queue, because its type does not take one of their keys
+//! Reports policies that the broker skips as a whole for a queue, because the queue type does not support one of their keys
 //! (`rabbit_queue_type:is_policy_applicable`).
 
-use crate::lint::ruled::Kind;
+use crate::lint::policy_targets::Kind;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, QueueName, QueueType};
 use crate::rabbitmq::precedence;
@@ -19,22 +19,22 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for it in subject.ruled() {
+    for it in subject.policy_targets() {
         let Kind::Queue(queue) = it.kind else { continue };
         let Some(kind) = queue.queue_type() else { continue };
-        let is_written = subject.spec.queues.contains_key(&QueueName::new(it.name));
-        for fit in it.fits.iter().take_while(|fit| fit.is_certain && is_written) {
-            // The first that is not skipped governs; what is below it is no matter.
+        let is_declared = subject.spec.queues.contains_key(&QueueName::new(it.name));
+        for fit in it.fits.iter().take_while(|fit| fit.is_certain && is_declared) {
+            // The first policy that is not skipped governs the queue, so lower ones do not matter.
             let Some(obstacle) = fit.obstacle else { break };
-            let does_something = |key: &String| precedence(key, kind, subject.profile).is_some();
-            let Some(lost) = fit.named.policy.definition.keys().find(|key| does_something(key)) else { continue };
+            let has_effect = |key: &String| precedence(key, kind, subject.profile).is_some();
+            let Some(lost) = fit.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
             let policy = ObjectId::Policy(fit.named.name.clone());
             let text = format!(
                 "policy `{}` is skipped as a whole, with its `{lost}`: {kind} queues do not support `{obstacle}` in a policy",
                 fit.named.name
             );
-            let at = subject.place(&policy, obstacle).at;
-            let own = subject.place(&it.id, "name").at;
+            let at = subject.position(&policy, obstacle).at;
+            let own = subject.position(&it.id, "name").at;
             let finding = RULE.found(it.id.clone(), at, text).also(own, "matches this queue");
             findings.push(finding.hint(hint(subject, kind, obstacle)));
         }

@@ -1,5 +1,5 @@
-//! Names in `protect` that are one letter from something declared or removed, and are nothing themselves. In `ignore` there is no
-//! such mistake: a name that is declared cannot stand there.
+//! Reports names in `protect` that differ in one character from a declared or removed name and match none. `ignore` needs no
+//! such rule, because it cannot list a declared name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("protect_misspelt.md"),
 };
 
-/// In shorter names one letter makes another word.
+/// The minimum length of a name to compare: in a shorter one, a different character makes another word.
 const SHORTEST: usize = 5;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -28,33 +28,34 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         if let Some(near) = names.iter().find(|name| is_near(name, text)) {
-            let what = format!("`protect: [{text:?}]` protects nothing that is declared or removed here");
-            findings.push(RULE.found(ObjectId::Vhost, glob.at, what).hint(format!("did you mean `{near}`?")));
+            let message = format!("`protect: [{text:?}]` protects nothing that is declared or removed here");
+            findings.push(RULE.found(ObjectId::Vhost, glob.at, message).hint(format!("did you mean `{near}`?")));
         }
     }
     findings
 }
 
-/// The names of all that the spec speaks of, of objects to be removed, too.
+/// Returns all names in the spec, including generated and removed objects.
 pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let spec = subject.spec;
     let topology = &subject.expansion.topology;
-    let written = spec.queues.keys().chain(spec.dead_letter_queues.keys()).map(|name| name.as_str());
-    let written = written.chain(spec.exchanges.keys().map(|name| name.as_str()));
+    let declared = spec.queues.keys().chain(spec.dead_letter_queues.keys()).map(|name| name.as_str());
+    let declared = declared.chain(spec.exchanges.keys().map(|name| name.as_str()));
     let generated = topology.queues.keys().map(|name| name.as_str());
     let generated = generated.chain(topology.exchanges.keys().map(|name| name.as_str()));
     let policies = topology.policies.keys().map(|name| name.as_str());
     let removed = spec.removed.iter().filter_map(|removed| removed.value.name());
-    written.chain(generated).chain(policies).chain(removed).collect()
+    declared.chain(generated).chain(policies).chain(removed).collect()
 }
 
-/// One letter more, less or another, or two that are exchanged. `orders.1` and `orders.2` are two things.
+/// Returns true if the names differ by one inserted, removed, replaced or transposed character. Names that differ only in
+/// digits are different: `orders.1` and `orders.2`.
 fn is_near(name: &str, text: &str) -> bool {
-    let letters = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     name.len().abs_diff(text.len()) <= 1
         && text.len() >= SHORTEST
         && strsim::damerau_levenshtein(name, text) == 1
-        && letters(name) != letters(text)
+        && without_digits(name) != without_digits(text)
 }
 
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_letter_is_near() {
+    fn names_with_one_different_character_are_near() {
         for (name, text, expected) in [
             ("orders.audit", "orders.adit", true),
             ("orders.audit", "orders.auidt", true),

@@ -1,5 +1,5 @@
-//! Globs of `owns` that cover queues which applications declare themselves, as other parts of the spec show: `--prune` would
-//! delete them.
+//! Reports globs of `owns` that match queues which applications declare themselves, as policies of the spec show: `--prune`
+//! would delete them.
 
 use super::policy_matches_nothing::MADE_BY_CLIENTS;
 use crate::lint::{Finding, Rule, Subject};
@@ -18,14 +18,14 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("prune_reaches_undeclared.md"),
 };
 
-/// As clients end the names that they make.
+/// A suffix like those of client-generated names.
 const ENDING: &str = "0a1b";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
     let mut findings = Vec::new();
-    let ruled = subject.ruled();
-    let used: BTreeSet<_> = ruled.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
+    let policy_targets = subject.policy_targets();
+    let used: BTreeSet<_> = policy_targets.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
     for (name, policy) in spec.policies.iter().filter(|(name, _)| !used.contains(name)) {
         let pattern = Pattern::new(&policy.pattern.value);
         let Some(example) = example(&pattern) else { continue };
@@ -42,20 +42,20 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The glob that makes a name this spec's.
+/// Returns the glob by which the spec owns a name.
 fn owning<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a Sourced<Glob>> {
     let spec = subject.spec;
     let is_left_out = spec.ignore.iter().chain(&spec.protect).any(|glob| glob.value.matches(name));
     spec.owns.iter().find(|glob| glob.value.matches(name)).filter(|_| !is_left_out)
 }
 
-/// A name that a pattern is for and that clients make.
+/// Returns an example of a client-generated name that a pattern matches.
 fn example(pattern: &Pattern) -> Option<String> {
     if let Some(made) = MADE_BY_CLIENTS.iter().find(|made| pattern.matches(made) == Some(true)) {
-        // What the server names is never deleted.
+        // topo never deletes server-named objects.
         return (!made.starts_with("amq.")).then(|| (*made).to_owned());
     }
-    // A single name that is not there is a typing error more often, and policy-matches-nothing speaks of it.
+    // A pattern for a single undeclared name is more often a typo, which `policy-matches-nothing` reports.
     if pattern.only_name().is_some() {
         return None;
     }
@@ -63,6 +63,7 @@ fn example(pattern: &Pattern) -> Option<String> {
     (pattern.matches(&name) == Some(true)).then_some(name)
 }
 
+/// Returns the glob that excludes names like the example.
 fn ignoring(example: &str) -> String {
     if !example.ends_with(ENDING) {
         return example.to_owned();

@@ -1,4 +1,4 @@
-//! Replicas in an even number: one more than an odd one to fail, and no more that may.
+//! Reports even numbers of replicas: they tolerate no more failures than one replica less.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -19,27 +19,27 @@ const KEYS: [&str; 2] = ["target-group-size", "initial-cluster-size"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut even = |id: &ObjectId, setting: &str, value: Option<&ArgumentValue>| {
+    let mut check_size = |id: &ObjectId, setting: &str, value: Option<&ArgumentValue>| {
         let size = value.and_then(ArgumentValue::as_integer);
         if let Some(size) = size.filter(|size| *size > 0 && size % 2 == 0) {
-            let failing = match (size - 1) / 2 {
+            let tolerated = match (size - 1) / 2 {
                 0 => "none can fail".to_owned(),
                 1 => "one can fail".to_owned(),
                 many => format!("{many} can fail"),
             };
             let text =
-                format!("of {size} replicas {failing}, the same as of {}: more than half of them must be up", size - 1);
+                format!("with {size} replicas {tolerated}, as with {}: more than half of them must be up", size - 1);
             let finding = RULE.finding(subject, id, setting, text);
-            findings.push(finding.hint(format!("use {}, which tolerate one more failure", size + 1)));
+            findings.push(finding.hint(format!("use {} replicas, which tolerate one more failure", size + 1)));
         }
     };
     for (id, queue) in subject.queues() {
         if subject.retries_of(&id).is_none() {
-            ARGUMENTS.iter().for_each(|argument| even(&id, argument, queue.arguments.get(*argument)));
+            ARGUMENTS.iter().for_each(|argument| check_size(&id, argument, queue.arguments.get(*argument)));
         }
     }
     for (id, policy) in subject.policies() {
-        KEYS.iter().for_each(|key| even(&id, key, policy.definition.get(*key).map(|it| &it.value)));
+        KEYS.iter().for_each(|key| check_size(&id, key, policy.definition.get(*key).map(|it| &it.value)));
     }
     findings
 }

@@ -1,4 +1,4 @@
-//! What a broker of that version refuses when it is declared, as `rabbitmq` predicts it.
+//! Reports objects that a broker of the assumed version refuses to declare, as `rabbitmq` predicts.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -18,26 +18,26 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
     let mut findings = Vec::new();
-    let mut find = |id: &ObjectId, refused: &[Refusal]| {
+    let mut report = |id: &ObjectId, refused: &[Refusal]| {
         for refusal in refused {
             let finding = RULE.finding(subject, id, &refusal.subject, refusal.text.clone());
             findings.push(Finding { hint: refusal.hint.clone(), ..finding });
         }
     };
     for object in subject.objects() {
-        find(&object.id(), &refusals(&object, subject.profile));
+        report(&object.id(), &refusals(&object, subject.profile));
     }
     for name in topology.queues.keys() {
         let refused = subject.refusals_of(name);
         if !refused.is_empty() {
-            find(&ObjectId::Queue(name.clone()), refused);
+            report(&ObjectId::Queue(name.clone()), refused);
         }
     }
     for binding in &topology.bindings {
-        // Which arguments a binding may have depends on the type of its exchange.
+        // The type of the exchange determines which arguments a binding can have.
         let refused = binding_refusals(binding, subject.ends(binding), subject.profile);
         if !refused.is_empty() {
-            find(&ObjectId::Binding(binding.clone()), &refused);
+            report(&ObjectId::Binding(binding.clone()), &refused);
         }
     }
     findings

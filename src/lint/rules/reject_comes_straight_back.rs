@@ -1,5 +1,6 @@
-//! Dead letters that come back to the queue where a consumer rejected them, without a queue in between in which they wait: as
-//! fast as the consumer rejects them, endlessly. The broker only drops messages in cycles without a rejection.
+//! Reports dead-lettered messages that return to the queue in which a consumer rejected them, without a queue in between in
+//! which they wait. They cycle endlessly, as fast as the consumer rejects them. The broker only drops messages in cycles
+//! without a rejection.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::routing::{Message, Reason};
@@ -18,20 +19,20 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.retries_of.is_none()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.retries_of.is_none()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
-        let comes_back = subject.keys_of_dead_letters(queue.name, to).into_iter().any(|keys| {
-            let letter = routing.as_dead_letter(&Message::with(keys), queue.name, Reason::Rejected, to);
-            routing.route(&to.exchange, &letter).surely.contains(queue.name)
+        let returns = subject.keys_of_dead_letters(queue.name, to).into_iter().any(|keys| {
+            let dead_lettered = routing.as_dead_letter(&Message::with(keys), queue.name, Reason::Rejected, to);
+            routing.route(&to.exchange, &dead_lettered).surely.contains(queue.name)
         });
-        if comes_back {
+        if returns {
             let by = match to.exchange.as_str() {
                 "" => "the default exchange".to_owned(),
                 name => format!("exchange `{name}`"),
             };
             let text = format!("{by} returns rejected messages immediately, as long as consumers reject them");
-            let hint = "let it wait: `retry: {delays: [5s, 30s]}`; or send it to another queue: `deadLetter: NAME`, with an \
-                        entry of `deadLetterQueues`";
+            let hint = "delay the retries: `retry: {delays: [5s, 30s]}`; or dead-letter to another queue: `deadLetter: NAME`, \
+                        with an entry of `deadLetterQueues`";
             findings.push(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint));
         }
     }

@@ -1,5 +1,5 @@
-//! Retries that come back to a full quorum queue that refuses: their tier tries again every three minutes only
-//! (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s with free space all that time).
+//! Reports retries that return to a quorum queue that rejects messages when it is full. The tier tries again only every three
+//! minutes (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s, with free space all that time).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.is_quorum() && queue.rejects()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.is_quorum() && queue.rejects_when_full()) {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
         let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.profile).queues.is_empty()) else { continue };
         let text = format!(

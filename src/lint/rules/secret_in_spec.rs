@@ -1,4 +1,4 @@
-//! Passwords and keys in what everybody can read: the spec, its plans, and the broker's lists.
+//! Reports passwords and keys where others can read them: in the spec, its plans, and the lists of the broker.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -20,43 +20,43 @@ const WORDS: [&str; 7] = ["password", "passwd", "secret", "api-key", "apikey", "
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
     let mut findings = Vec::new();
-    let mut look = |id: &ObjectId, name: Option<&str>, value: &ArgumentValue, at: Location| {
-        if let Some(what) = secret(name.unwrap_or_default(), value) {
-            let text = format!("{what}: it is visible in the repository, in plans, and to every user of the broker");
+    let mut check_value = |id: &ObjectId, name: Option<&str>, value: &ArgumentValue, at: Location| {
+        if let Some(secret) = secret(name.unwrap_or_default(), value) {
+            let text = format!("{secret}: it is visible in the repository, in plans, and to every user of the broker");
             let hint =
                 "configure it in the client that needs it, and change it wherever it is used: it has been exposed";
             findings.push(RULE.found(id.clone(), at, text).hint(hint));
         }
     };
     if let Some(text) = &spec.description {
-        look(&ObjectId::Vhost, None, &ArgumentValue::Text(text.value.clone()), text.at);
+        check_value(&ObjectId::Vhost, None, &ArgumentValue::Text(text.value.clone()), text.at);
     }
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
     for (name, queue) in spec.queues.iter().chain(dead_letter_queues) {
-        for (argument, said) in &queue.arguments {
-            look(&ObjectId::Queue(name.clone()), Some(argument), &said.value, said.at);
+        for (argument, setting) in &queue.arguments {
+            check_value(&ObjectId::Queue(name.clone()), Some(argument), &setting.value, setting.at);
         }
     }
     for (name, exchange) in &spec.exchanges {
-        for (argument, said) in &exchange.arguments {
-            look(&ObjectId::Exchange(name.clone()), Some(argument), &said.value, said.key_at);
+        for (argument, setting) in &exchange.arguments {
+            check_value(&ObjectId::Exchange(name.clone()), Some(argument), &setting.value, setting.key_at);
         }
     }
     for (name, policy) in &spec.policies {
-        for (key, said) in &policy.definition {
-            look(&ObjectId::Policy(name.clone()), Some(key), &said.value, said.key_at);
+        for (key, setting) in &policy.definition {
+            check_value(&ObjectId::Policy(name.clone()), Some(key), &setting.value, setting.key_at);
         }
     }
-    for (binding, written) in &spec.bindings {
+    for (binding, declaration) in &spec.bindings {
         for value in binding.arguments.values() {
-            // The name is that of a header, and compared with what publishers write.
-            look(&ObjectId::Binding(binding.clone()), None, value, written.at);
+            // The name is a header name, and the value is compared with the headers of messages.
+            check_value(&ObjectId::Binding(binding.clone()), None, value, declaration.at);
         }
     }
     findings
 }
 
-/// What it looks like; the value itself is not repeated.
+/// Describes the secret that a value seems to contain, without repeating the value.
 fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     match value {
         ArgumentValue::Text(text) if has_password(text) => Some("this URI contains a password".to_owned()),
@@ -71,7 +71,7 @@ fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     }
 }
 
-/// `amqp://user:password@host`.
+/// Returns true for a URI with a password: `amqp://user:password@host`.
 fn has_password(text: &str) -> bool {
     text.match_indices("://").any(|(at, _)| {
         let authority = text[at + 3..].split(['/', '?', '#', ' ']).next().unwrap_or_default();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_stand_before_the_host() {
+    fn passwords_precede_the_host() {
         for (text, expected) in [
             ("amqp://guest:guest@broker:5672/%2f", true),
             ("see amqps://a:b@c for more", true),

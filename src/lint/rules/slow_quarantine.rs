@@ -1,4 +1,4 @@
-//! Queues that try so often that a poison message is met again and again before anybody sees it.
+//! Reports queues with many retries, which deliver a poison message again and again before it is dead-lettered.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -13,12 +13,12 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("slow_quarantine.md"),
 };
 
-/// The delivery limit that RabbitMQ itself has since 4.0.
+/// The default delivery limit of RabbitMQ since 4.0.
 const MANY: u32 = 20;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled() {
+    for queue in subject.effective_queues() {
         let Some((retries, at)) = queue.max_retries().filter(|(retries, _)| *retries > MANY) else { continue };
         let waits = subject.expansion.retries.get(queue.name).is_some_and(|retry| !retry.delays().is_empty());
         let (severity, text) = if waits {

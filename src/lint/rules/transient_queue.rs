@@ -1,5 +1,5 @@
-//! Queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`, permitted by default
-//! from 3.13 to 4.2, denied by default from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
+//! Reports queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`. Brokers permit it
+//! by default from 3.13 to 4.2, and deny it from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::profile::TRANSIENT_QUEUES;
@@ -26,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Severity::Warning,
             format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
         ),
-        // As with `x-queue-master-locator`, which 4.3 denies, too.
+        // The same default as for `x-queue-master-locator`, which 4.3 denies too.
         None if subject.is_at_least(4, 3) => (
             Severity::Error,
             format!(

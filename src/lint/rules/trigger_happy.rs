@@ -1,4 +1,5 @@
-//! Queues whose first failure is final: a short outage of what the worker needs makes dead letters of healthy messages.
+//! Reports queues that dead-letter a message after its first failure: a short outage of a dependency of the worker
+//! dead-letters healthy messages.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -17,10 +18,10 @@ const HINT: &str = "add retries that outlast a short outage: `retry: {delays: [5
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.has_dead_letter_exchange()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let limit = queue.delivery_limit().map(|(limit, _)| limit);
         let finding = match (queue.max_retries(), limit) {
-            // A connection that is lost counts, too.
+            // A lost connection counts as a delivery too.
             (Some((0, at)), Some(0)) => {
                 let text =
                     "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";

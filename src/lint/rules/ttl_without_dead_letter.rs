@@ -1,4 +1,4 @@
-//! Queues whose messages expire and are gone.
+//! Reports queues whose messages expire and are deleted, because the queue has no dead-letter target.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_in_silence()) {
+    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    {
         if let Some(ttl) = queue.settings.integer("message-ttl") {
             let after = duration(ttl).map_or_else(|| "immediately".to_owned(), |ttl| format!("after {ttl}"));
             let text = format!("messages that are not consumed are deleted {after}");

@@ -1,4 +1,4 @@
-//! Exchanges that lead to no queue: what is published to them is dropped.
+//! Reports exchanges that route to no queue: the broker drops the messages that are published to them.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
@@ -18,12 +18,12 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
-    // A spec of exchanges alone is for others to bind.
+    // In a spec that only declares exchanges, others bind them.
     if topology.queues.is_empty() {
         return Vec::new();
     }
     let routing = subject.routing();
-    // Two rules of their own speak of these.
+    // Other rules report alternate exchanges and dead-letter exchanges.
     let mut others: BTreeSet<ExchangeName> = BTreeSet::new();
     for name in routing.topology().exchanges.keys() {
         others.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         others.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
     }
     let any = Message::with(Keys::any());
-    let leads_nowhere = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;
+    let reaches_nothing = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;
     let declared = subject.spec.exchanges.keys().filter(|name| topology.exchanges.contains_key(*name));
     let finding = |name: &ExchangeName| {
         let mut bindings = topology.bindings.iter().chain(subject.other_bindings());
@@ -45,5 +45,5 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
         finding.hint("bind a queue to it, or add an `alternateExchange`, unless others bind it")
     };
-    declared.filter(|name| !others.contains(*name)).filter(leads_nowhere).map(finding).collect()
+    declared.filter(|name| !others.contains(*name)).filter(reaches_nothing).map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! Queues that nothing is bound to, in a spec that binds its queues: with a binding that was forgotten, messages never come.
+//! Reports queues without bindings in a spec that binds its queues: if a binding was forgotten, messages never arrive.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Destination, ObjectId, QueueName, QueueType};
@@ -22,17 +22,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let named = named_by_dead_letters(subject);
     let is_forgotten = |name: &&QueueName| {
         let queue = subject.expansion.topology.queues.get(*name);
-        // Streams are mostly written by name, with a client of their own.
+        // Stream clients usually publish to a stream by its name.
         let is_stream = queue.and_then(|queue| queue.queue_type()) == Some(QueueType::Stream);
         queue.is_some() && !is_stream && !bound.contains(*name) && !named.contains(*name)
     };
     let finding = |name: &QueueName| {
-        let text = "it has no bindings: it only gets messages that are published to the default exchange with its name";
+        let text = "it has no bindings: it only gets messages that are published to the default exchange with its name as routing key";
         let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
         finding.hint("bind it, unless publishers use its name: `bindings: [{exchange: …, routingKey: …}]`")
     };
     let forgotten: Vec<&QueueName> = spec.queues.keys().filter(is_forgotten).collect();
-    // Who binds no queue, or few, publishes to queues by name.
+    // If most queues have no bindings, publishers use the names of the queues.
     if forgotten.len() > bound.len() {
         return Vec::new();
     }
@@ -46,11 +46,12 @@ fn of_queue(destination: &Destination) -> Option<&QueueName> {
     }
 }
 
-/// The queues to which dead letters go by name.
+/// Returns the queues to which other queues dead-letter messages by name.
 fn named_by_dead_letters(subject: &Subject<'_>) -> BTreeSet<QueueName> {
     let routing = subject.routing();
-    let ways = routing.topology().queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
-    ways.filter(|to| to.exchange.as_str().is_empty())
+    let targets = routing.topology().queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
+    targets
+        .filter(|to| to.exchange.as_str().is_empty())
         .filter_map(|to| to.routing_key.as_deref())
         .map(QueueName::new)
         .collect()

@@ -1,4 +1,4 @@
-//! Queues without any limit. Most queues are like that, and rightly so: the rule is for those who want each bounded.
+//! Reports queues without a limit. Most queues need none, so the rule is optional.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::QueueType;
@@ -16,12 +16,12 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // A dead-letter queue with a limit loses letters, a tier hands back too early.
-    for queue in subject.settled().iter().filter(|it| !it.is_dead_letter_queue && it.written.is_some()) {
+    // With a limit, a dead-letter queue loses dead-lettered messages, and a tier returns messages too early.
+    for queue in subject.effective_queues().iter().filter(|it| !it.is_dead_letter_queue && it.declaration.is_some()) {
         let is_stream = queue.kind == Some(QueueType::Stream);
         if !is_stream && queue.limit().is_none() && queue.settings.get("message-ttl").is_none() {
             let text =
-                "without consumers it grows until the broker runs out of memory or disk and blocks all publishers";
+                "without consumers, it grows until the broker runs out of memory or disk and blocks all publishers";
             let finding = RULE.finding(subject, &queue.id, "name", text);
             findings.push(finding.hint("add a limit that only an outage reaches: `maxLengthBytes: 1GiB`"));
         }

@@ -1,4 +1,4 @@
-//! Streams without retention: nothing is ever deleted from them.
+//! Reports streams without retention: the broker never deletes messages from them.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::QueueType;
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled() {
+    for queue in subject.effective_queues() {
         let is_stream = queue.kind == Some(QueueType::Stream);
         if is_stream && queue.settings.get("max-age").is_none() && queue.settings.get("max-length-bytes").is_none() {
             let text = "this stream has no retention: it grows until the disk is full";

@@ -1,5 +1,5 @@
-//! Arguments of queues and exchanges, and keys of policies, that no broker knows: typing errors, as a rule. The broker keeps
-//! such an argument and does nothing with it; a policy with such a key it refuses.
+//! Reports arguments of queues and exchanges, and keys of policies, that no broker supports; usually they are typos. The
+//! broker stores such an argument and ignores it, but refuses a policy with such a key.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -18,11 +18,11 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("unknown_argument.md"),
 };
 
-/// What plugins read on queues: rabbitmq-message-deduplication, and what federation sets itself.
+/// Queue arguments of plugins: those that rabbitmq-message-deduplication reads, and those that federation sets itself.
 const PLUGINS_QUEUE_ARGUMENTS: &[&str] =
     &["x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-cache-persistence", "x-internal-purpose"];
 
-/// The same on exchanges, beside what the model's table knows.
+/// Exchange arguments of plugins, in addition to [`EXCHANGE_ARGUMENTS`].
 const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-cache-size",
     "x-cache-ttl",
@@ -57,7 +57,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// An argument that is not known. What does not begin with `x-` is somebody's own mark, unless it is nearly a known one.
+/// Reports an unknown argument. A name without `x-` is an argument of the user's own, unless it resembles a known one.
 fn argument(
     subject: &Subject<'_>,
     object: &ObjectId,
@@ -94,6 +94,7 @@ fn argument(
     Some(RULE.finding(subject, object, name, text).hint(hint))
 }
 
+/// Reports an unknown policy key.
 fn policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Finding> {
     if policy_keys().any(|known| known == key) {
         return None;

@@ -1,4 +1,4 @@
-//! Internal exchanges that no exchange or queue routes to: publishers cannot use them, so they get no messages.
+//! Reports internal exchanges that no exchange or queue routes to. Publishers cannot use them, so they get no messages.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, Destination, ObjectId};
@@ -16,11 +16,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let led_to = led_to(subject);
+    let route_targets = route_targets(subject);
     let mut findings = Vec::new();
     for (name, exchange) in &subject.spec.exchanges {
-        if exchange.internal && !led_to.contains(name.as_str()) {
-            let text = "it is internal, and no exchange or queue routes to it: it cannot get any message";
+        if exchange.internal && !route_targets.contains(name.as_str()) {
+            let text = "it is internal, and no exchange or queue routes to it: it never gets a message";
             let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
             findings.push(finding.hint(
                 "bind it to another exchange, use it as an alternate or dead-letter exchange, or remove `internal`",
@@ -30,9 +30,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The names of the exchanges to which other exchanges and queues send, by bindings, as alternates or with dead letters. A
-/// policy counts whatever it matches: it may be for what clients declare.
-pub(super) fn led_to<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
+/// Returns the names of the exchanges to which other exchanges and queues route messages: by bindings, as alternate
+/// exchanges or by dead-lettering. Every policy counts, because it can be for objects that clients declare.
+pub(super) fn route_targets<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let topology = subject.routing().topology();
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Exchange(name) => Some(name.as_str()),

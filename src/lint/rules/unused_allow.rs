@@ -1,5 +1,5 @@
-//! Comments that allow what nothing finds any more. What is found is known only when every rule has looked, so `lint` asks this
-//! file then.
+//! Reports comments that allow a finding that does not occur. `lint` calls [`unused`] after all other rules, because it needs
+//! their findings.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::{Allow, Severity};
@@ -14,7 +14,7 @@ pub(in crate::lint) static RULE: Rule = Rule {
     page: include_str!("unused_allow.md"),
 };
 
-/// About these comments.
+/// Reports these comments.
 pub(in crate::lint) fn unused<'a>(subject: &Subject<'_>, allows: impl Iterator<Item = &'a Allow>) -> Vec<Finding> {
     let finding = |allow: &Allow| Finding {
         rule: RULE.name,

@@ -1,7 +1,7 @@
-//! Entries of `deadLetterQueues` that no dead letters come to, and of `retryPolicies` that nobody names: mostly the rest of
-//! something, or the first half.
+//! Reports entries of `deadLetterQueues` that no queue dead-letters to, and entries of `retryPolicies` that no queue uses.
+//! Usually they are leftovers, or a change that is not complete.
 
-use super::unreachable_exchange::led_to;
+use super::unreachable_exchange::route_targets;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Destination, ObjectId, QueueName};
 use crate::spec::Severity;
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
-    // A spec without queues of its own is for others to use.
+    // In a spec without queues of its own, the entries are for others.
     if spec.queues.values().all(|queue| queue.is_external) {
         return Vec::new();
     }
@@ -44,13 +44,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The names of the queues that dead letters may come to, or anything else that is written of them.
+/// Returns the names of the dead-letter queues that dead-lettered or published messages can reach.
 fn used<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let (spec, topology) = (subject.spec, &subject.expansion.topology);
     let routing = subject.routing();
-    let led_to = led_to(subject);
-    // Whoever publishes can reach an exchange that stands in the spec.
-    let is_source = |name: &str| led_to.contains(name) || spec.exchanges.keys().any(|known| known.as_str() == name);
+    let route_targets = route_targets(subject);
+    // Publishers can reach every exchange that the spec declares.
+    let is_source =
+        |name: &str| route_targets.contains(name) || spec.exchanges.keys().any(|known| known.as_str() == name);
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Queue(name) => Some((binding, name)),
         Destination::Exchange(_) => None,

@@ -1,4 +1,4 @@
-//! Keys of topic bindings in which a wildcard is part of a word, or which are written for something else than AMQP.
+//! Reports keys of topic bindings in which a wildcard is part of a word, or whose syntax is not that of AMQP.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("wildcard_inside_word.md"),
 };
 
-/// Words that are no mistakes.
+/// Words with a literal `#` that are not mistakes.
 const LANGUAGES: [&str; 4] = ["c#", "C#", "f#", "F#"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -31,6 +31,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Describes the mistake in a key, with a severity and a hint.
 fn problem(key: &str) -> Option<(Severity, String, String)> {
     let is_partial = |word: &&str| word.contains(['*', '#']) && !["*", "#"].contains(word) && !LANGUAGES.contains(word);
     if let Some(word) = key.split('.').find(is_partial) {

@@ -1,4 +1,4 @@
-//! Wildcards in the keys of direct exchanges, to which they are plain text.
+//! Reports wildcards in the keys of direct exchanges, which compare keys literally.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -19,7 +19,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut findings = Vec::new();
     for binding in subject.spec.bindings.keys().filter(|it| routing.kind(&it.source) == Some(Kind::Direct)) {
-        // Publishers do not use such a key.
+        // Only a key that is a topic pattern is reported: publishers do not use such a key.
         if Keys::any().are(&binding.routing_key) != Certainty::Never {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Keys of fanout exchanges that look as if they chose among the messages.
+//! Reports keys of fanout exchanges that look like filters.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    // `#` alone says what happens.
+    // The key `#` matches every message anyway.
     let is_filter = |key: &str| key.contains(['*', '#']) && key != "#";
     let mut findings = Vec::new();
     for binding in subject.spec.bindings.keys().filter(|it| is_filter(&it.routing_key)) {

@@ -1,4 +1,4 @@
-//! Bindings that are refused.
+//! Predicts refusals of bindings.
 
 use super::{Refusal, name, null_refusal};
 use crate::model::{
@@ -6,42 +6,42 @@ use crate::model::{
 };
 use crate::rabbitmq::{BrokerProfile, predeclared_type};
 
-/// The largest body that a binding may be made with since [`BODY_LIMITED`], in bytes (`rabbit_mgmt_wm_bindings`).
+/// The maximum size of the request that creates a binding since [`BODY_LIMITED`], in bytes (`rabbit_mgmt_wm_bindings`).
 const LARGEST_BODY: usize = 5000;
 const BODY_LIMITED: BrokerVersion = BrokerVersion::new(4, 0, 4);
-/// The largest weight in a consistent hash since [`WEIGHT_LIMITED`] (`rabbit_exchange_type_consistent_hash`).
+/// The maximum weight in a consistent hash since [`WEIGHT_LIMITED`] (`rabbit_exchange_type_consistent_hash`).
 const LARGEST_WEIGHT: u64 = 10_000;
 const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
-/// Before, a weight is a number of buckets that the broker makes one by one: 99,999,999,999,999 of them took a node of
-/// 3.8.9 down, and 1,000,000 took it a second.
+/// The largest harmless weight before [`WEIGHT_LIMITED`]. A weight is a number of buckets that the broker creates one by one:
+/// 99,999,999,999,999 buckets stopped a node of 3.8.9, and 1,000,000 needed a second.
 const HARMFUL_WEIGHT: u64 = 1_000_000;
 
-/// The most `#` in the key of a topic exchange since [`HASHES_LIMITED`].
+/// The maximum number of `#` in the key of a topic exchange since [`HASHES_LIMITED`].
 const MOST_HASHES: usize = 2;
 const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
 
-/// What is at the ends of a binding, as far as it is known.
+/// The declarations of the source and the destination of a binding, if they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends<'a> {
-    /// The type of the exchange that messages come from; those that the broker makes itself are known without.
+    /// The type of the source exchange. The types of predeclared exchanges are known without it.
     pub source: Option<&'a str>,
-    /// The queue that they go to, when it is one.
+    /// The destination queue, if the destination is a queue.
     pub queue: Option<&'a Queue>,
 }
 
 /// Returns all refusals of a binding, in the order of the broker's checks.
 ///
-/// Each type of exchange validates its bindings itself (`validate_binding`): most take any.
+/// Each exchange type validates its own bindings (`validate_binding`); most types accept every binding.
 pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    let mut found: Vec<Refusal> = name::stripped(binding.source.as_str(), "exchange").into_iter().collect();
+    let mut found: Vec<Refusal> = name::line_breaks(binding.source.as_str(), "exchange").into_iter().collect();
     found.extend(match &binding.destination {
-        Destination::Queue(queue) => name::stripped(queue.as_str(), "queue"),
-        Destination::Exchange(exchange) => name::stripped(exchange.as_str(), "exchange"),
+        Destination::Queue(queue) => name::line_breaks(queue.as_str(), "queue"),
+        Destination::Exchange(exchange) => name::line_breaks(exchange.as_str(), "exchange"),
     });
     if version >= BODY_LIMITED && body_length(binding) > LARGEST_BODY {
         let text = format!(
-            "key and arguments of this binding need a request of {} bytes, the maximum since RabbitMQ 4.0.4 is {LARGEST_BODY}",
+            "key and arguments of this binding need a request of {} bytes; the maximum since RabbitMQ 4.0.4 is {LARGEST_BODY}",
             body_length(binding)
         );
         found.push(Refusal::new("body", text).hint("bind it with an AMQP client, or shorten the arguments"));
@@ -66,12 +66,12 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
     found
 }
 
-/// Returns the length of the request's body, in bytes.
+/// Returns the length of the request body, in bytes.
 fn body_length(binding: &Binding) -> usize {
     encoding::binding(binding).to_string().len()
 }
 
-/// 401 "Access refused.", all versions.
+/// Refuses bindings of the default exchange: 401 "Access refused.", all versions.
 fn default_exchange(binding: &Binding) -> Option<Refusal> {
     let is_default = binding.source.as_str().is_empty()
         || matches!(&binding.destination, Destination::Exchange(name) if name.as_str().is_empty());
@@ -81,16 +81,16 @@ fn default_exchange(binding: &Binding) -> Option<Refusal> {
     })
 }
 
-/// Other `amq.` exchanges cannot be declared; those of other plugins start with `amq.rabbitmq.`, too.
+/// Refuses unknown `amq.` sources, because they cannot be declared. Exchanges of plugins can start with `amq.rabbitmq.`.
 fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
-    let is_made_by_broker = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
-    (name.as_str().starts_with("amq.") && !is_made_by_broker).then(|| {
+    let is_predeclared = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
+    (name.as_str().starts_with("amq.") && !is_predeclared).then(|| {
         Refusal::new("source", format!("exchange {name} does not exist and cannot be declared"))
             .hint("use amq.direct, amq.fanout, amq.topic, amq.headers, or an exchange of your own")
     })
 }
 
-/// `rabbit_exchange_type_topic:validate_binding`, since 4.3.5 (measured on 4.3.6).
+/// Validates the key of a topic binding: `rabbit_exchange_type_topic:validate_binding`, since 4.3.5 (measured on 4.3.6).
 fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let count = key.split('.').filter(|word| *word == "#").count();
     (version >= HASHES_LIMITED && count > MOST_HASHES).then(|| {
@@ -101,7 +101,7 @@ fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     })
 }
 
-/// `rabbit_exchange_type_headers:validate_binding`.
+/// Validates `x-match`: `rabbit_exchange_type_headers:validate_binding`.
 fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     let words: &[&str] =
         if version.is_at_least(3, 10) { &["all", "any", "all-with-x", "any-with-x"] } else { &["all", "any"] };
@@ -111,19 +111,19 @@ fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     }
     let text = match value.as_text() {
         Some("all-with-x" | "any-with-x") => {
-            format!("x-match supports `{value}` since RabbitMQ 3.10, the broker is {version}")
+            format!("x-match supports `{value}` since RabbitMQ 3.10; the broker is {version}")
         }
         _ => format!("x-match cannot be {value}"),
     };
     Some(Refusal::new("x-match", text).hint(format!("use one of {}", words.join(", "))))
 }
 
-/// `rabbit_exchange_type_consistent_hash:validate_binding`: the routing key is a weight.
+/// Validates the routing key as a weight: `rabbit_exchange_type_consistent_hash:validate_binding`.
 fn consistent_hash(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let refusal = |text: String| {
         Some(Refusal::new("routing_key", text).hint("use a weight between 1 and 10, such as `routingKey: \"1\"`"))
     };
-    // `list_to_integer`: a sign, digits, and nothing else; as long as one likes.
+    // `list_to_integer`: an optional sign and any number of digits.
     let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return refusal(format!(
@@ -144,7 +144,7 @@ fn consistent_hash(key: &str, version: BrokerVersion) -> Option<Refusal> {
     }
 }
 
-/// `rabbit_exchange_type_local_random:validate_binding`: no key, and classic queues only.
+/// Refuses a key, and destinations other than classic queues: `rabbit_exchange_type_local_random:validate_binding`.
 fn local_random(binding: &Binding, queue: Option<&Queue>) -> Option<Refusal> {
     if !binding.routing_key.is_empty() {
         let text = format!("a binding to a local random exchange cannot have a key, found {:?}", binding.routing_key);

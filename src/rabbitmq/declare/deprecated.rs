@@ -1,15 +1,15 @@
-//! Queues that use a deprecated feature which the broker denies. `rabbit_amqqueue:declare/7` asks right after it has looked
-//! at the arguments, `rabbit_classic_queue:declare/2` after that (3.13 to 4.3).
+//! Predicts refusals of queues that use a deprecated feature which the broker denies. `rabbit_amqqueue:declare/7` checks the
+//! features directly after the arguments, and `rabbit_classic_queue:declare/2` after that (3.13 to 4.3).
 
 use super::Refusal;
 use crate::model::{Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::profile::{QUEUE_MASTER_LOCATOR, TRANSIENT_QUEUES};
 
-/// `kind` is the type that the broker makes of what is said: an empty `x-queue-type` is the default, too.
+/// Returns the refusals of a queue. `kind` is the type that the broker resolves: an empty `x-queue-type` means the default.
 pub(super) fn refusals(queue: &Queue, kind: QueueType, profile: &BrokerProfile) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    // Without word from the broker it is open: upstream's 4.3 denies it by default, Debian's permits it.
+    // Unknown if the broker does not report the feature: 4.3 denies it by default, but the package of Debian permits it.
     if !queue.durable && !queue.exclusive && profile.permits(TRANSIENT_QUEUES) == Some(false) {
         refusals.push(refusal(
             "durable",

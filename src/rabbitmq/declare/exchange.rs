@@ -1,4 +1,4 @@
-//! Exchanges that are refused.
+//! Predicts refusals of exchanges.
 
 use super::{Refusal, name, null_refusal};
 use crate::model::{ArgumentValue, BrokerVersion, Exchange, ExchangeName};
@@ -7,31 +7,33 @@ use crate::rabbitmq::BrokerProfile;
 /// The properties that a consistent hash exchange can hash instead of a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
 
-/// The types that came with the broker itself after 3.8, and the first versions that have them. (`x-modulus-hash` is one of
-/// the broker's since 4.3, and a plugin's before.)
+/// The exchange types that the broker added after 3.8, with the first version of each. (`x-modulus-hash` is built in since
+/// 4.3; before, a plugin provides it.)
 const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
 
-/// Whether that type of exchange is one that the broker has. Brokers that do not say have all that their version can have.
+/// Returns true if the broker supports an exchange type. A broker that does not list its types is assumed to support all types
+/// of its version.
 pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     if profile.exchange_types.is_empty() {
-        comes_with(kind, profile.version).is_none()
+        added_in(kind, profile.version).is_none()
     } else {
         profile.exchange_types.contains(kind)
     }
 }
 
-/// The version that brings that type, where this one has not got it.
-fn comes_with(kind: &str, version: BrokerVersion) -> Option<BrokerVersion> {
+/// Returns the version that adds an exchange type, if this version does not support it.
+fn added_in(kind: &str, version: BrokerVersion) -> Option<BrokerVersion> {
     LATER_TYPES.iter().find(|(later, since)| *later == kind && version < *since).map(|(_, since)| *since)
 }
 
-/// In the order of `rabbit_channel:handle_method(#'exchange.declare'{})`, the same from 3.8 to 4.3: the request is
-/// decoded, then come the type, the name, the alternate exchange, and at last what the type itself validates.
+/// Returns the refusals of an exchange, in the order of `rabbit_channel:handle_method(#'exchange.declare'{})`, which is the
+/// same from 3.8 to 4.3. The broker decodes the request, then checks the type, the name, the alternate exchange, and the
+/// arguments of the type.
 pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profile: &BrokerProfile) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = null_refusal(&exchange.arguments).into_iter().collect();
-    if let Some(since) = comes_with(&exchange.kind, profile.version) {
+    if let Some(since) = added_in(&exchange.kind, profile.version) {
         let text = format!(
-            "exchanges of type `{}` exist since RabbitMQ {}, the broker is {}",
+            "exchanges of type `{}` exist since RabbitMQ {}; the broker is {}",
             exchange.kind,
             since.series(),
             profile.version
@@ -64,7 +66,8 @@ pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profil
     found
 }
 
-/// `rabbit_exchange_type_consistent_hash:validate`. A value of another type makes it crash, which is a 400, too.
+/// Validates the arguments of a consistent hash exchange: `rabbit_exchange_type_consistent_hash:validate`. A value of another
+/// type crashes it, which is a 400 too.
 fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentValue>) -> Option<Refusal> {
     let not_text = |name: &str, value: &ArgumentValue| {
         value.as_text().is_none().then(|| Refusal::new(name, format!("{name} must be a string, but {value} is not")))

@@ -1,6 +1,6 @@
-//! What a broker refuses when an object is declared that does not exist yet.
+//! Predicts which declarations of new objects a broker refuses, and why.
 //!
-//! A few of these are topo's own: what the broker would take, and make something else of than was asked for.
+//! A few refusals are topo's own: the broker would accept the declaration but create something else.
 
 mod binding;
 mod deprecated;
@@ -22,14 +22,14 @@ pub use vhost::vhost_change_refusals;
 use super::BrokerProfile;
 use crate::model::{ArgumentValue, Arguments, Object};
 
-/// Why a broker refuses an object.
+/// A reason why a broker refuses an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it names: an argument, a property, a key of a policy, in RabbitMQ's words.
+    /// The refused setting: an argument, a property, or a key of a policy, in RabbitMQ's spelling.
     pub subject: String,
-    /// The reason, for people.
+    /// The message for users.
     pub text: String,
-    /// What to do about it.
+    /// A hint how to resolve it.
     pub hint: Option<String>,
 }
 
@@ -43,10 +43,10 @@ impl Refusal {
     }
 }
 
-/// All that stands against a fresh declare, in the order in which the broker looks: it names the first one only. None, and
-/// the broker takes it.
+/// Returns all refusals of a new object, in the order of the broker's checks; the broker reports only the first one. If there
+/// are none, the broker accepts the object.
 ///
-/// A binding is judged by itself alone; [`binding_refusals`] knows what is at its ends, too.
+/// A binding is checked alone; [`binding_refusals`] also considers its source and destination.
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {
         Object::Queue(name, queue) => {
@@ -62,12 +62,13 @@ pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     }
 }
 
-/// The first argument that holds a null, at any depth: HTTP cannot carry one (400 `null_not_allowed` on queues and
-/// exchanges, 500 on bindings, all versions).
+/// Returns the first argument that contains null at any depth. HTTP does not support null: 400 `null_not_allowed` on queues
+/// and exchanges, 500 on bindings, all versions.
 fn null_in(arguments: &Arguments) -> Option<&str> {
     arguments.iter().find(|(_, value)| holds_null(value)).map(|(name, _)| name.as_str())
 }
 
+/// Returns true if a value contains null at any depth.
 pub(crate) fn holds_null(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::Null => true,

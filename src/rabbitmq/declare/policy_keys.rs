@@ -1,21 +1,21 @@
-//! Definitions of policies that are refused: what each module of the broker that validates policies finds.
+//! Predicts refusals of policy definitions by each validating module of the broker.
 
 use super::Refusal;
 use crate::model::known_arguments::Versions;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, age};
 use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
 
-/// Every key that some version from 3.8 on knows, and those of the plugins that come with it.
+/// Returns every policy key of RabbitMQ 3.8 and later, including those of bundled plugins.
 pub fn policy_keys() -> impl Iterator<Item = &'static str> {
     POLICY_KEYS.iter().filter(|key| key.is_valid()).map(|key| key.name)
 }
 
-/// The keys of a definition that a plugin has to know.
+/// Returns the keys of a definition that a plugin must register.
 pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
     definition.keys().map(String::as_str).filter(|key| is_of(key, Scope::Plugin))
 }
 
-/// What is wrong with a definition: of what each module finds, the first.
+/// Returns the refusals of a definition: the first error of each module.
 pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<Refusal> {
     if definition.is_empty() {
         return vec![
@@ -30,11 +30,11 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
         }
         let own = definition.iter().filter_map(|(key, value)| Some((key, value, known(key, version)?)));
         let mut own = own.filter(|(_, _, (of, _))| *of == validator);
-        let wrong = own.find_map(|(key, value, (_, takes))| takes.refusal(key, value, version));
+        let wrong = own.find_map(|(key, value, (_, accepts))| accepts.refusal(key, value, version));
         let together = || (validator == Validator::Quorum).then(|| delays(definition, version)).flatten();
         found.extend(wrong.or_else(together));
     }
-    // Only what no module knows is left then, and all of it is named in one sentence.
+    // The broker reports all keys that no module knows in one sentence.
     found.extend(definition.keys().filter(|key| !is_known(key, version)).map(|key| unknown(key, version)));
     found
 }
@@ -49,7 +49,7 @@ fn is_of(key: &str, scope: Scope) -> bool {
     PolicyKey::named(key).is_some_and(|key| key.scope == scope)
 }
 
-/// The first version that knows a key which none before it knows.
+/// Returns the first version that supports a key; `None` if every version does, or none.
 fn since(key: &str) -> Option<BrokerVersion> {
     let (first, ..) = PolicyKey::named(key)?.accepts.first()?;
     Some(first.since).filter(|since| *since > Versions::ALL.since)
@@ -64,7 +64,7 @@ fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
 impl Accepts {
     fn refusal(&self, key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Refusal> {
         let desired = match self {
-            Self::Text => value.as_text().is_none().then(|| "text".to_owned()),
+            Self::Text => value.as_text().is_none().then(|| "a string".to_owned()),
             Self::Integer => value.as_integer().is_none().then(|| "an integer".to_owned()),
             Self::AtLeast(least) => {
                 let fits = value.as_integer().is_some_and(|number| number >= *least);
@@ -94,7 +94,7 @@ impl Accepts {
     }
 }
 
-/// `rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.
+/// Validates delayed retries: `rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.
 fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     if !version.is_at_least(4, 3) {
         return None;
@@ -115,7 +115,7 @@ fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     }
 }
 
-/// `rabbit_mirror_queue_misc:validate_policy`, up to 3.13.
+/// Validates mirroring: `rabbit_mirror_queue_misc:validate_policy`, up to 3.13.
 fn mirroring(definition: &Arguments) -> Option<Refusal> {
     let first = definition.keys().find(|key| is_of(key, Scope::Mirroring))?;
     let Some(mode) = definition.get("ha-mode") else {
@@ -125,12 +125,12 @@ fn mirroring(definition: &Arguments) -> Option<Refusal> {
         let rest = POLICY_KEYS.iter().filter(|key| key.scope == Scope::Mirroring);
         rest.filter_map(|key| Some((key, definition.get(key.name)?)))
             .flat_map(|(key, value)| key.accepts.iter().map(move |(_, _, accepts)| (key.name, accepts, value)))
-            // Words and numbers do not depend on the version.
+            // The accepted words and numbers do not depend on the version.
             .find_map(|(key, accepts, value)| accepts.refusal(key, value, Versions::ALL.since))
     })
 }
 
-/// The mode, and what goes with it.
+/// Validates the mirroring mode and its parameters.
 fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refusal> {
     let wrong = |text: &str| Some(Refusal::new("ha-params", text));
     match (mode.as_text(), params) {
@@ -148,11 +148,12 @@ fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refus
     }
 }
 
+/// Creates the refusal of a key that this version does not support.
 fn unknown(key: &str, version: BrokerVersion) -> Refusal {
     match since(key) {
         Some(since) => {
             let since = since.series();
-            let text = format!("policies support {key} since RabbitMQ {since}, the broker is {version}");
+            let text = format!("policies support {key} since RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("remove it from the spec")
         }
         None if is_of(key, Scope::Mirroring) => {
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_known_to_some_version() {
+    fn every_key_is_supported_by_a_version() {
         let versions = [(3, 8), (3, 13), (4, 3)].map(|(major, minor)| BrokerVersion::new(major, minor, 0));
         for key in policy_keys() {
             assert!(versions.iter().any(|version| is_known(key, *version)), "{key}");

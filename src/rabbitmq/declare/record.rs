@@ -1,4 +1,4 @@
-//! Records that are refused.
+//! Predicts refusals of records.
 
 use super::{Refusal, policy};
 use crate::model::{BrokerVersion, Record};
@@ -24,7 +24,7 @@ const LATER: [(&str, BrokerVersion); 3] = [
 
 /// Returns the keys that an operator policy can have.
 pub fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
-    // 3.11 got one key in a patch.
+    // A patch of 3.11 added one key.
     let is_patched = (version.major, version.minor) == (3, 11) && version >= BrokerVersion::new(3, 11, 24);
     let has = |(key, since): &(&str, BrokerVersion)| version >= *since || is_patched && *key == "queue-version";
     ALWAYS.into_iter().chain(LATER.into_iter().filter(has).map(|(key, _)| key)).collect()
@@ -41,7 +41,7 @@ pub(super) fn refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal>
     let refused = policy.definition.keys().filter(|key| is_of_other_key(key));
     found.extend(refused.map(|key| match LATER.iter().find(|(later, _)| later == key) {
         Some((_, since)) => {
-            let text = format!("an operator policy can set {key} since RabbitMQ {since}, the broker is {version}");
+            let text = format!("an operator policy can set {key} since RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("set it in a policy instead")
         }
         None => Refusal::new(key, format!("an operator policy cannot set {key}")).hint("set it in a policy instead"),
@@ -85,7 +85,7 @@ mod tests {
             texts("3.10.8"),
             [
                 "an operator policy cannot set ha-mode",
-                "an operator policy can set overflow since RabbitMQ 3.12.7, the broker is 3.10.8"
+                "an operator policy can set overflow since RabbitMQ 3.12.7; the broker is 3.10.8"
             ]
         );
     }

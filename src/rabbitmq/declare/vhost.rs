@@ -1,4 +1,4 @@
-//! Vhosts that are refused, or that would not become what was asked for.
+//! Predicts refusals of vhosts, and settings that the broker would ignore.
 
 use super::Refusal;
 use crate::model::{BrokerVersion, QueueType, Vhost};
@@ -6,20 +6,20 @@ use crate::rabbitmq::BrokerProfile;
 
 /// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
-/// The first with which it can be changed; before, it is set with the vhost or never.
+/// The first version that can change the default queue type; before, it can only be set when the vhost is created.
 const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
-/// The first with which a description can be changed.
+/// The first version that can change a description.
 const DESCRIPTION_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
 
 pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let Some(default) = &vhost.default_queue_type else { return Vec::new() };
-    // Before, the key is ignored: 201, and no default.
+    // Earlier versions ignore the key: they answer 201 but set no default.
     if version < DEFAULT_TYPE {
-        let text = format!("vhosts have a default queue type since RabbitMQ {DEFAULT_TYPE}, the broker is {version}");
+        let text = format!("vhosts have a default queue type since RabbitMQ {DEFAULT_TYPE}; the broker is {version}");
         return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
     }
-    // 500 up to 4.0, 400 later; 4.0 takes any text for a vhost that exists, and then fails on each declare.
+    // 500 up to 4.0, 400 later. 4.0 accepts any string for an existing vhost, and then fails on each declare.
     if QueueType::named(default).is_none() {
         let text = format!("the default queue type cannot be `{default}`");
         return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];
@@ -29,22 +29,22 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
 
 /// Returns the refusals of a change of an existing vhost.
 ///
-/// 204 is the answer to these, too: before, `rabbit_vhost:put_vhost` changed less than it was given.
+/// The broker answers these with 204 too: in earlier versions, `rabbit_vhost:put_vhost` ignores some of the changes.
 pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found = refusals(after, profile);
     let differs = |before: &Option<String>, after: &Option<String>| after.is_some() && before != after;
-    let mut fixed = |subject: &str, what: &str, since: BrokerVersion| {
-        let text = format!("{what} of an existing vhost can change since RabbitMQ {since}, the broker is {version}");
+    let mut refuse = |subject: &str, setting: &str, since: BrokerVersion| {
+        let text = format!("{setting} of an existing vhost can change since RabbitMQ {since}; the broker is {version}");
         found.push(Refusal::new(subject, text).hint("remove it from the spec"));
     };
     if differs(&before.description, &after.description) && version < DESCRIPTION_CHANGES {
-        fixed("description", "the description", DESCRIPTION_CHANGES);
+        refuse("description", "the description", DESCRIPTION_CHANGES);
     }
     if differs(&before.default_queue_type, &after.default_queue_type)
         && (DEFAULT_TYPE..DEFAULT_TYPE_CHANGES).contains(&version)
     {
-        fixed("default_queue_type", "the default queue type", DEFAULT_TYPE_CHANGES);
+        refuse("default_queue_type", "the default queue type", DEFAULT_TYPE_CHANGES);
     }
     found
 }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_type_is_new_and_at_first_fixed() {
+    fn default_queue_type_depends_on_the_version() {
         let (plain, quorum) = (vhost(None, None), vhost(None, Some("quorum")));
         for (version, created, changed) in
             [("3.8.9", 1, 1), ("3.10.7", 1, 1), ("3.10.8", 0, 1), ("3.11.16", 0, 1), ("3.11.17", 0, 0), ("4.3.6", 0, 0)]
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_was_fixed_once() {
+    fn description_of_an_old_vhost_cannot_change() {
         let (one, two) = (vhost(Some("one"), None), vhost(Some("two"), None));
         assert_eq!(subjects(None, one.clone(), "3.8.9"), [""; 0]);
         assert_eq!(subjects(Some(one.clone()), two.clone(), "3.8.9"), ["description"]);

@@ -1,5 +1,5 @@
-//! Policy keys by queue type and version: what the broker accepts, for which keys a type skips a policy, and which of
-//! argument, policy and operator policy takes precedence. One [table](POLICY_KEYS) holds everything.
+//! Policy keys by queue type and version: the accepted values, the keys for which a queue type skips a policy, and the
+//! precedence of arguments, policies and operator policies. One [table](POLICY_KEYS) contains all of it.
 
 mod table;
 
@@ -23,7 +23,7 @@ pub struct PolicyKey {
     pub(super) accepts: &'static [(Versions, Validator, Accepts)],
     /// The queue types for which the broker skips the whole policy.
     skipped_by: &'static [(QueueType, Versions)],
-    /// Whether a quorum queue of RabbitMQ 3.8.12 or earlier reads it: these list the keys that they read.
+    /// True if a quorum queue of RabbitMQ 3.8.12 or earlier reads it: these versions list the keys that they read.
     is_read_by_old_quorum: bool,
     /// The precedence on an existing queue of a type that reads the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
@@ -42,7 +42,7 @@ pub enum Scope {
     Exchanges,
     /// Mirrored queues, up to 3.13.
     Mirroring,
-    /// A plugin, which validates it: only the broker knows whether it is accepted.
+    /// A plugin, which validates the key: only the broker can determine if it is accepted.
     Plugin,
 }
 
@@ -59,21 +59,21 @@ pub(super) enum Validator {
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepts {
-    /// Any text.
+    /// Any string.
     Text,
-    /// A whole number of at least this; a float is none, however whole.
+    /// An integer of at least this value; the broker refuses floats such as 1.0.
     AtLeast(i64),
-    /// A whole number from the first to the second.
+    /// An integer from the first value to the second.
     Between(i64, i64),
-    /// Any whole number.
+    /// Any integer.
     Integer,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// Digits and a unit, `7D`.
+    /// Digits and a unit, such as `7D`.
     Age,
 }
 
-/// Which of the values of a policy and of an operator policy is effective (`rabbit_policies:merge_policy_value` and that of
+/// The precedence between a policy and an operator policy (`merge_policy_value` of `rabbit_policies` and
 /// `rabbit_quorum_queue`).
 ///
 /// The rules came with the keys: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative
@@ -96,7 +96,7 @@ pub(super) enum Merge {
 pub enum Precedence {
     /// The smaller number.
     Smallest,
-    /// The smaller number, but the larger where one of them is negative, which means "no limit".
+    /// The smaller number, but the larger one if one of them is negative, which means "no limit".
     SmallestNonNegative,
     /// The larger number.
     Largest,
@@ -112,7 +112,7 @@ impl PolicyKey {
         POLICY_KEYS.iter().find(|key| key.name == name)
     }
 
-    /// Whether queues read it.
+    /// Returns true if queues read it.
     pub fn is_of_queues(&self) -> bool {
         match self.scope {
             Scope::Queues => self.is_valid(),
@@ -121,13 +121,13 @@ impl PolicyKey {
         }
     }
 
-    /// Returns the spelling of a key in specs; `None` if they have none of their own for it.
+    /// Returns the spelling of a key in specs; `None` if specs have no spelling of their own for it.
     pub fn spelling(name: &str) -> Option<&'static str> {
         let is_spelled = |key: &&Self| !key.accepts.is_empty() && matches!(key.scope, Scope::Queues | Scope::Exchanges);
         Self::named(name).filter(is_spelled).map(|key| key.spec_key)
     }
 
-    /// Whether some version accepts it in a policy.
+    /// Returns true if any version accepts it in a policy.
     pub fn is_valid(&self) -> bool {
         match self.scope {
             Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
@@ -135,13 +135,13 @@ impl PolicyKey {
         }
     }
 
-    /// Whether queues read it only while they are declared.
+    /// Returns true if queues read it only while they are declared.
     pub fn is_for_declares(&self) -> bool {
         self.scope == Scope::Queues && self.precedence.is_empty()
     }
 }
 
-/// Returns true if a policy with this key can govern a queue of that type (`rabbit_queue_type:is_policy_applicable`).
+/// Returns true if a policy with this key can govern a queue of a type (`rabbit_queue_type:is_policy_applicable`).
 /// Keys that no list contains, such as those of plugins, do not prevent this.
 pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
@@ -153,17 +153,17 @@ pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> boo
 }
 
 /// Returns the precedence of a policy key on an existing queue of a type; `None` if the type does not read the key, or only
-/// while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). Compared with brokers by
-/// `tests/live/effective`.
+/// while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). `tests/live/effective` compares the result with
+/// brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
     let mut all = PolicyKey::named(key)?.precedence.iter();
-    let is_it = |(of, versions, _): &&(QueueType, Versions, Precedence)| {
+    let applies = |(of, versions, _): &&(QueueType, Versions, Precedence)| {
         *of == queue_type && versions.contains(profile.version)
     };
-    all.find(is_it).map(|(_, _, precedence)| *precedence)
+    all.find(applies).map(|(_, _, precedence)| *precedence)
 }
 
-/// Whether the value of an operator policy is effective, not the different one of a policy.
+/// Returns true if the value of an operator policy is effective instead of the value of a policy.
 pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
     match PolicyKey::named(key).map_or(Merge::Operator, |key| key.merge) {
         Merge::Smaller => erlang_order(operator, user) == Ordering::Less,
@@ -173,13 +173,13 @@ pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) 
     }
 }
 
-/// Whether the value of a policy is effective, not the different one of an argument.
+/// Returns true if the value of a policy is effective instead of the value of an argument.
 pub fn keeps_policy(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
-    let negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
+    let is_negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
     match precedence {
         Precedence::Argument => false,
         Precedence::Policy => true,
-        Precedence::SmallestNonNegative if negative(policy) || negative(argument) => {
+        Precedence::SmallestNonNegative if is_negative(policy) || is_negative(argument) => {
             erlang_order(policy, argument) != Ordering::Less
         }
         Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
@@ -187,7 +187,8 @@ pub fn keeps_policy(precedence: Precedence, policy: &ArgumentValue, argument: &A
     }
 }
 
-/// Erlang's order of terms, as far as it matters: numbers before everything else. (`x-delivery-limit: five` is taken.)
+/// Compares values by Erlang's term order, in which numbers precede all other terms. (The broker accepts
+/// `x-delivery-limit: five`.)
 fn erlang_order(a: &ArgumentValue, b: &ArgumentValue) -> Ordering {
     let number = |value: &ArgumentValue| match value {
         ArgumentValue::Integer(number) => Some(*number as f64),
@@ -211,10 +212,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_depends_on_type_and_version() {
+    fn supported_keys_depend_on_type_and_version() {
         use QueueType::{Classic, Quorum, Stream};
         let v = BrokerVersion::new;
-        for (key, kind, version, taken) in [
+        for (key, kind, version, is_supported) in [
             ("delivery-limit", Classic, v(3, 8, 9), true),
             ("delivery-limit", Classic, v(3, 10, 8), false),
             ("max-in-memory-length", Classic, v(3, 12, 6), true),
@@ -231,7 +232,7 @@ mod tests {
             ("stream-filter-size-bytes", Classic, v(4, 0, 5), true),
             ("federation-upstream", Stream, v(4, 0, 5), true),
         ] {
-            assert_eq!(is_taken(key, kind, version), taken, "{key} on {kind}, {version}");
+            assert_eq!(is_taken(key, kind, version), is_supported, "{key} on {kind}, {version}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The table of policy keys: what the broker accepts for each, which queue types skip a policy with it, and what takes
-//! precedence over what.
+//! The table of policy keys: the accepted values of each key, the queue types that skip a policy with the key, and the
+//! precedence of its values.
 //!
 //! Sources, at all minor versions from 3.8 to 4.3: `rabbit_policies`, `rabbit_mirror_queue_misc`,
 //! `rabbit_queue_location_validator` and `validate_policy` of the queue types (`accepts`); `unsupported_policies` in their
@@ -14,11 +14,11 @@ use Accepts::{Age, AtLeast, Between, Integer, Text, Words};
 use Validator::{General, Locator, Mirroring};
 
 const ALL: Versions = Versions::ALL;
-/// Streams, and with them the lists of all types, exist since then.
+/// Streams, and the lists of all types, exist since this version.
 const SINCE_3_9: Versions = Versions::since(3, 9);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_3_12: Versions = Versions::since(3, 12);
-/// Not in 3.12.0 to 3.12.6.
+/// Excludes 3.12.0 to 3.12.6.
 const SINCE_3_12_7: Versions = Versions::since_patch(3, 12, 7);
 const SINCE_3_13: Versions = Versions::since(3, 13);
 const SINCE_4_0: Versions = Versions::since(4, 0);
@@ -72,7 +72,7 @@ const fn plugin(name: &'static str) -> PolicyKey {
     PolicyKey { name, spec_key: name, scope: Scope::Plugin, ..KEY }
 }
 
-/// A key that the lists of the types name, and that no policy can have.
+/// Creates a key that the lists of the types contain but that no policy supports.
 const fn listed(name: &'static str, skipped_by: &'static [(QueueType, Versions)]) -> PolicyKey {
     PolicyKey { name, spec_key: name, skipped_by, ..KEY }
 }
@@ -86,7 +86,7 @@ const fn delayed_retry(
     PolicyKey { name, spec_key, accepts, precedence, merge, ..KEY }
 }
 
-/// Every key.
+/// All policy keys.
 pub const POLICY_KEYS: &[PolicyKey] = &[
     PolicyKey {
         name: "expires",
@@ -171,7 +171,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueMode",
         accepts: &[(ALL, General, Words(&["default", "lazy"]))],
         skipped_by: CLASSIC,
-        // No effect since 3.12, not even looked at since 4.3.
+        // No effect since 3.12, and not read since 4.3.
         precedence: &[(Classic, BEFORE_4_3, Argument)],
         ..KEY
     },
@@ -223,8 +223,8 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "consumer-timeout",
         spec_key: "consumerTimeout",
         accepts: &[(SINCE_3_12, General, AtLeast(0))],
-        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on `rabbit_queue_type` hands
-        // it to the queue (v4.3.5, line 948), and `rabbit_fifo` alone reads it.
+        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on, `rabbit_queue_type`
+        // passes it to the queue (v4.3.5, line 948), and only `rabbit_fifo` reads it.
         precedence: &[
             (Classic, SINCE_3_12.until(4, 3), Smallest),
             (Quorum, SINCE_3_12, Smallest),

@@ -1,20 +1,22 @@
-//! With which keys messages come to a queue: those of the bindings that lead to it.
+//! Determines the routing keys with which messages reach each queue, from the bindings that lead to it.
 
 use super::exchange::Kind;
 use super::{Certainty, DeadLettering, Keys, Reason, Routing};
 use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, Family, ObjectId, QueueName, Strategy, naming};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the keys of messages beside the bindings. It goes with one [`Routing`].
+/// The routing keys with which messages reach the queues of one [`Routing`].
 pub struct Arrivals {
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
-    /// The queues with a retry ladder, and the number of their last retry.
+    /// The queues with a retry ladder, with the number of the last retry.
     ladders: BTreeMap<QueueName, u32>,
 }
 
 static NONE: BTreeSet<Keys> = BTreeSet::new();
 
 impl Arrivals {
+    /// Computes the routing keys.
+    ///
     /// Publishers use every exchange with any key, except internal exchanges and those of retries. Only the queues and the
     /// exchanges of a family, and workers with the keys of that family, publish to the exchanges of retries.
     pub fn new(routing: &Routing<'_>, families: &[Family]) -> Self {
@@ -28,7 +30,7 @@ impl Arrivals {
             }
         });
         let closed = of_retries.chain(internal).map(|name| (name, BTreeSet::new())).collect();
-        let mut found = Found { routing, closed, queues: BTreeMap::new(), todo: Vec::new() };
+        let mut found = Propagation { routing, closed, queues: BTreeMap::new(), todo: Vec::new() };
         let sources = routing.by_source.keys().copied().chain(topology.exchanges.keys());
         for open in sources.collect::<BTreeSet<_>>() {
             if !found.closed.contains_key(open) {
@@ -46,8 +48,8 @@ impl Arrivals {
             }
         }
         for queue in topology.queues.keys() {
-            // To one that no binding leads to, they come through the default exchange with its name: where there are
-            // bindings nobody means that way.
+            // A queue without bindings gets messages through the default exchange with its name. Queues with bindings are
+            // assumed not to be used in this way.
             let is_bound = !routing.bindings_to(&Destination::Queue(queue.clone())).is_empty();
             if !is_bound || named.contains(queue) {
                 found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
@@ -59,20 +61,20 @@ impl Arrivals {
             found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
         }
         while let Some((exchange, keys)) = found.todo.pop() {
-            found.leave(&exchange, &keys);
+            found.propagate(&exchange, &keys);
         }
         let ladders = families.iter().filter(|family| family.strategy == Strategy::Ladder);
         let ladders = ladders.map(|family| (family.queue.clone(), family.retries)).collect();
         Self { queues: found.queues, ladders }
     }
 
-    /// With which keys messages come to a queue.
+    /// Returns the routing keys with which messages reach a queue.
     pub fn at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         self.queues.get(queue).unwrap_or(&NONE)
     }
 
-    /// The keys of the messages that a queue dead-letters. Where the queue sets a key, the key of the message does not
-    /// matter. A queue that no binding leads to gets its messages from the default exchange.
+    /// Returns the routing keys of the messages that a queue dead-letters. If the queue sets a dead-letter routing key, the key
+    /// of the message does not matter. A queue without bindings gets its messages from the default exchange.
     pub fn dead_lettered(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         match (self.at_queue(queue), &to.routing_key) {
             (keys, _) if !keys.is_empty() => keys.clone(),
@@ -81,8 +83,9 @@ impl Arrivals {
         }
     }
 
-    /// The keys of those that leave the queue and its retries for a reason. On a ladder, a rejected message leaves with the
-    /// key of the last retry, or with the key to give up; from 3.13 on, a message that dies otherwise leaves at once.
+    /// Returns the routing keys of messages that leave the queue and its retries for a reason. On a ladder, a rejected message
+    /// leaves with the key of the last retry, or with the key to give up. From 3.13 on, a message that is dead-lettered for
+    /// another reason leaves immediately.
     pub(super) fn leaving(
         &self,
         queue: &QueueName,
@@ -100,24 +103,25 @@ impl Arrivals {
     }
 }
 
-/// What was found so far. It can only grow, and there are no more keys than bindings and settings say.
-struct Found<'r, 'a> {
+/// The state of the propagation of routing keys. It only grows, and the number of bindings and settings limits the keys.
+struct Propagation<'r, 'a> {
     routing: &'r Routing<'a>,
-    /// Exchanges to which only other exchanges and queues send, with the keys that come to them.
+    /// Exchanges that only other exchanges and queues publish to, with the keys that reach them.
     closed: BTreeMap<ExchangeName, BTreeSet<Keys>>,
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
-    /// What has not yet left the exchange that it came to.
+    /// Keys that have reached an exchange but are not propagated yet.
     todo: Vec<(ExchangeName, Keys)>,
 }
 
-impl Found<'_, '_> {
-    /// To the others comes whatever anybody publishes.
+impl Propagation<'_, '_> {
+    /// Adds keys to a closed exchange. Any key reaches the other exchanges.
     fn at_exchange(&mut self, exchange: &ExchangeName, keys: Keys) {
         if self.closed.get_mut(exchange).is_some_and(|known| known.insert(keys.clone())) {
             self.todo.push((exchange.clone(), keys));
         }
     }
 
+    /// Adds keys to a queue, and to its dead-letter exchanges.
     fn at_queue(&mut self, queue: &QueueName, keys: Keys) {
         if !self.queues.entry(queue.clone()).or_default().insert(keys.clone()) {
             return;
@@ -128,7 +132,8 @@ impl Found<'_, '_> {
         }
     }
 
-    fn leave(&mut self, exchange: &ExchangeName, keys: &Keys) {
+    /// Propagates keys from an exchange to its destinations.
+    fn propagate(&mut self, exchange: &ExchangeName, keys: &Keys) {
         let routing = self.routing;
         for (alternate, _) in routing.alternates(exchange) {
             self.at_exchange(&alternate, keys.clone());
@@ -144,14 +149,14 @@ impl Found<'_, '_> {
     }
 }
 
-/// Those of the keys that a binding takes.
+/// Returns the keys that match a binding.
 fn through(kind: Kind, binding: &Binding, keys: &Keys) -> Option<Keys> {
-    let taken = match kind {
+    let certainty = match kind {
         Kind::Direct => keys.are(&binding.routing_key),
         Kind::Topic => keys.match_topic(&binding.routing_key),
         Kind::Default | Kind::Fanout | Kind::Headers | Kind::OneOf | Kind::Unknown => Certainty::Always,
     };
-    match taken {
+    match certainty {
         Certainty::Never => None,
         Certainty::Always => Some(keys.clone()),
         Certainty::Perhaps => Some(Keys::of_topic(&binding.routing_key)),

@@ -1,4 +1,4 @@
-//! Dead letters: where a queue sends them, what they are then, and the cycles in which the broker drops them.
+//! Dead-lettering: the target of a queue, the changes to a message, and the cycles in which the broker drops messages.
 
 use super::{Keys, Message, Route, Routing};
 use crate::model::{BrokerVersion, ExchangeName, Queue, QueueName};
@@ -6,24 +6,24 @@ use crate::rabbitmq::Governors;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why a message leaves a queue as a dead letter.
+/// The reason for which a queue dead-letters a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// A consumer did not want it back.
+    /// A consumer rejected it without requeueing it.
     Rejected,
-    /// Its time was up.
+    /// Its TTL expired.
     Expired,
-    /// It was the oldest in a full queue.
+    /// It was the oldest message in a full queue.
     Maxlen,
-    /// It was delivered too often.
+    /// It exceeded the delivery limit.
     DeliveryLimit,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
 
-    /// RabbitMQ's word for it.
+    /// Returns the name that RabbitMQ uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rejected => "rejected",
@@ -40,24 +40,24 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Where a queue sends its dead letters.
+/// The exchange and the routing key with which a queue dead-letters messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeadLettering {
-    /// To which exchange.
+    /// The exchange.
     pub exchange: ExchangeName,
-    /// With which key; their own without it.
+    /// The routing key; `None` if messages keep their own keys.
     pub routing_key: Option<String>,
 }
 
-/// The deaths of a message, as the broker keeps them with it.
+/// The dead-lettering history of a message, as the broker stores it in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deaths {
-    /// The newest first, as far as the version keeps that order.
+    /// The records, the newest first if the version keeps this order.
     records: Vec<(QueueName, Reason)>,
 }
 
 impl Deaths {
-    /// One more. Up to 3.12 the older ones are turned around each time (`rabbit_dead_letter:group_by_queue_and_reason`).
+    /// Adds a record. Up to 3.12, this reverses the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
     pub fn record(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         if !version.is_at_least(3, 13) {
             self.records.reverse();
@@ -66,18 +66,19 @@ impl Deaths {
         self.records.insert(0, (queue.clone(), reason));
     }
 
-    /// Whether the broker drops a message that has just died so and would come to that queue: it has died there before,
-    /// and no consumer had a hand in it since.
+    /// Returns true if the broker drops a message that was just dead-lettered and would reach a queue: that queue dead-lettered
+    /// it before, and no consumer has rejected it since.
     pub fn is_cycle(&self, target: &QueueName) -> bool {
-        // A rejection just now is no cycle, whatever was before; it is the first record then.
-        let until_there = self.records.iter().position(|(queue, _)| queue == target);
+        // A rejection as the newest record is never a cycle, regardless of older records.
+        let last_there = self.records.iter().position(|(queue, _)| queue == target);
         let is_rejected = |(_, reason): &(QueueName, Reason)| *reason == Reason::Rejected;
-        until_there.is_some_and(|at| !self.records[..=at].iter().any(is_rejected))
+        last_there.is_some_and(|at| !self.records[..=at].iter().any(is_rejected))
     }
 }
 
 impl Routing<'_> {
-    /// Where a queue sends its dead letters; `None` is nowhere. Several where it is not known which policy governs it.
+    /// Returns the dead-letter targets of a queue; `None` means no target. There are several if it is uncertain which policy
+    /// governs the queue.
     pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
         let all = self.dead_letterings.get_or_init(|| {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
@@ -97,44 +98,45 @@ impl Routing<'_> {
         found
     }
 
-    /// What a message is as a dead letter.
+    /// Returns a message as the broker dead-letters it: with the new routing key and headers.
     pub fn as_dead_letter(&self, message: &Message, queue: &QueueName, reason: Reason, to: &DeadLettering) -> Message {
-        let mut letter = message.clone();
+        let mut dead_lettered = message.clone();
         if let Some(key) = &to.routing_key {
-            letter.keys = Keys::One(key.clone());
+            dead_lettered.keys = Keys::One(key.clone());
         }
-        let said = [("reason", reason.as_str()), ("queue", queue.as_str())];
-        let is_first = !letter.headers.has("x-first-death-reason");
+        let values = [("reason", reason.as_str()), ("queue", queue.as_str())];
+        let is_first = !dead_lettered.headers.has("x-first-death-reason");
         let with_last = self.profile.version.is_at_least(3, 13);
         for (which, is_set) in [("first", is_first), ("last", with_last)] {
             if is_set {
-                for (what, value) in said {
-                    letter.headers.set(&format!("x-{which}-death-{what}"), Some(value.into()));
+                for (name, value) in values {
+                    dead_lettered.headers.set(&format!("x-{which}-death-{name}"), Some(value.into()));
                 }
-                // Where it came from is not kept here.
-                letter.headers.set(&format!("x-{which}-death-exchange"), None);
+                // The original exchange is unknown here.
+                dead_lettered.headers.set(&format!("x-{which}-death-exchange"), None);
             }
         }
         if !with_last {
-            letter.headers.set("x-death", None);
+            dead_lettered.headers.set("x-death", None);
         }
-        letter
+        dead_lettered
     }
 
-    /// Where a message goes that dies in a queue, by each way that may be the queue's. Without the cycles, which depend on
-    /// its earlier deaths.
+    /// Returns the route of a message that a queue dead-letters, for each possible target of the queue. Cycles are not
+    /// considered, because they depend on the history of the message.
     pub fn route_dead_letter(
         &self,
         message: &Message,
         queue: &QueueName,
         reason: Reason,
     ) -> BTreeMap<DeadLettering, Route> {
-        let ways = self.dead_lettering(queue).iter().flatten();
-        ways.map(|to| {
-            let route = self.route(&to.exchange, &self.as_dead_letter(message, queue, reason, to));
-            (to.clone(), route)
-        })
-        .collect()
+        let targets = self.dead_lettering(queue).iter().flatten();
+        targets
+            .map(|to| {
+                let route = self.route(&to.exchange, &self.as_dead_letter(message, queue, reason, to));
+                (to.clone(), route)
+            })
+            .collect()
     }
 }
 
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_one_without_a_rejection() {
+    fn cycle_has_no_rejection() {
         let version = BrokerVersion::new(4, 0, 5);
         for (of, target, expected) in [
             (&[("work", Expired), ("wait", Expired)][..], "work", true),
@@ -165,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn old_versions_turn_the_older_deaths_around() {
+    fn old_versions_reverse_older_records() {
         let of = [("a", Expired), ("b", Rejected), ("c", Expired)];
-        // Kept as c, a, b there.
+        // 3.10.8 stores c, a, b.
         assert!(deaths(&of, BrokerVersion::new(3, 10, 8)).is_cycle(&"a".into()));
         assert!(!deaths(&of, BrokerVersion::new(3, 13, 0)).is_cycle(&"a".into()));
     }

@@ -1,4 +1,4 @@
-//! What one exchange does with a message, by its type.
+//! Routes a message through one exchange, by the type of the exchange.
 
 use super::{Certainty, Keys, Message, Routing, Unclear};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, QueueName};
@@ -6,44 +6,44 @@ use crate::rabbitmq::Governed;
 use crate::rabbitmq::effective::effective_alternate;
 use crate::rabbitmq::predeclared_type;
 
-/// How an exchange chooses among its bindings.
+/// The way in which an exchange selects bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The default exchange: the key is a queue's name.
+    /// The default exchange: the routing key is the name of a queue.
     Default,
-    /// The key is the binding's.
+    /// Bindings with the same key.
     Direct,
-    /// All of them.
+    /// All bindings.
     Fanout,
-    /// The key fits the binding's pattern.
+    /// Bindings whose pattern matches the key.
     Topic,
-    /// The headers are those of the binding's arguments.
+    /// Bindings whose arguments match the headers.
     Headers,
-    /// One of its bindings, always: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
+    /// Exactly one binding: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
     OneOf,
-    /// Not known, or nothing that could be told beforehand.
+    /// Unknown or unpredictable.
     Unknown,
 }
 
-/// What one exchange does with a message.
+/// The destinations of a message at one exchange.
 #[derive(Debug, Default)]
 pub(super) struct Hop {
-    /// Where it sends it, by its own bindings.
+    /// The destinations by its own bindings.
     pub(super) own: Vec<(Destination, Certainty)>,
-    /// Where it sends it when it has no other place; several where it is not known which.
+    /// The alternate exchange; several if it is uncertain which policy sets it.
     pub(super) alternates: Vec<(ExchangeName, Certainty)>,
-    /// Whether one of its own is surely taken, although it is not known which.
-    pub(super) takes_one: bool,
-    /// Why it cannot be told.
+    /// True if it certainly routes to one of its own destinations, although it is unknown to which.
+    pub(super) routes_to_one: bool,
+    /// The reason why the destinations are uncertain.
     pub(super) unclear: Option<Unclear>,
-    /// There may be bindings that are not known.
+    /// True if there can be unknown bindings.
     pub(super) is_open: bool,
 }
 
 impl Hop {
-    /// Whether it is sent anywhere, by its own bindings.
-    pub(super) fn is_sent(&self) -> Certainty {
-        if self.takes_one {
+    /// Returns the certainty that its own bindings route the message.
+    pub(super) fn is_routed(&self) -> Certainty {
+        if self.routes_to_one {
             return Certainty::Always;
         }
         let sent = self.own.iter().map(|(_, certainty)| *certainty).max().unwrap_or(Certainty::Never);
@@ -51,10 +51,11 @@ impl Hop {
     }
 }
 
+/// Returns the kind of an exchange type.
 fn of_type(word: &str) -> Kind {
     match word {
         "direct" => Kind::Direct,
-        // It keeps the last messages beside.
+        // `x-recent-history` also stores the last messages.
         "fanout" | "x-recent-history" => Kind::Fanout,
         "topic" => Kind::Topic,
         "headers" => Kind::Headers,
@@ -64,10 +65,10 @@ fn of_type(word: &str) -> Kind {
 }
 
 impl<'a> Routing<'a> {
-    /// The type of an exchange; `None` where there is no such exchange.
+    /// Returns the kind of an exchange; `None` if there is no such exchange.
     pub fn kind(&self, name: &ExchangeName) -> Option<Kind> {
         if let Some(exchange) = self.topology.exchanges.get(name) {
-            // It delays, and then it does what the type in its argument does.
+            // `x-delayed-message` delays the message, and then routes it like the type in its argument.
             let delayed = exchange.arguments.get("x-delayed-type").filter(|_| exchange.kind == "x-delayed-message");
             return Some(of_type(delayed.and_then(ArgumentValue::as_text).unwrap_or(&exchange.kind)));
         }
@@ -78,12 +79,12 @@ impl<'a> Routing<'a> {
         predeclared_type(name).map(of_type).or(is_external.then_some(Kind::Unknown))
     }
 
-    /// Whether others may have bound it: whatever the topology does not declare.
+    /// Returns true if others may have bound the exchange: the topology does not declare it.
     fn is_open(&self, name: &ExchangeName) -> bool {
         !self.topology.exchanges.contains_key(name)
     }
 
-    /// What an exchange does with a message; `None` where there is no such exchange.
+    /// Returns the destinations of a message at an exchange; `None` if there is no such exchange.
     pub(super) fn hop(&self, name: &ExchangeName, message: &Message) -> Option<Hop> {
         let kind = self.kind(name)?;
         if kind == Kind::Default {
@@ -92,7 +93,7 @@ impl<'a> Routing<'a> {
         let mut own: Vec<_> = self
             .candidates(name, kind, &message.keys)
             .into_iter()
-            .map(|binding| (binding.destination.clone(), self.is_taken(kind, binding, message)))
+            .map(|binding| (binding.destination.clone(), self.matches(kind, binding, message)))
             .filter(|(_, certainty)| *certainty > Certainty::Never)
             .collect();
         let unclear = own.iter().any(|(_, certainty)| *certainty == Certainty::Perhaps).then(|| match kind {
@@ -100,15 +101,16 @@ impl<'a> Routing<'a> {
             Kind::Headers => Unclear::Headers(name.clone()),
             Kind::OneOf | Kind::Unknown => Unclear::Type(name.clone()),
         });
-        let takes_one = kind == Kind::OneOf && !own.is_empty();
+        let routes_to_one = kind == Kind::OneOf && !own.is_empty();
         let others = self.bound_by_others.get(name).into_iter().flatten();
         own.extend(others.map(|queue| (Destination::Queue((*queue).clone()), Certainty::Perhaps)));
         let is_open = self.is_open(name) || kind == Kind::Unknown || self.bound_by_others.contains_key(name);
         let unclear = unclear.or_else(|| is_open.then(|| Unclear::Foreign(name.clone())));
-        Some(Hop { own, alternates: self.alternates(name), takes_one, unclear, is_open })
+        Some(Hop { own, alternates: self.alternates(name), routes_to_one, unclear, is_open })
     }
 
-    fn is_taken(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
+    /// Returns the certainty that a binding matches a message.
+    fn matches(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
         match kind {
             Kind::Default => Certainty::Never,
             Kind::Direct => message.keys.are(&binding.routing_key),
@@ -120,7 +122,8 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// The key is the name of the queue. That there is no such queue is only said of one name.
+    /// Returns the destinations at the default exchange, where the key is the name of a queue. Only a single key can be known
+    /// to match no queue.
     fn default_exchange(&self, keys: &Keys) -> Hop {
         let to = |name: &QueueName| Destination::Queue(name.clone());
         match keys {
@@ -130,16 +133,16 @@ impl<'a> Routing<'a> {
                 Hop { own, ..Hop::default() }
             }
             Keys::Like(_) => {
-                let fitting = self.topology.queues.keys().filter(|name| keys.are(name.as_str()) > Certainty::Never);
-                let own = fitting.map(|name| (to(name), Certainty::Perhaps)).collect();
+                let matching = self.topology.queues.keys().filter(|name| keys.are(name.as_str()) > Certainty::Never);
+                let own = matching.map(|name| (to(name), Certainty::Perhaps)).collect();
                 let unclear = Some(Unclear::Key(ExchangeName::new("")));
                 Hop { own, unclear, is_open: true, ..Hop::default() }
             }
         }
     }
 
-    /// Its alternate exchange, as far as it is there. The default exchange has no bindings, so it is none that takes
-    /// anything (measured on all four versions).
+    /// Returns the possible alternate exchanges that exist. An empty name is left out: the default exchange has no bindings, so
+    /// it routes nothing as an alternate exchange (measured on all four versions).
     pub fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
         let Some(exchange) = self.topology.exchanges.get(name) else { return Vec::new() };
         let governing = self.policies.governing(name.as_str(), Governed::Exchange);
@@ -154,9 +157,9 @@ impl<'a> Routing<'a> {
         }
         found.sort();
         found.dedup();
-        let is_clear = found.len() == 1 && !may_be_none;
-        let certainty = if is_clear { Certainty::Always } else { Certainty::Perhaps };
-        let there = found.into_iter().filter(|name| self.kind(name).is_some());
-        there.map(|name| (name, certainty)).collect()
+        let is_certain = found.len() == 1 && !may_be_none;
+        let certainty = if is_certain { Certainty::Always } else { Certainty::Perhaps };
+        let existing = found.into_iter().filter(|name| self.kind(name).is_some());
+        existing.map(|name| (name, certainty)).collect()
     }
 }

@@ -1,24 +1,24 @@
-//! The fate of dead-lettered messages: the queues where they arrive, or that the broker drops them. `lint`, `explain`,
-//! `contract` and `graph` all ask this one simulation.
+//! Simulates the fate of dead-lettered messages: they arrive in queues, or the broker drops them. `lint`, `explain`, `contract`
+//! and `graph` all use this simulation.
 
 use super::{Arrivals, Certainty, DeadLettering, Keys, Message, Reason, Route, Routing};
 use crate::model::{QueueName, Reach};
 use std::collections::BTreeSet;
 
-/// Where the dead-lettered messages of a queue arrive. A message that dies again on its way is not followed.
+/// The queues in which the dead-lettered messages of a queue arrive. Messages that are dead-lettered again are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether they arrive in any queue.
+    /// The certainty that they arrive in any queue.
     pub reach: Reach,
     /// The queues that get all of them.
     pub queues: BTreeSet<QueueName>,
     /// Other queues, which get some of them or none.
     pub possible: BTreeSet<QueueName>,
-    /// The keys with which the broker drops a message, for whatever reason it is dead-lettered.
+    /// The routing keys with which the broker drops a message, regardless of the reason.
     pub lost: Vec<Keys>,
 }
 
-/// The fates of several messages as one.
+/// The combined fate of several messages.
 #[derive(Default)]
 struct Sum {
     queues: Option<BTreeSet<QueueName>>,
@@ -46,19 +46,19 @@ impl Sum {
 }
 
 impl Routing<'_> {
-    /// The fate of what a queue and its retries dead-letter; `None` where the queue has no dead-letter exchange.
+    /// Returns the fate of the messages that a queue and its retries dead-letter; `None` if the queue has no dead-letter exchange.
     pub fn fate(&self, queue: &QueueName, arrivals: &Arrivals) -> Option<Fate> {
         let has_any = self.dead_lettering(queue).iter().any(Option::is_some);
         let version = self.profile.version;
         has_any.then(|| self.fate_with(queue, |to, reason| arrivals.leaving(queue, to, reason, version)))
     }
 
-    /// The same for messages with other keys.
+    /// Returns the fate of the messages that a queue dead-letters with other routing keys.
     pub fn fate_with(&self, queue: &QueueName, keys: impl Fn(&DeadLettering, Reason) -> BTreeSet<Keys>) -> Fate {
         let mut sum = Sum::default();
         let (mut lost, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        for way in self.dead_lettering(queue) {
-            let Some(to) = way else {
+        for target in self.dead_lettering(queue) {
+            let Some(to) = target else {
                 sum.add(Certainty::Never, BTreeSet::new(), BTreeSet::new());
                 continue;
             };
@@ -81,7 +81,8 @@ impl Routing<'_> {
     }
 }
 
-/// The broker drops a message that comes back to the queue where it died, unless a consumer rejected it.
+/// Removes a queue from the route of its own dead-lettered message: the broker drops a message that returns, unless a consumer
+/// rejected it.
 fn drop_cycle(route: &mut Route, queue: &QueueName) {
     if !route.surely.remove(queue) && !route.perhaps.remove(queue) {
         return;

@@ -1,56 +1,56 @@
-//! Headers that are known, partly known or not at all, and what a headers exchange makes of them.
+//! Headers of messages, which can be partly unknown, and how a headers exchange matches them.
 
 use super::Certainty;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
-/// What the broker alone writes, when a message dies: absent unless it is known.
+/// The prefixes of headers that only the broker sets, when it dead-letters a message. They are absent unless they are known.
 const OF_THE_BROKER: [&str; 3] = ["x-death", "x-first-death-", "x-last-death-"];
 
 /// The headers of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Headers {
-    /// `None`: it is there, with any value.
+    /// The known headers; `None` for an unknown value.
     known: BTreeMap<String, Option<ArgumentValue>>,
-    /// Whether there are no others.
+    /// True if there are no other headers.
     are_all: bool,
 }
 
 impl Headers {
-    /// These, and no others.
+    /// Creates headers that are known completely.
     pub fn exactly(headers: &Arguments) -> Self {
         let known = headers.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
         Self { known, are_all: true }
     }
 
-    /// Whatever a publisher writes.
+    /// Creates unknown headers of a publisher.
     pub fn any() -> Self {
         Self { known: BTreeMap::new(), are_all: false }
     }
 
-    /// Whether this one is known to be there.
+    /// Returns true if a header is known to exist.
     pub(super) fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
 
-    /// With one more; `None` is any value.
+    /// Sets a header; `None` for an unknown value.
     pub(super) fn set(&mut self, name: &str, value: Option<ArgumentValue>) {
         self.known.insert(name.to_owned(), value);
     }
 
-    /// Whether a headers exchange takes them for a binding with these arguments.
+    /// Returns the certainty that they match a binding with these arguments.
     ///
-    /// `rabbit_exchange_type_headers`, 3.8.9 to 4.3.5: names that begin with `x-` count for `…-with-x` only, which is there
-    /// since 3.10, and `x-match` itself never.
+    /// `rabbit_exchange_type_headers`, 3.8.9 to 4.3.5: names that begin with `x-` are only compared with `…-with-x`, which exists
+    /// since 3.10, and `x-match` itself is never compared.
     pub fn matches(&self, binding: &Arguments, version: BrokerVersion) -> Certainty {
-        let how = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
-        let with_x = how.ends_with("-with-x") && version.is_at_least(3, 10);
-        let counts = |name: &str| name != "x-match" && (with_x || !name.starts_with("x-"));
+        let mode = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
+        let with_x = mode.ends_with("-with-x") && version.is_at_least(3, 10);
+        let is_compared = |name: &str| name != "x-match" && (with_x || !name.starts_with("x-"));
         let each = binding
             .iter()
-            .filter(|(name, _)| counts(name))
+            .filter(|(name, _)| is_compared(name))
             .map(|(name, desired)| self.has_value(name, desired, version));
-        if how.starts_with("any") {
+        if mode.starts_with("any") {
             each.max().unwrap_or(Certainty::Never)
         } else {
             each.min().unwrap_or(Certainty::Always)
@@ -68,14 +68,15 @@ impl Headers {
     }
 }
 
-/// Whether two values are the same to a headers exchange: `==` up to 3.12, where 1 is 1.0, and `=:=` since.
+/// Returns the certainty that two values are equal for a headers exchange: `==` up to 3.12, where 1 equals 1.0, and `=:=` since
+/// 3.13.
 fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
     match (value, desired) {
         (ArgumentValue::Integer(whole), ArgumentValue::Float(float))
         | (ArgumentValue::Float(float), ArgumentValue::Integer(whole)) => {
             Certainty::of(!version.is_at_least(3, 13) && *whole as f64 == float.0)
         }
-        // Inside, the types on the wire count, which are not known.
+        // The AMQP types of nested values matter, and they are unknown.
         (ArgumentValue::List(_), ArgumentValue::List(_)) | (ArgumentValue::Table(_), ArgumentValue::Table(_)) => {
             Certainty::Perhaps
         }
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_x_counts_only_where_it_is_said() {
+    fn x_headers_are_only_compared_with_x() {
         let version = BrokerVersion::new(4, 0, 5);
         let headers = Headers::exactly(&arguments(&[("region", "eu"), ("x-kind", "big")]));
         for (binding, expected) in [
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_headers_may_match_but_for_those_of_the_broker() {
+    fn unknown_headers_can_match_except_those_of_the_broker() {
         let version = BrokerVersion::new(4, 0, 5);
         let matches = |binding: &[(&str, &str)]| Headers::any().matches(&arguments(binding), version);
         assert_eq!(matches(&[("region", "eu")]), Perhaps);

@@ -1,60 +1,60 @@
-//! Routing keys that are not known exactly, and what a direct or a topic exchange makes of them.
+//! Routing keys, which can be partly unknown, and how direct and topic exchanges match them.
 
 use super::Certainty;
 use std::collections::BTreeSet;
 
-/// So many states are looked at to compare two patterns; what needs more is not told.
-const MOST_STATES: usize = 4000;
+/// The maximum number of states for the comparison of two patterns; beyond it, the result is uncertain.
+const MAX_STATES: usize = 4000;
 
 /// The routing keys that a message can have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keys {
-    /// This one.
+    /// This key.
     One(String),
-    /// Any that this topic pattern takes. Of those that people publish: none of their words is `*` or `#`, which only
-    /// somebody writes who takes a key for a pattern.
+    /// Any key that matches this topic pattern. Keys with the words `*` or `#` are excluded, because publishers only use them
+    /// by mistake.
     Like(String),
 }
 
 impl Keys {
-    /// Any key at all.
+    /// Returns all keys.
     pub fn any() -> Self {
         Self::Like("#".to_owned())
     }
 
-    /// Those that a topic exchange takes for a binding.
+    /// Returns the keys that match a topic binding.
     pub fn of_topic(pattern: &str) -> Self {
         if Self::is_pattern(pattern) { Self::Like(pattern.to_owned()) } else { Self::One(pattern.to_owned()) }
     }
 
-    /// Whether a topic exchange takes other keys than this one for it.
+    /// Returns true if a topic exchange matches other keys with this one.
     pub(super) fn is_pattern(key: &str) -> bool {
         words(key).any(is_wildcard)
     }
 
-    /// Whether they are this very key.
+    /// Returns the certainty that they equal a key.
     pub fn are(&self, key: &str) -> Certainty {
         match self {
             Self::One(own) => Certainty::of(own == key),
             Self::Like(_) if words(key).any(is_wildcard) => Certainty::Never,
-            Self::Like(pattern) if takes(pattern, key) => Certainty::Perhaps,
+            Self::Like(pattern) if matches(pattern, key) => Certainty::Perhaps,
             Self::Like(_) => Certainty::Never,
         }
     }
 
-    /// Whether a topic exchange takes them for a pattern.
+    /// Returns the certainty that they match a topic pattern.
     pub fn match_topic(&self, pattern: &str) -> Certainty {
         match self {
-            // These two are most of all that is asked.
+            // Shortcuts for the two most frequent cases.
             Self::One(_) | Self::Like(_) if pattern == "#" => Certainty::Always,
             Self::Like(own) if own == "#" && words(pattern).any(|word| word != "#") => Certainty::Perhaps,
-            Self::One(key) => Certainty::of(takes(pattern, key)),
-            Self::Like(own) => compared(own, pattern),
+            Self::One(key) => Certainty::of(matches(pattern, key)),
+            Self::Like(own) => compare(own, pattern),
         }
     }
 }
 
-/// No word in the empty key, as the broker splits it (`rabbit_exchange_type_topic:split_topic_key`).
+/// Splits a key into words, as the broker does (`rabbit_exchange_type_topic:split_topic_key`): the empty key has no words.
 pub(super) fn words(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
 }
@@ -63,24 +63,24 @@ fn is_wildcard(word: &str) -> bool {
     word == "*" || word == "#"
 }
 
-/// A pattern on its way through a key: the places in it that may come next.
-struct Walk<'a> {
+/// The automaton of a topic pattern. A state is a set of positions in the pattern.
+struct Automaton<'a> {
     pattern: Vec<&'a str>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Automaton<'a> {
     fn new(pattern: &'a str) -> Self {
         Self { pattern: words(pattern).collect() }
     }
 
-    /// With what is behind each `#`, which takes no word, too.
-    fn closed(&self, places: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    /// Adds the position after each `#`, because `#` also matches zero words.
+    fn closed(&self, positions: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
-        for mut place in places {
-            all.insert(place);
-            while self.pattern.get(place) == Some(&"#") {
-                place += 1;
-                all.insert(place);
+        for mut position in positions {
+            all.insert(position);
+            while self.pattern.get(position) == Some(&"#") {
+                position += 1;
+                all.insert(position);
             }
         }
         all
@@ -90,54 +90,55 @@ impl<'a> Walk<'a> {
         self.closed([0])
     }
 
-    /// After one more word; `None` is one that stands in no pattern.
-    fn after(&self, places: &BTreeSet<usize>, word: Option<&str>) -> BTreeSet<usize> {
-        let next = places.iter().filter_map(|place| match *self.pattern.get(*place)? {
-            "#" => Some(*place),
-            "*" => Some(place + 1),
-            literal => (Some(literal) == word).then_some(place + 1),
+    /// Returns the state after one more word; `None` is a word that no pattern contains.
+    fn after(&self, positions: &BTreeSet<usize>, word: Option<&str>) -> BTreeSet<usize> {
+        let next = positions.iter().filter_map(|position| match *self.pattern.get(*position)? {
+            "#" => Some(*position),
+            "*" => Some(position + 1),
+            literal => (Some(literal) == word).then_some(position + 1),
         });
         self.closed(next)
     }
 
-    fn is_at_end(&self, places: &BTreeSet<usize>) -> bool {
-        places.contains(&self.pattern.len())
+    fn is_at_end(&self, positions: &BTreeSet<usize>) -> bool {
+        positions.contains(&self.pattern.len())
     }
 }
 
-/// Whether a pattern takes a key.
-fn takes(pattern: &str, key: &str) -> bool {
-    let walk = Walk::new(pattern);
-    let end = words(key).fold(walk.start(), |places, word| walk.after(&places, Some(word)));
-    walk.is_at_end(&end)
+/// Returns true if a key matches a pattern.
+fn matches(pattern: &str, key: &str) -> bool {
+    let automaton = Automaton::new(pattern);
+    let end = words(key).fold(automaton.start(), |positions, word| automaton.after(&positions, Some(word)));
+    automaton.is_at_end(&end)
 }
 
-/// Whether two patterns have another word in one place before the first `#`: most do, and nothing has to be walked then.
-fn begin_otherwise<'k>(one: impl Iterator<Item = &'k str>, other: impl Iterator<Item = &'k str>) -> bool {
+/// Returns true if two patterns have different words at a position before the first `#`. Most patterns differ in this way, and
+/// need no further comparison.
+fn begin_differently<'k>(one: impl Iterator<Item = &'k str>, other: impl Iterator<Item = &'k str>) -> bool {
     let mut both = one.zip(other).take_while(|(one, other)| *one != "#" && *other != "#");
     both.any(|(one, other)| one != other && one != "*" && other != "*")
 }
 
-/// Whether a pattern takes all keys that another one takes, some, or none: both are walked along every key that the other
-/// takes. One word that stands in neither is as good as any other.
-fn compared(keys: &str, pattern: &str) -> Certainty {
-    if begin_otherwise(words(keys), words(pattern)) || begin_otherwise(words(keys).rev(), words(pattern).rev()) {
+/// Determines if a pattern matches all, some or none of the keys that another pattern matches. Both automata run over these
+/// keys. One word that neither pattern contains represents all such words.
+fn compare(keys: &str, pattern: &str) -> Certainty {
+    if begin_differently(words(keys), words(pattern)) || begin_differently(words(keys).rev(), words(pattern).rev()) {
         return Certainty::Never;
     }
-    let (keys, pattern) = (Walk::new(keys), Walk::new(pattern));
+    let (keys, pattern) = (Automaton::new(keys), Automaton::new(pattern));
     let literals = keys.pattern.iter().chain(&pattern.pattern).copied().filter(|word| !is_wildcard(word));
     let literals: BTreeSet<&str> = literals.collect();
     let alphabet: Vec<Option<&str>> = literals.into_iter().map(Some).chain([None]).collect();
     let mut todo = vec![(keys.start(), pattern.start())];
     let mut seen: BTreeSet<_> = todo.iter().cloned().collect();
-    let (mut taken, mut not_taken) = (false, false);
+    let (mut any_match, mut any_mismatch) = (false, false);
     while let Some((of_keys, of_pattern)) = todo.pop() {
         if keys.is_at_end(&of_keys) {
-            let is_taken = pattern.is_at_end(&of_pattern);
-            taken |= is_taken;
-            not_taken |= !is_taken;
+            let is_match = pattern.is_at_end(&of_pattern);
+            any_match |= is_match;
+            any_mismatch |= !is_match;
         }
-        if seen.len() > MOST_STATES || taken && not_taken {
+        if seen.len() > MAX_STATES || any_match && any_mismatch {
             return Certainty::Perhaps;
         }
         for word in &alphabet {
@@ -147,7 +148,7 @@ fn compared(keys: &str, pattern: &str) -> Certainty {
             }
         }
     }
-    match (taken, not_taken) {
+    match (any_match, any_mismatch) {
         (true, false) => Certainty::Always,
         (false, _) => Certainty::Never,
         (true, true) => Certainty::Perhaps,
@@ -160,7 +161,7 @@ mod tests {
     use Certainty::{Always, Never, Perhaps};
 
     #[test]
-    fn a_topic_pattern_takes_words() {
+    fn topic_patterns_match_words() {
         for (pattern, key, expected) in [
             ("#", "", true),
             ("#", "a.b", true),
@@ -178,12 +179,12 @@ mod tests {
             ("a.#", "a.#", true),
             ("a#", "ab", false),
         ] {
-            assert_eq!(takes(pattern, key), expected, "{pattern} on {key:?}");
+            assert_eq!(matches(pattern, key), expected, "{pattern} on {key:?}");
         }
     }
 
     #[test]
-    fn patterns_are_compared_by_all_that_they_take() {
+    fn patterns_are_compared_by_their_keys() {
         for (keys, pattern, expected) in [
             ("order.#", "#", Always),
             ("#", "order.#", Perhaps),
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_is_a_plain_key_to_a_direct_exchange() {
+    fn wildcards_are_literal_in_a_direct_exchange() {
         assert_eq!(Keys::any().are("#"), Never);
         assert_eq!(Keys::any().are("order.*"), Never);
         assert_eq!(Keys::any().are("order"), Perhaps);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_not_told() {
+    fn slow_comparison_is_uncertain() {
         let long = format!("#.a{}", ".*".repeat(60));
         assert_eq!(Keys::Like(long).match_topic(&format!("#.b{}", ".*".repeat(59))), Perhaps);
     }

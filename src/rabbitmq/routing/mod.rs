@@ -1,7 +1,7 @@
-//! Where a message goes: through exchanges, bindings between them and alternates, to queues. As far as that follows from
-//! what is known of the message and of the topology; what does not is said to be unclear, and why.
+//! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. Message and topology can
+//! be partly unknown; the result then contains the reason for the uncertainty.
 //!
-//! `rabbit_exchange:route`, 3.8.9 to 4.3.5. Copies by `CC` and `BCC` are not looked at.
+//! Follows `rabbit_exchange:route`, 3.8.9 to 4.3.5. Copies by the headers `CC` and `BCC` are ignored.
 
 mod arrivals;
 mod dead_letters;
@@ -28,14 +28,14 @@ use outgoing::Outgoing;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of how many of the messages that are meant something is true.
+/// The certainty that a statement is true for the messages in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Of none.
+    /// It is true for no message.
     Never,
-    /// Of some, or nobody knows.
+    /// It is true for some messages, or unknown.
     Perhaps,
-    /// Of all.
+    /// It is true for all messages.
     Always,
 }
 
@@ -53,23 +53,23 @@ impl Certainty {
     }
 }
 
-/// A message, or all messages of a kind.
+/// A message, or all messages with these keys and headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
-    /// Its key.
+    /// The routing keys.
     pub keys: Keys,
-    /// Its headers.
+    /// The headers.
     pub headers: Headers,
 }
 
 impl Message {
-    /// With one of these keys, and any headers.
+    /// Creates a message with one of these keys and any headers.
     pub fn with(keys: Keys) -> Self {
         Self { keys, headers: Headers::any() }
     }
 }
 
-/// The ways of one vhost.
+/// The routing of one vhost.
 pub struct Routing<'a> {
     topology: &'a Topology,
     profile: &'a BrokerProfile,
@@ -78,14 +78,14 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
-    /// Queues that others have bound to an exchange, with a key that is not known.
+    /// Queues that others have bound to an exchange with unknown keys.
     bound_by_others: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
-    /// Those of all queues, made when the first is asked for: whoever follows messages asks again and again.
+    /// The dead-letter targets of all queues, computed on first use, because simulations read them repeatedly.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
 
 impl<'a> Routing<'a> {
-    /// Of a topology, on a broker of that kind. What is `external` is there, and others may have bound it.
+    /// Creates the routing of a topology on a broker. Objects in `external` exist, and others may have bound them.
     pub fn new(
         topology: &'a Topology,
         operator_policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>,
@@ -112,7 +112,7 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// With queues that others have bound to an exchange.
+    /// Adds queues that others have bound to an exchange.
     pub fn with_bound_by_others(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
         for (queue, exchange) in queues {
             self.bound_by_others.entry(exchange).or_default().insert(queue);
@@ -120,12 +120,12 @@ impl<'a> Routing<'a> {
         self
     }
 
-    /// All that is there.
+    /// Returns the topology.
     pub fn topology(&self) -> &'a Topology {
         self.topology
     }
 
-    /// The policies of the topology.
+    /// Returns the policies of the topology.
     pub fn policies(&self) -> &Policies<'a> {
         &self.policies
     }
@@ -138,7 +138,7 @@ impl<'a> Routing<'a> {
         self.by_source.get(exchange).map_or(Vec::new(), |outgoing| outgoing.candidates(kind, keys))
     }
 
-    /// The bindings that lead to a queue or an exchange.
+    /// Returns the bindings to a queue or an exchange.
     pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
     }

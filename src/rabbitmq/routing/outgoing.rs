@@ -1,19 +1,19 @@
-//! The bindings of one exchange, so that the few that may take a message are found among thousands.
+//! Indexes the bindings of one exchange, to find the few candidates for a message among thousands.
 
 use super::keys::words;
 use super::{Keys, Kind, TopicIndex};
 use crate::model::Binding;
 use std::cell::OnceCell;
 
-/// The bindings of which an exchange is the source.
+/// The bindings whose source is one exchange.
 #[derive(Default)]
 pub(super) struct Outgoing<'a> {
     all: Vec<&'a Binding>,
-    /// The same by their keys.
+    /// The bindings, sorted by routing key.
     by_key: Vec<&'a Binding>,
-    /// Their keys as patterns, each with where it begins in `by_key`; and the same from their last words to their first.
-    /// Made when they are asked for.
+    /// The keys as patterns, each with its first index in `by_key`. Created on first use.
     patterns: OnceCell<TopicIndex<'a>>,
+    /// The same with the words in reverse order.
     reversed: OnceCell<TopicIndex<'a>>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Outgoing<'a> {
         self.by_key.push(binding);
     }
 
-    /// When all are there.
+    /// Sorts the bindings, after all of them were added.
     pub(super) fn sort(&mut self) {
         self.by_key.sort_by_key(|binding| binding.routing_key.as_str());
     }
@@ -32,38 +32,38 @@ impl<'a> Outgoing<'a> {
         &self.all
     }
 
-    /// Those that an exchange of that type may take for a message with such a key: no other is taken.
+    /// Returns the bindings that can match a message with these keys at an exchange of this kind. No other binding matches.
     pub(super) fn candidates(&self, kind: Kind, keys: &Keys) -> Vec<&'a Binding> {
         match (kind, keys) {
             (Kind::Direct, Keys::One(key)) => self.with_key(key).to_vec(),
-            // Nearly all.
+            // Nearly all bindings match.
             (Kind::Direct | Kind::Topic, Keys::Like(pattern)) if pattern == "#" => self.all.clone(),
             (Kind::Topic, Keys::One(pattern)) | (Kind::Direct | Kind::Topic, Keys::Like(pattern)) => {
-                self.meeting(pattern)
+                self.overlapping(pattern)
             }
             (Kind::Default | Kind::Fanout | Kind::Headers | Kind::OneOf | Kind::Unknown, _) => self.all.clone(),
         }
     }
 
-    /// Those that take a key that the pattern takes, too.
-    fn meeting(&self, pattern: &str) -> Vec<&'a Binding> {
+    /// Returns the bindings whose key matches a routing key that also matches the pattern.
+    fn overlapping(&self, pattern: &str) -> Vec<&'a Binding> {
         let mut pattern: Vec<&str> = words(pattern).collect();
-        // From the end with more words up to the first `#`, behind which anything may come.
-        let open = |word: &&str| *word == "#";
-        let (before, behind) = (pattern.iter().position(open), pattern.iter().rev().position(open));
-        let found = if before < behind {
+        // Search from the end with more words before the first `#`, because `#` matches anything.
+        let is_hash = |word: &&str| *word == "#";
+        let (before, after) = (pattern.iter().position(is_hash), pattern.iter().rev().position(is_hash));
+        let index = if before < after {
             pattern.reverse();
             self.reversed.get_or_init(|| self.index(|index, key, at| index.add_words(words(key).rev(), at)))
         } else {
             self.patterns.get_or_init(|| self.index(|index, key, at| index.add_words(words(key), at)))
         };
-        let starts = found.meeting(&pattern).into_iter().filter_map(|start| self.by_key.get(start));
+        let starts = index.overlapping(&pattern).into_iter().filter_map(|start| self.by_key.get(start));
         starts.flat_map(|first| self.with_key(&first.routing_key)).copied().collect()
     }
 
     fn index(&self, add: impl Fn(&mut TopicIndex<'a>, &'a str, usize)) -> TopicIndex<'a> {
         let mut index = TopicIndex::new();
-        // Of several with one key, the first is the one that is kept.
+        // The index keeps the first of several bindings with the same key.
         self.by_key.iter().enumerate().for_each(|(at, binding)| add(&mut index, &binding.routing_key, at));
         index
     }
@@ -99,31 +99,27 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_taken_is_a_candidate() {
+    fn every_matching_binding_is_a_candidate() {
         let words =
             ["", "a", "b", "*", "#", "a.b", "a.*", "*.a", "#.a", "a.#", "#.a.b", "#.b.*", "a.#.b", "#.#", "a.b.a"];
         let bindings = bindings(words.map(str::to_owned));
         let outgoing = outgoing(&bindings);
         for keys in words.iter().flat_map(|word| [Keys::of_topic(word), Keys::One((*word).to_owned())]) {
-            for (kind, is_taken) in
+            for (kind, certainty) in
                 [(Kind::Topic, Keys::match_topic as fn(&Keys, &str) -> Certainty), (Kind::Direct, Keys::are)]
             {
                 let candidates = outgoing.candidates(kind, &keys);
                 for binding in &bindings {
-                    let is_taken = is_taken(&keys, &binding.routing_key) > Certainty::Never;
-                    assert!(
-                        !is_taken || candidates.contains(&binding),
-                        "{keys:?} to {kind:?}: {}",
-                        binding.routing_key
-                    );
+                    let matches = certainty(&keys, &binding.routing_key) > Certainty::Never;
+                    assert!(!matches || candidates.contains(&binding), "{keys:?} to {kind:?}: {}", binding.routing_key);
                 }
             }
         }
     }
 
-    /// A queue whose dead letters go back to the exchange that it is bound to thousands of times asks this of each key.
+    /// If a queue with thousands of bindings dead-letters to its own exchange, this search runs for each key.
     #[test]
-    fn each_of_thousands_of_keys_has_few_candidates() {
+    fn keys_among_thousands_have_few_candidates() {
         for shape in ["order.N.#", "order.N", "*.N", "#.N", "#.order.N", "a.#.b.N.*"] {
             let bindings = bindings((0..2_000).map(|n| shape.replace('N', &n.to_string())));
             let outgoing = outgoing(&bindings);

@@ -1,4 +1,4 @@
-//! The whole way of a message: hop by hop, each exchange once, as the broker does it.
+//! Computes the route of a message: hop by hop, each exchange once, as the broker does.
 
 use super::exchange::Hop;
 use super::{Certainty, Kind, Message, Routing};
@@ -6,42 +6,42 @@ use crate::model::{Destination, ExchangeName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Where a message goes.
+/// The route of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The queues that surely get it.
+    /// The queues that certainly get it.
     pub surely: BTreeSet<QueueName>,
-    /// Others that may.
+    /// Other queues that can get it.
     pub perhaps: BTreeSet<QueueName>,
-    /// Whether any queue gets it.
+    /// The certainty that any queue gets it.
     pub reaches: Certainty,
-    /// Why not all of it is certain.
+    /// The reason why the route is uncertain.
     pub unclear: Option<Unclear>,
 }
 
-/// The answer to the question whether a message gets anywhere.
+/// The result of a route: queues get the message, no queue gets it, or it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// These queues surely get it; none of them where it surely gets to one, but not known which.
+    /// These queues certainly get it; empty if it certainly reaches a queue, but it is unknown which one.
     Reaches(BTreeSet<QueueName>),
     /// No queue gets it.
     ReachesNothing,
-    /// It cannot be told.
+    /// It is unknown.
     CannotTell(Unclear),
 }
 
-/// Why it cannot be told, with the exchange where it begins.
+/// The reason for an uncertainty, with the exchange that causes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unclear {
     /// It depends on the key.
     Key(ExchangeName),
     /// It depends on the headers.
     Headers(ExchangeName),
-    /// The type of the exchange is a plugin's.
+    /// It depends on a plugin, which provides the type of the exchange.
     Type(ExchangeName),
-    /// The exchange is somebody else's, who may have bound it.
+    /// The spec does not declare the exchange, so others may have bound it.
     Foreign(ExchangeName),
-    /// Which policy says the alternate exchange is not known.
+    /// It is unknown which policy sets the alternate exchange.
     Policy(ExchangeName),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Unclear {
         match self {
             Self::Key(exchange) => write!(f, "it depends on the routing key at exchange `{exchange}`"),
             Self::Headers(exchange) => write!(f, "it depends on the headers at exchange `{exchange}`"),
-            Self::Type(exchange) => write!(f, "it depends on the plugin that exchange `{exchange}` is of"),
+            Self::Type(exchange) => write!(f, "it depends on the plugin of exchange `{exchange}`"),
             Self::Foreign(exchange) => write!(f, "others may have bound exchange `{exchange}`"),
             Self::Policy(exchange) => write!(f, "it is not clear which policy governs exchange `{exchange}`"),
         }
@@ -58,7 +58,7 @@ impl fmt::Display for Unclear {
 }
 
 impl Route {
-    /// In one of three words.
+    /// Returns the result in one of three forms.
     pub fn answer(&self) -> Answer {
         match (self.reaches, &self.unclear) {
             (Certainty::Always, _) => Answer::Reaches(self.surely.clone()),
@@ -70,20 +70,20 @@ impl Route {
 
 /// The hops of one message.
 struct Hops {
-    /// Each exchange that it may come to, and whether it surely does.
+    /// The exchanges that it can reach, each with the certainty.
     hops: BTreeMap<ExchangeName, (Certainty, Hop)>,
 }
 
 impl Routing<'_> {
-    /// Where a message goes that is published to an exchange; nowhere, if there is none of that name.
+    /// Returns the route of a message that is published to an exchange; empty if the exchange does not exist.
     pub fn route(&self, exchange: &ExchangeName, message: &Message) -> Route {
         let hops = self.hops(exchange, message);
         let mut found: BTreeMap<QueueName, Certainty> = BTreeMap::new();
-        for (comes, hop) in hops.hops.values() {
-            for (destination, goes) in &hop.own {
+        for (arrives, hop) in hops.hops.values() {
+            for (destination, matches) in &hop.own {
                 if let Destination::Queue(queue) = destination {
                     let certainty = found.entry(queue.clone()).or_insert(Certainty::Never);
-                    *certainty = (*certainty).max(*comes.min(goes));
+                    *certainty = (*certainty).max(*arrives.min(matches));
                 }
             }
         }
@@ -91,24 +91,24 @@ impl Routing<'_> {
             found.iter().filter(move |(_, certainty)| **certainty == desired).map(|(queue, _)| queue.clone()).collect()
         };
         let unclear = hops.hops.values().find_map(|(_, hop)| hop.unclear.clone());
-        let reaches = if hops.sure().contains(exchange) {
+        let reaches = if hops.certain().contains(exchange) {
             Certainty::Always
         } else if found.is_empty() && !hops.hops.values().any(|(_, hop)| hop.is_open) {
             Certainty::Never
         } else {
             Certainty::Perhaps
         };
-        // Only the order of several doubts decides which is told; there is one where anything is in doubt.
+        // The first of several reasons is reported. An uncertain route always has a reason.
         let unclear = unclear.or_else(|| (reaches == Certainty::Perhaps).then(|| Unclear::Policy(exchange.clone())));
         Route { surely: of(Certainty::Always), perhaps: of(Certainty::Perhaps), reaches, unclear }
     }
 
-    /// Whether an exchange surely has a place for such a message by its own bindings: then none is left for its alternate.
+    /// Returns true if the bindings of an exchange certainly route such a message, so that its alternate exchange gets none.
     pub fn routes_all(&self, exchange: &ExchangeName, message: &Message) -> bool {
-        self.hop(exchange, message).is_some_and(|hop| hop.is_sent() == Certainty::Always)
+        self.hop(exchange, message).is_some_and(|hop| hop.is_routed() == Certainty::Always)
     }
 
-    /// The queues to which an exchange may send anything, whatever it is; `None` is any queue.
+    /// Returns the queues that an exchange can route any message to; `None` means any queue.
     pub fn within_reach(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
         let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
         let mut todo = vec![exchange.clone()];
@@ -135,56 +135,57 @@ impl Routing<'_> {
     fn hops(&self, exchange: &ExchangeName, message: &Message) -> Hops {
         let mut hops: BTreeMap<ExchangeName, (Certainty, Hop)> = BTreeMap::new();
         let mut todo = vec![(exchange.clone(), Certainty::Always)];
-        while let Some((name, comes)) = todo.pop() {
-            if hops.get(&name).is_some_and(|(known, _)| *known >= comes) {
+        while let Some((name, arrives)) = todo.pop() {
+            if hops.get(&name).is_some_and(|(known, _)| *known >= arrives) {
                 continue;
             }
             let Some(hop) = self.hop(&name, message) else { continue };
-            for (destination, goes) in &hop.own {
+            for (destination, matches) in &hop.own {
                 if let Destination::Exchange(next) = destination {
-                    todo.push((next.clone(), comes.min(*goes)));
+                    todo.push((next.clone(), arrives.min(*matches)));
                 }
             }
-            let is_left = hop.is_sent().not();
-            for (next, goes) in hop.alternates.iter().filter(|_| is_left > Certainty::Never) {
-                todo.push((next.clone(), comes.min(*goes).min(is_left)));
+            let is_unrouted = hop.is_routed().not();
+            for (next, certainty) in hop.alternates.iter().filter(|_| is_unrouted > Certainty::Never) {
+                todo.push((next.clone(), arrives.min(*certainty).min(is_unrouted)));
             }
-            hops.insert(name, (comes, hop));
+            hops.insert(name, (arrives, hop));
         }
         Hops { hops }
     }
 }
 
 impl Hops {
-    /// The exchanges from which a message surely gets to a queue, whichever way it takes. Around a circle it does not, so
-    /// the set is built up from those that lead to queues.
-    fn sure(&self) -> BTreeSet<&ExchangeName> {
-        let mut sure: BTreeSet<&ExchangeName> = BTreeSet::new();
+    /// Returns the exchanges from which a message certainly reaches a queue, on any route. A cycle of exchanges does not reach a
+    /// queue, so the set starts with the exchanges that route to queues.
+    fn certain(&self) -> BTreeSet<&ExchangeName> {
+        let mut certain: BTreeSet<&ExchangeName> = BTreeSet::new();
         loop {
-            let more = self.hops.iter().filter(|(name, (_, hop))| !sure.contains(name) && is_sure(hop, &sure));
+            let more = self.hops.iter().filter(|(name, (_, hop))| !certain.contains(name) && is_certain(hop, &certain));
             let more: Vec<&ExchangeName> = more.map(|(name, _)| name).collect();
             if more.is_empty() {
-                return sure;
+                return certain;
             }
-            sure.extend(more);
+            certain.extend(more);
         }
     }
 }
 
-fn is_sure(hop: &Hop, sure: &BTreeSet<&ExchangeName>) -> bool {
+/// Returns true if a hop certainly leads to a queue, given the exchanges that certainly do.
+fn is_certain(hop: &Hop, certain: &BTreeSet<&ExchangeName>) -> bool {
     let arrives = |to: &Destination| match to {
         Destination::Queue(_) => true,
-        Destination::Exchange(next) => sure.contains(next),
+        Destination::Exchange(next) => certain.contains(next),
     };
-    if hop.own.iter().any(|(to, goes)| *goes == Certainty::Always && arrives(to)) {
+    if hop.own.iter().any(|(to, matches)| *matches == Certainty::Always && arrives(to)) {
         return true;
     }
-    // Else whichever of its own is taken must do, or the alternate where none is.
+    // Otherwise every own destination must lead to a queue, and so must the alternate exchange unless a binding always matches.
     let is_covered = match &hop.alternates[..] {
-        [(next, Certainty::Always)] => sure.contains(next),
+        [(next, Certainty::Always)] => certain.contains(next),
         _ => false,
     };
     !hop.is_open
         && hop.own.iter().all(|(to, _)| arrives(to))
-        && (is_covered || !hop.own.is_empty() && hop.is_sent() == Certainty::Always)
+        && (is_covered || !hop.own.is_empty() && hop.is_routed() == Certainty::Always)
 }

@@ -1,26 +1,26 @@
-//! Patterns of topic bindings by their words, as the broker keeps them: so that those that may cover another one, or that
-//! have a key with it, are found among thousands without comparing each with each.
+//! Indexes topic patterns by their words, like the broker. The index finds the patterns that cover or overlap another one among
+//! thousands, without a comparison of each pair.
 
 use super::keys::words;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The patterns, each with a number.
+/// Topic patterns, each with a number.
 pub struct TopicIndex<'a> {
-    /// The first is the root.
+    /// The nodes; the first one is the root.
     nodes: Vec<Node<'a>>,
 }
 
-/// All patterns that begin with the same words.
+/// The patterns that begin with the same words.
 #[derive(Default)]
 struct Node<'a> {
     next: BTreeMap<&'a str, usize>,
-    /// The last of these words is `#`, which takes any number of words more.
+    /// True if the last of these words is `#`, which matches any number of further words.
     is_hash: bool,
-    /// The pattern that ends here.
+    /// The number of the pattern that ends here.
     end: Option<usize>,
 }
 
-/// A word of a key; `None` is one that stands in no pattern.
+/// A word of a key; `None` is a word that no pattern contains.
 type Word<'k> = Option<&'k str>;
 
 impl Default for TopicIndex<'_> {
@@ -30,12 +30,12 @@ impl Default for TopicIndex<'_> {
 }
 
 impl<'a> TopicIndex<'a> {
-    /// Without any.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a pattern. Of two that are the same, the first stays.
+    /// Adds a pattern. If the pattern exists already, its first number is kept.
     pub fn add(&mut self, pattern: &'a str, number: usize) {
         self.add_words(words(pattern), number);
     }
@@ -53,10 +53,10 @@ impl<'a> TopicIndex<'a> {
         self.nodes[at].end.get_or_insert(number);
     }
 
-    /// The numbers of all that cover a pattern, and of a few others: whatever takes a key with the least and another with
-    /// more words than the pattern asks for.
+    /// Returns the numbers of all patterns that cover a pattern, and of a few others. The candidates match a key of the pattern
+    /// with the minimum number of words, and a longer one.
     pub fn candidates(&self, pattern: &str) -> BTreeSet<usize> {
-        let with = |hash: &[Word<'static>]| self.that_take(&key_for(pattern, hash));
+        let with = |hash: &[Word<'static>]| self.matching(&key_for(pattern, hash));
         let shortest = with(&[]);
         if shortest.is_empty() || !words(pattern).any(|word| word == "#") {
             return shortest;
@@ -64,24 +64,24 @@ impl<'a> TopicIndex<'a> {
         shortest.intersection(&with(&[None, None])).copied().collect()
     }
 
-    /// The numbers of all that take a key that this pattern takes, too.
-    pub(super) fn meeting(&self, pattern: &[&str]) -> BTreeSet<usize> {
-        let ends = self.states(pattern).into_iter().filter(|(place, _)| *place == pattern.len());
+    /// Returns the numbers of all patterns that match a key which also matches this pattern.
+    pub(super) fn overlapping(&self, pattern: &[&str]) -> BTreeSet<usize> {
+        let ends = self.states(pattern).into_iter().filter(|(position, _)| *position == pattern.len());
         ends.filter_map(|(_, at)| self.nodes[at].end).collect()
     }
 
-    /// How far a key that both take can have come: in this pattern, and in the index.
+    /// Returns the positions in this pattern and in the index that a key which matches both can reach.
     fn states(&self, pattern: &[&str]) -> BTreeSet<(usize, usize)> {
         let mut seen = BTreeSet::from([(0, 0)]);
         let mut todo = vec![(0, 0)];
-        while let Some((place, at)) = todo.pop() {
+        while let Some((position, at)) = todo.pop() {
             let mut next: Vec<(usize, usize)> = Vec::new();
-            // `#` takes no word, on either side.
-            next.extend(self.child(at, "#").map(|behind| (place, behind)));
-            if let Some(word) = pattern.get(place) {
+            // `#` also matches zero words, in either pattern.
+            next.extend(self.child(at, "#").map(|child| (position, child)));
+            if let Some(word) = pattern.get(position) {
                 let node = &self.nodes[at];
-                let after = if *word == "#" { place } else { place + 1 };
-                next.extend((*word == "#").then_some((place + 1, at)));
+                let after = if *word == "#" { position } else { position + 1 };
+                next.extend((*word == "#").then_some((position + 1, at)));
                 next.extend(node.is_hash.then_some((after, at)));
                 if matches!(*word, "*" | "#") {
                     next.extend(node.next.iter().filter(|(word, _)| **word != "#").map(|(_, child)| (after, *child)));
@@ -96,34 +96,34 @@ impl<'a> TopicIndex<'a> {
         seen
     }
 
-    fn that_take(&self, key: &[Word<'_>]) -> BTreeSet<usize> {
-        let mut places = self.closed([0]);
+    /// Returns the numbers of the patterns that match a key.
+    fn matching(&self, key: &[Word<'_>]) -> BTreeSet<usize> {
+        let mut nodes = self.closed([0]);
         for word in key {
-            let next = places.iter().flat_map(|place| {
-                let stays = self.nodes[*place].is_hash.then_some(*place);
-                stays.into_iter().chain(self.child(*place, "*")).chain(word.and_then(|word| self.child(*place, word)))
+            let next = nodes.iter().flat_map(|node| {
+                let same = self.nodes[*node].is_hash.then_some(*node);
+                same.into_iter().chain(self.child(*node, "*")).chain(word.and_then(|word| self.child(*node, word)))
             });
-            places = self.closed(next);
+            nodes = self.closed(next);
         }
-        places.iter().filter_map(|place| self.nodes[*place].end).collect()
+        nodes.iter().filter_map(|node| self.nodes[*node].end).collect()
     }
 
-    /// With what is behind each `#`, which takes no word, too.
-    fn closed(&self, places: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    /// Adds the node after each `#`, because `#` also matches zero words.
+    fn closed(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
-        for place in places {
-            let behind = std::iter::successors(Some(place), |place| self.child(*place, "#"));
-            all.extend(behind);
+        for node in nodes {
+            all.extend(std::iter::successors(Some(node), |node| self.child(*node, "#")));
         }
         all
     }
 
-    fn child(&self, place: usize, word: &str) -> Option<usize> {
-        self.nodes[place].next.get(word).copied()
+    fn child(&self, node: usize, word: &str) -> Option<usize> {
+        self.nodes[node].next.get(word).copied()
     }
 }
 
-/// A key that a pattern takes, with these words in the place of each `#`.
+/// Returns a key that matches a pattern, with these words instead of each `#`.
 fn key_for<'k>(pattern: &'k str, hash: &[Word<'k>]) -> Vec<Word<'k>> {
     let mut key = Vec::new();
     for word in words(pattern) {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::rabbitmq::routing::{Certainty, Keys};
 
-    /// All patterns of up to three words of these.
+    /// Returns all patterns of up to three of these words.
     fn patterns() -> Vec<String> {
         let words = ["a", "b", "*", "#"];
         let longer = |all: &[String]| -> Vec<String> {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_covers_a_pattern_is_a_candidate() {
+    fn every_covering_pattern_is_a_candidate() {
         let patterns = patterns();
         let mut index = TopicIndex::new();
         patterns.iter().enumerate().for_each(|(number, pattern)| index.add(pattern, number));
@@ -167,26 +167,26 @@ mod tests {
             }
             candidates += found.len();
         }
-        // The others have to be compared in vain.
+        // Other candidates cost a useless comparison.
         assert!(candidates < covering + covering / 10, "{candidates} candidates for {covering}");
     }
 
     #[test]
-    fn whatever_has_a_key_with_a_pattern_meets_it() {
+    fn overlapping_patterns_share_a_key() {
         let patterns = patterns();
         let mut index = TopicIndex::new();
         patterns.iter().enumerate().for_each(|(number, pattern)| index.add(pattern, number));
         for one in &patterns {
-            let found = index.meeting(&words(one).collect::<Vec<_>>());
+            let found = index.overlapping(&words(one).collect::<Vec<_>>());
             for (number, other) in patterns.iter().enumerate() {
-                let meets = Keys::of_topic(one).match_topic(other) > Certainty::Never;
-                assert_eq!(found.contains(&number), meets, "{one} and {other}");
+                let overlaps = Keys::of_topic(one).match_topic(other) > Certainty::Never;
+                assert_eq!(found.contains(&number), overlaps, "{one} and {other}");
             }
         }
     }
 
     #[test]
-    fn the_work_for_one_pattern_does_not_grow_with_their_number() {
+    fn search_time_does_not_depend_on_the_number_of_patterns() {
         for shape in ["order.N.#", "*.N.created", "N.#", "eu.*.N"] {
             let work = |patterns: usize| {
                 let patterns: Vec<String> = (0..patterns).map(|n| shape.replace('N', &n.to_string())).collect();
@@ -196,7 +196,7 @@ mod tests {
                 states.sum::<usize>() / patterns.len()
             };
             let (few, many) = (work(100), work(2_000));
-            assert!(many <= few + 1, "{shape}: {few} places in 100, {many} in 2,000");
+            assert!(many <= few + 1, "{shape}: {few} states in 100, {many} in 2,000");
         }
     }
 }

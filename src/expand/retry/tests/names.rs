@@ -1,13 +1,14 @@
-//! Names of queues that have no retries, for the sake of the names that are generated from them.
+//! Tests queue names that cannot have retries because of the names that topo generates from them.
 
 use super::{expanded_for, refused, text};
 
 #[test]
-fn generated_names_may_be_taken_or_too_long() {
+fn generated_names_that_are_taken_or_too_long_are_errors() {
     let keys = "type: classic, retry: {delays: [1s, 1m30s]}";
-    let taken = format!("exchanges: {{orders.work.return: {{type: topic}}}}\n{}", text(keys));
+    let declared = format!("exchanges: {{orders.work.return: {{type: topic}}}}\n{}", text(keys));
     assert!(
-        refused("4.0.5", &taken).contains("exchange `orders.work.return`, which topo generates here, is also declared")
+        refused("4.0.5", &declared)
+            .contains("exchange `orders.work.return`, which topo generates here, is also declared")
     );
     let ignored = format!("ignore: [\"*.retry.1.*\"]\n{}", text(keys));
     assert!(
@@ -25,7 +26,7 @@ fn generated_names_may_be_taken_or_too_long() {
 }
 
 #[test]
-fn a_name_with_a_wildcard_has_no_ladder() {
+fn name_with_a_wildcard_cannot_have_a_ladder() {
     let keys = "type: classic, retry: {delays: [1s]}";
     for name in ["\"#\"", "a.*.b"] {
         let found = refused("4.0.5", &text(keys).replace("orders.work", name));

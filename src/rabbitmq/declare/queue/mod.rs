@@ -1,8 +1,12 @@
-//! Queues that are refused.
+//! Predicts refusals of queues.
 //!
-//! The order is the broker's: what HTTP cannot carry, the type of the dead-letter exchange's name (`rabbit_channel`), the
-//! queue's type, the values of arguments, arguments of other types (`rabbit_amqqueue:check_declare_arguments`), and
-//! last what the type itself wants (`rabbit_quorum_queue:declare` and the others').
+//! The order is that of the broker:
+//!
+//! 1. values that HTTP does not support;
+//! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
+//! 3. the queue type;
+//! 4. the values of arguments, and arguments of other types (`rabbit_amqqueue:check_declare_arguments`);
+//! 5. the checks of the queue type (`rabbit_quorum_queue:declare` and those of the other types).
 
 mod own;
 mod stored;
@@ -16,8 +20,8 @@ use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
 
-/// The types of queues that bundled plugins and the broker itself bring beside the three, since 3.12
-/// (`rabbit_registry`, class `queue`). Whether they are there is not said.
+/// The queue types that the broker and bundled plugins add to the three known ones, since 3.12 (`rabbit_registry`, class
+/// `queue`). The broker does not report if they are available.
 const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0"];
 
 pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
@@ -34,18 +38,18 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
     let kind = queue_type(queue, profile);
-    // From 3.9 on the type is looked at first, and nothing else when it is wrong; 3.8 looks at it like at any argument.
+    // From 3.9 on, the broker checks the type first and stops if it is wrong. 3.8 checks it like any other argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
         (Err(refusal), true) => {
             found.push(refusal.clone());
             return found;
         }
-        // A plugin's type: what it takes is not known.
+        // The arguments of a plugin type are unknown.
         (Ok(None), _) => return found,
         (Ok(Some(_)), _) | (Err(_), false) => {}
     }
-    // 3.8 checks values alike on every type.
+    // 3.8 checks values in the same way for every type.
     let checked_as = kind.as_ref().ok().copied().flatten().unwrap_or(QueueType::Classic);
     for name in checked() {
         if *name == "x-queue-type" {
@@ -59,20 +63,20 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
         found.extend(deprecated::refusals(queue, kind, profile));
         found.extend(own::refusals(queue, kind, version));
     }
-    let mut said = BTreeSet::new();
-    found.retain(|refusal| said.insert(refusal.subject.clone()));
+    let mut reported = BTreeSet::new();
+    found.retain(|refusal| reported.insert(refusal.subject.clone()));
     found
 }
 
-/// Words that stand for no word, since a client sent an atom: `undefined` since 3.13.4, nothing at all since 4.2.8 and 4.3.2
-/// (`rabbit_amqqueue:get_queue_type`). They are stored and compared as they stand.
+/// Returns true if a queue type means "not set", which results from an atom of a client: `undefined` since 3.13.4, and the
+/// empty string since 4.2.8 and 4.3.2 (`rabbit_amqqueue:get_queue_type`). The broker stores and compares it unchanged.
 fn means_the_default(text: &str, version: BrokerVersion) -> bool {
     let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
     text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
         || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
 }
 
-/// What is wrong with a value that this version looks at on that type.
+/// Returns the refusal of a value that this version checks for this queue type.
 fn checked_value(
     queue: &Queue,
     name: &str,
@@ -83,8 +87,8 @@ fn checked_value(
     let desired = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
     if let Some(text) = value::problem(name, value, desired) {
         let key = KnownArgument::named(name).map_or(name, |known| known.key);
-        let most = value::exceeded(value, desired).map(|most| format!("write `{key}: {most}` or less"));
-        return Some(refusal(name, text, &most.unwrap_or_else(|| hint(name))));
+        let maximum = value::exceeded(value, desired).map(|maximum| format!("write `{key}: {maximum}` or less"));
+        return Some(refusal(name, text, &maximum.unwrap_or_else(|| hint(name))));
     }
     let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");
     is_alone.then(|| {
@@ -95,20 +99,20 @@ fn checked_value(
     })
 }
 
-/// The queue's type; `None` is a plugin's.
+/// Returns the queue type; `None` for the type of a plugin.
 fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType>, Refusal> {
     let version = profile.version;
     let name = "x-queue-type";
-    let Some(said) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
+    let Some(value) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
     let hint = "use classic, quorum or stream";
-    let Some(text) = said.as_text() else {
-        let text = format!("x-queue-type must be a string, but {} is {}", shown(said), value::described(said));
+    let Some(text) = value.as_text() else {
+        let text = format!("x-queue-type must be a string, but {} is {}", shown(value), value::described(value));
         return Err(refusal(name, text, hint));
     };
     let default = || profile.default_queue_type.as_deref().unwrap_or("classic");
     match QueueType::named(if means_the_default(text, version) { default() } else { text }) {
         Some(QueueType::Stream) if !version.is_at_least(3, 9) => {
-            let text = format!("streams exist since RabbitMQ 3.9, the broker is {version}");
+            let text = format!("streams exist since RabbitMQ 3.9; the broker is {version}");
             Err(refusal(name, text, "use classic or quorum"))
         }
         Some(kind) => Ok(Some(kind)),
@@ -117,28 +121,30 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
     }
 }
 
-/// 3.8 takes every argument on any type, but for those that quorum queues of then cannot do. From 3.9 on, what only
-/// other types list is refused, in the order in which it is sent; over HTTP that is by name.
+/// Returns the refusals of arguments of other queue types. 3.8 accepts every argument for any type, except those that its
+/// quorum queues refuse. From 3.9 on, an argument that only other types list is refused, in the order of the request; over
+/// HTTP they are sorted by name.
 fn of_other_types(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     if !version.is_at_least(3, 9) {
         let refused = if kind == QueueType::Quorum { own::refused_by_quorum_3_8(version) } else { &[] };
-        let said = refused.iter().filter(|name| queue.arguments.contains_key(**name));
-        return said.map(|name| not_taken(name, kind, version)).collect();
+        let present = refused.iter().filter(|name| queue.arguments.contains_key(**name));
+        return present.map(|name| unsupported(name, kind, version)).collect();
     }
     queue
         .arguments
         .keys()
         .filter_map(|name| KNOWN_ARGUMENTS.iter().find(|known| known.name == name))
         .filter(|known| known.is_listed_by_any(version) && !known.is_listed(kind, version))
-        .map(|known| not_taken(known.name, kind, version))
+        .map(|known| unsupported(known.name, kind, version))
         .collect()
 }
 
-fn not_taken(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
+/// Creates the refusal of an argument that the queue type does not support on this version.
+fn unsupported(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
     let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.taken);
     let text = match taken {
         Some(taken) if version < taken.since => {
-            format!("{kind} queues support {name} since RabbitMQ {}, the broker is {version}", taken.first())
+            format!("{kind} queues support {name} since RabbitMQ {}; the broker is {version}", taken.first())
         }
         Some(_) => format!("{kind} queues of RabbitMQ {version} no longer support {name}"),
         None => format!("{kind} queues do not support {name}"),
@@ -146,6 +152,7 @@ fn not_taken(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
     refusal(name, text, &hint(name))
 }
 
+/// Returns the hint to remove an argument from the spec.
 fn hint(name: &str) -> String {
     match KnownArgument::named(name) {
         Some(known) => format!("remove `{}` from the spec", known.key),

@@ -1,4 +1,4 @@
-//! What a type of queue itself wants of a declare, after everything else was found well.
+//! Predicts refusals by the queue types, which check a declare after all other checks.
 
 use super::{Refusal, refusal};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     match kind {
-        // What is deprecated is asked about for all types in `declare::deprecated`.
+        // `declare::deprecated` checks deprecated features of all types.
         QueueType::Classic => master_locator(queue, version).into_iter().collect(),
         QueueType::Quorum => properties(queue, kind),
         QueueType::Stream => {
@@ -18,7 +18,8 @@ pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -
     }
 }
 
-/// Refused like a property by `rabbit_quorum_queue:check_invalid_arguments`, which looks at them in this order.
+/// Returns the arguments that `rabbit_quorum_queue:check_invalid_arguments` refuses like properties, in the order of its
+/// checks.
 pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
     if version < BrokerVersion::new(3, 8, 10) {
         &["x-expires", "x-message-ttl", "x-max-priority", "x-queue-mode", "x-overflow"]
@@ -27,26 +28,28 @@ pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'stati
     }
 }
 
-/// `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Over HTTP nothing is exclusive.
+/// Checks the properties: `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Queues that are
+/// declared over HTTP are never exclusive.
 fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
-    let what = match kind {
+    let type_name = match kind {
         QueueType::Classic | QueueType::Quorum => "a quorum queue",
         QueueType::Stream => "a stream",
     };
     let mut found = Vec::new();
     if queue.auto_delete {
-        let text = format!("{what} cannot be auto-delete");
+        let text = format!("{type_name} cannot be auto-delete");
         found.push(refusal("auto_delete", text, "remove `autoDelete`, or use `type: classic`"));
     }
     if !queue.durable {
-        let text = format!("{what} is always durable");
+        let text = format!("{type_name} is always durable");
         found.push(refusal("durable", text, "remove `durable`, or use `type: classic`"));
     }
     found
 }
 
-/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 400
-/// over HTTP, no answer at all to a float, and the connection of an application is closed); 4.0 to 4.2 take anything.
+/// Checks the master locator. Up to 3.13, an unknown word causes a crash (`rabbit_queue_master_location_misc:get_location`):
+/// HTTP returns 400, or nothing for a float, and the broker closes the connection of an application. 4.0 to 4.2 accept any
+/// value.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
@@ -58,7 +61,7 @@ fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     })
 }
 
-/// An integer by then, because it was checked.
+/// Checks the segment size of a stream. The value is an integer, because an earlier check ensures it.
 fn segment_size(queue: &Queue) -> Option<Refusal> {
     let name = "x-stream-max-segment-size-bytes";
     let size = queue.arguments.get(name)?.as_integer()?;
@@ -71,8 +74,8 @@ fn segment_size(queue: &Queue) -> Option<Refusal> {
 /// `MAX_STREAM_MAX_SEGMENT_SIZE`.
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
-/// Looked at since 3.13, whether streams list it or not (`check_filter_size`), by Erlang's order of all things: a float
-/// within is as good as an integer, and what is no number is larger than any.
+/// Checks the filter size of a stream: since 3.13, even if streams do not list the argument (`check_filter_size`). The check
+/// uses Erlang's term order: a float in the range is accepted, and a value that is not a number is larger than any number.
 fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-stream-filter-size-bytes";
     let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;

@@ -1,14 +1,16 @@
-//! What a broker makes of a declare before it looks at it: the type of queue that was not said.
+//! Adds the queue type that a broker adds to a declare before its checks.
 
 use crate::model::{ArgumentValue, BrokerVersion, Queue};
 use crate::rabbitmq::BrokerProfile;
 use std::borrow::Cow;
 
-/// Up to 3.10.7 nothing is added, up to 3.12 the vhost's default where it fits, in 3.13 a default that does not fit becomes
-/// `classic`, and from 4.0 on there is always a type (`rabbit_amqqueue:augment_declare_args`).
+/// The first version that adds the default queue type of the vhost.
+///
+/// Up to 3.12, it is added if it is compatible with the queue; in 3.13, an incompatible default becomes `classic`. From 4.0
+/// on, a type is always added (`rabbit_amqqueue:augment_declare_args`).
 const FIRST_WITH_DEFAULTS: BrokerVersion = BrokerVersion::new(3, 10, 8);
 
-/// The definition that the broker compares with what is there, and stores where nothing is.
+/// Returns the definition that the broker compares with an existing queue, or stores for a new one.
 pub fn as_stored<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue> {
     let version = profile.version;
     let name = "x-queue-type";
@@ -16,10 +18,10 @@ pub fn as_stored<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue
         return Cow::Borrowed(queue);
     }
     let default = profile.default_queue_type.as_deref();
-    // Quorum queues and streams are durable, and nobody's own.
-    let fits = |kind: &str| kind == "classic" || queue.durable && !queue.auto_delete && !queue.exclusive;
+    // Quorum queues and streams are durable, and neither auto-delete nor exclusive.
+    let is_compatible = |kind: &str| kind == "classic" || queue.durable && !queue.auto_delete && !queue.exclusive;
     let added = match default {
-        Some(kind) if fits(kind) => kind,
+        Some(kind) if is_compatible(kind) => kind,
         Some(_) if version.is_at_least(3, 13) => "classic",
         None if version.is_at_least(4, 0) => "classic",
         Some(_) | None => return Cow::Borrowed(queue),
@@ -35,7 +37,7 @@ mod tests {
     use crate::model::Arguments;
 
     #[test]
-    fn a_type_that_is_not_said_is_added() {
+    fn missing_type_is_added() {
         let stored = |durable: bool, default: Option<&str>, version: &str| {
             let queue = Queue { durable, auto_delete: false, exclusive: false, arguments: Arguments::new() };
             let mut profile = BrokerProfile::of(version.parse().unwrap());

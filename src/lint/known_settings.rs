@@ -5,11 +5,11 @@ use crate::model::{ArgumentValue, ObjectId};
 use crate::spec::{Location, Spec};
 
 /// One setting.
-pub(super) struct Said<'a> {
+pub(super) struct KnownSetting<'a> {
     /// The queue or the policy.
     pub(super) id: ObjectId,
-    /// The argument or the policy's key.
-    pub(super) setting: &'a str,
+    /// The name of the argument, or the key of the policy.
+    pub(super) key: &'a str,
     /// The known argument.
     pub(super) known: &'static KnownArgument,
     /// The value.
@@ -18,19 +18,19 @@ pub(super) struct Said<'a> {
     pub(super) at: Location,
 }
 
-/// Returns all settings of a spec; a default counts for each of its queues.
-pub(super) fn said(spec: &Spec) -> impl Iterator<Item = Said<'_>> {
+/// Returns all known settings of a spec. A default counts for each of its queues.
+pub(super) fn known_settings(spec: &Spec) -> impl Iterator<Item = KnownSetting<'_>> {
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
     let of_queues = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {
-        queue.arguments.iter().filter_map(move |(setting, it)| {
-            let known = KnownArgument::named(setting)?;
-            Some(Said { id: ObjectId::Queue(name.clone()), setting, known, value: &it.value, at: it.at })
+        queue.arguments.iter().filter_map(move |(key, it)| {
+            let known = KnownArgument::named(key)?;
+            Some(KnownSetting { id: ObjectId::Queue(name.clone()), key, known, value: &it.value, at: it.at })
         })
     });
     let of_policies = spec.policies.iter().flat_map(|(name, policy)| {
-        policy.definition.iter().filter_map(move |(setting, it)| {
-            let known = KnownArgument::of_policy_key(setting)?;
-            Some(Said { id: ObjectId::Policy(name.clone()), setting, known, value: &it.value, at: it.key_at })
+        policy.definition.iter().filter_map(move |(key, it)| {
+            let known = KnownArgument::of_policy_key(key)?;
+            Some(KnownSetting { id: ObjectId::Policy(name.clone()), key, known, value: &it.value, at: it.key_at })
         })
     });
     of_queues.chain(of_policies)

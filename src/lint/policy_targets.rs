@@ -7,23 +7,23 @@ use crate::rabbitmq::governing::chosen;
 use crate::rabbitmq::{Effective, EffectiveSettings, Fit, Governed, Source};
 
 /// A queue or an exchange, with the policies that match it, the highest priority first.
-pub(super) struct Ruled<'a> {
+pub(super) struct PolicyTarget<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a str,
     pub(super) kind: Kind<'a>,
-    /// The queue for whose retries it is generated, if it is.
+    /// The queue for whose retries it is generated, if it is generated.
     pub(super) retries_of: Option<&'a QueueName>,
     pub(super) fits: Vec<Fit<'a>>,
 }
 
-/// Which of the two it is.
+/// The kind of a policy target, with its declaration.
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'a> {
     Queue(&'a Queue),
     Exchange(&'a Exchange),
 }
 
-impl<'a> Ruled<'a> {
+impl<'a> PolicyTarget<'a> {
     /// Returns the policy that applies to it, if that is certain.
     pub(super) fn governing(&self) -> Option<&'a PolicyName> {
         Some(chosen(&self.fits).certain()??.name)
@@ -36,31 +36,31 @@ impl<'a> Ruled<'a> {
 }
 
 /// Returns every queue and exchange with the declared policies that match it.
-pub(super) fn ruled<'a>(subject: &Subject<'a>) -> Vec<Ruled<'a>> {
+pub(super) fn policy_targets<'a>(subject: &Subject<'a>) -> Vec<PolicyTarget<'a>> {
     let topology = &subject.expansion.topology;
-    let ruled = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
+    let target = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
         let mut fits = subject.routing().policies().fitting(name, governed);
         fits.retain(|fit| subject.spec.policies.contains_key(fit.named.name));
-        Ruled { retries_of: subject.retries_of(&id), id, name, kind, fits }
+        PolicyTarget { retries_of: subject.retries_of(&id), id, name, kind, fits }
     };
     let queues = topology.queues.iter().map(|(name, queue)| {
-        ruled(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))
+        target(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))
     });
     let exchanges = topology.exchanges.iter().map(|(name, exchange)| {
-        ruled(ObjectId::Exchange(name.clone()), name.as_str(), Kind::Exchange(exchange), Governed::Exchange)
+        target(ObjectId::Exchange(name.clone()), name.as_str(), Kind::Exchange(exchange), Governed::Exchange)
     });
     queues.chain(exchanges).collect()
 }
 
-/// Whether the object sets the value itself.
-pub(super) fn is_own(holds: &Effective) -> bool {
-    match holds.source {
+/// Returns true if an argument of the object sets the value.
+pub(super) fn is_own(effective: &Effective) -> bool {
+    match effective.source {
         Source::Argument => true,
         Source::Default | Source::Policy(_) | Source::OperatorPolicy(_) => false,
     }
 }
 
-/// Shows the first of several names, and the number of the others: `` `a` and 2 more``.
+/// Formats the first of several names and the number of the others: `` `a` and 2 more``.
 pub(super) fn first_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {

@@ -7,51 +7,60 @@ use crate::rabbitmq::{Effective, EffectiveSettings, Governors, Policies, Source}
 use crate::spec::{Diagnostic, Location, QueueSpec};
 
 /// Effective settings by policy key, for each policy that may apply.
-pub(super) type Holds = Vec<EffectiveSettings>;
+pub(super) type PossibleSettings = Vec<EffectiveSettings>;
 
 /// An effective setting with its position.
-pub(super) struct Said {
+pub(super) struct EffectiveSetting {
     at: Location,
     policy: Option<String>,
 }
 
 impl Expander<'_> {
-    /// Returns the effective settings of a queue, as far as the spec sets them.
-    pub(super) fn holds(&self, name: &QueueName, written: &QueueSpec, policies: &Policies<'_>) -> Holds {
-        let mut queue = self.queue(name, written);
+    /// Returns the effective settings of a queue for each policy that may apply, from the settings of the spec.
+    pub(super) fn possible_settings(
+        &self,
+        name: &QueueName,
+        declaration: &QueueSpec,
+        policies: &Policies<'_>,
+    ) -> PossibleSettings {
+        let mut queue = self.queue(name, declaration);
         // The settings of the retries are not known yet.
-        queue.arguments.retain(|argument, _| argument == "x-queue-type" || written.arguments.contains_key(argument));
+        queue
+            .arguments
+            .retain(|argument, _| argument == "x-queue-type" || declaration.arguments.contains_key(argument));
         let possible = Governors::of(policies, self.profile).possible(name, &queue);
         possible.into_iter().map(|(_, settings)| settings).collect()
     }
 }
 
 impl Case<'_> {
-    /// Returns the value of a policy key, if it does not depend on which policy applies to the queue.
-    pub(super) fn said(&self, key: &str) -> Option<Said> {
-        let each: Option<Vec<Said>> = self.holds.iter().map(|holds| self.set_by(key, holds.get(key)?)).collect();
+    /// Returns the effective setting of a policy key, if every possible policy leaves it set.
+    pub(super) fn effective(&self, key: &str) -> Option<EffectiveSetting> {
+        let each: Option<Vec<EffectiveSetting>> =
+            self.possible_settings.iter().map(|settings| self.set_by(key, settings.get(key)?)).collect();
         each?.into_iter().next()
     }
 
     /// Returns the `overflow` with which a full queue rejects messages, if it is set.
-    pub(super) fn rejects(&self) -> Option<Said> {
-        self.said("overflow").filter(|_| self.holds.iter().all(|holds| holds.when_full().refuses()))
+    pub(super) fn rejecting_overflow(&self) -> Option<EffectiveSetting> {
+        self.effective("overflow")
+            .filter(|_| self.possible_settings.iter().all(|settings| settings.when_full().refuses()))
     }
 
-    fn set_by(&self, key: &str, holds: &Effective) -> Option<Said> {
-        let (at, policy) = match &holds.source {
+    fn set_by(&self, key: &str, effective: &Effective) -> Option<EffectiveSetting> {
+        let (at, policy) = match &effective.source {
             Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
             Source::Policy(name) => {
-                let written = self.policies.get(name)?.definition.get(key)?;
-                (written.key_at, Some(name.to_string()))
+                let declaration = self.policies.get(name)?.definition.get(key)?;
+                (declaration.key_at, Some(name.to_string()))
             }
             Source::Default | Source::OperatorPolicy(_) => return None,
         };
-        Some(Said { at, policy })
+        Some(EffectiveSetting { at, policy })
     }
 }
 
-impl Said {
+impl EffectiveSetting {
     /// Creates an error about a conflict with the retries of a queue.
     pub(super) fn error(&self, message: String, case: &Case<'_>) -> Diagnostic {
         let diagnostic = Diagnostic::error("retry-strategy", message, self.at);
@@ -85,7 +94,7 @@ mod tests {
     const LADDER: &str = "type: classic, retry: {delays: [1s]}";
 
     #[test]
-    fn a_policy_is_refused_beside_a_ladder_as_the_argument_is() {
+    fn policy_that_conflicts_with_a_ladder_is_refused_like_an_argument() {
         let found = refused("3.10.8", LADDER, "ttl: {pattern: '^w', definition: {messageTtl: 1h}}");
         assert_eq!(
             found,
@@ -98,7 +107,7 @@ mod tests {
             (LADDER, "maxLength: 5"),
             (LADDER, "maxLengthBytes: 1KiB"),
             ("type: quorum, retry: {delays: [1s]}", "deliveryLimit: 5"),
-            // The policy wins on a quorum queue.
+            // The policy takes precedence on a quorum queue.
             ("type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}", "overflow: drop-head"),
         ] {
             let policy = format!("p: {{pattern: '^w$', definition: {{{definition}}}}}");
@@ -108,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_does_not_hold_refuses_nothing() {
+    fn policy_that_is_not_effective_refuses_nothing() {
         for policies in [
             "p: {pattern: '^x', definition: {messageTtl: 1h}}",
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', priority: 1, definition: {expires: 1h}}",
             "p: {pattern: '^w', definition: {maxLength: 5, deliveryLimit: 5}}",
-            // Either of them may be the one.
+            // Either policy may apply.
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', definition: {expires: 1h}}",
             "p: {pattern: '^w', applyTo: exchanges, definition: {messageTtl: 1h}}",
         ] {
@@ -122,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_may_not_let_a_classic_queue_refuse_its_retries() {
+    fn policy_must_not_make_a_classic_queue_reject_its_retries() {
         let policy = "full: {pattern: '^w$', definition: {maxLength: 5, overflow: reject-publish}}";
         let found = refused("4.3.0", LADDER, policy);
         assert!(
             found.starts_with("overflow: queue `w` rejects messages when it is full, and a classic queue would lose")
         );
         assert!(found.contains("\nw: policy `full` governs queue `w`\n"), "{found}");
-        // The argument wins on a classic queue.
+        // The argument takes precedence on a classic queue.
         assert_eq!(refused("4.3.0", &format!("overflow: drop-head, {LADDER}"), policy), "");
     }
 }

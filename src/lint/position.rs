@@ -1,4 +1,5 @@
-//! Finds the position of an object's setting in a spec: its own key if it has one, otherwise the name of its origin.
+//! Finds the position of an object's setting in a spec: its own key if the key exists, otherwise the declaration that it
+//! comes from.
 
 use super::Subject;
 use crate::expand::CreatedFor;
@@ -8,19 +9,19 @@ use crate::spec::{
 };
 
 /// A position, with related positions.
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) at: Location,
     pub(super) also: Vec<(Location, String)>,
 }
 
-impl From<Location> for Place {
+impl From<Location> for Position {
     fn from(at: Location) -> Self {
         Self { at, also: Vec::new() }
     }
 }
 
 /// Returns the position of a setting: an argument, a property or a policy key, in RabbitMQ's spelling.
-pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Place {
+pub(super) fn position(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Position {
     let spec = subject.spec;
     let because = subject.expansion.origins.get(object).map(|origin| &origin.because);
     if let Some(CreatedFor::Retry(queue)) = because {
@@ -29,14 +30,14 @@ pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> 
     }
     let found = match object {
         ObjectId::Vhost => match (setting, &spec.default_queue_type) {
-            ("default_queue_type", Some(said)) => Some(said.at.into()),
+            ("default_queue_type", Some(setting)) => Some(setting.at.into()),
             _ => None,
         },
         ObjectId::Queue(name) => queue(spec, name).map(|queue| of_queue(queue, setting)),
         ObjectId::Exchange(name) => exchange(spec, name, because, setting),
         ObjectId::Policy(name) => policy(spec, name, because, setting),
         ObjectId::Binding(binding) => match (spec.bindings.get(binding), because) {
-            (Some(written), _) => Some(of_binding(written, setting).into()),
+            (Some(declaration), _) => Some(of_binding(declaration, setting).into()),
             (None, Some(CreatedFor::DeadLetterBinding(queue))) => {
                 dead_letter_queue(spec, queue).map(|it| it.queue.at.into())
             }
@@ -55,26 +56,26 @@ fn dead_letter_queue<'a>(spec: &'a Spec, name: &QueueName) -> Option<&'a DeadLet
     spec.dead_letter_queues.get(name)
 }
 
-fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
-    fn said<T>(setting: Option<&Setting<T>>) -> Option<(Location, SetBy)> {
+fn of_queue(queue: &QueueSpec, setting: &str) -> Position {
+    fn source_of<T>(setting: Option<&Setting<T>>) -> Option<(Location, SetBy)> {
         setting.map(|it| (it.at, it.set_by))
     }
     let found = match setting {
-        "durable" => said(queue.durable.as_ref()),
-        "auto_delete" => said(queue.auto_delete.as_ref()),
-        "x-queue-type" | "type" => said(queue.queue_type.as_ref()),
-        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => said(queue.dead_letter.as_ref()),
-        // If it is not set explicitly, the retries set it.
+        "durable" => source_of(queue.durable.as_ref()),
+        "auto_delete" => source_of(queue.auto_delete.as_ref()),
+        "x-queue-type" | "type" => source_of(queue.queue_type.as_ref()),
+        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => source_of(queue.dead_letter.as_ref()),
+        // Unless it is set explicitly, the retries set it.
         "x-delivery-limit" if !queue.arguments.contains_key(setting) => {
-            said(queue.retry.as_ref().map(|it| &it.max_retries))
+            source_of(queue.retry.as_ref().map(|it| &it.max_retries))
         }
-        argument => said(queue.arguments.get(argument)),
+        argument => source_of(queue.arguments.get(argument)),
     };
     match found {
         None => queue.at.into(),
         Some((at, SetBy::Itself)) => at.into(),
         Some((at, SetBy::RetryPolicy | SetBy::Defaults | SetBy::Vhost)) => {
-            Place { at, also: vec![(queue.at, "applies to this queue".to_owned())] }
+            Position { at, also: vec![(queue.at, "applies to this queue".to_owned())] }
         }
     }
 }
@@ -86,7 +87,7 @@ fn of_binding(binding: &BindingSpec, setting: &str) -> Location {
     }
 }
 
-fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&CreatedFor>, setting: &str) -> Option<Place> {
+fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&CreatedFor>, setting: &str) -> Option<Position> {
     let of_declared = |exchange: &ExchangeSpec| match setting {
         "type" => exchange.kind.at,
         "alternate-exchange" => exchange.alternate_exchange.as_ref().map_or(exchange.at, |it| it.at),
@@ -107,15 +108,15 @@ fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&CreatedFor>, sett
         )
         | None => None,
     };
-    declared.or_else(generated).map(Place::from)
+    declared.or_else(generated).map(Position::from)
 }
 
-fn record(spec: &Spec, id: &RecordId, setting: &str) -> Option<Place> {
+fn record(spec: &Spec, id: &RecordId, setting: &str) -> Option<Position> {
     let record = spec.records.get(id)?;
     Some(record.places.get(setting).copied().unwrap_or(record.at).into())
 }
 
-fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting: &str) -> Option<Place> {
+fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting: &str) -> Option<Position> {
     let key = |policy: &PolicySpec| policy.definition.get(setting).map(|it| it.key_at);
     if let Some(policy) = spec.policies.get(name) {
         let at = match setting {
