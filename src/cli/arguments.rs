@@ -1,16 +1,16 @@
 //! The command line and its help.
 
-use super::export_arguments::ExportArguments;
-use super::graph_arguments::GraphArguments;
-use super::interval_arguments::IntervalArguments;
-use super::lock_arguments::LockArguments;
+use super::connection::IntervalArguments;
+use super::export::ExportArguments;
+use super::graph::GraphArguments;
+use super::lock::LockArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments, VersionArguments,
 };
-use super::printing_arguments::{PrintingArguments, Show, ShowArguments};
-use super::typed_version::{TypedVersion, broker_version, typed_version};
+use super::offline_arguments::{PrintingArguments, Show, ShowArguments};
 use super::value_parsers::{PruneKinds, Recreate, duration, glob, positive, variable};
+use super::version::{TypedVersion, broker_version, typed_version};
 use crate::broker::TransportKind;
 use crate::broker::transport::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};

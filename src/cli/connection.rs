@@ -1,15 +1,20 @@
 //! Determines the broker's address and credentials: from flags, then the environment, then `~/.rabbitmqadmin.conf`.
+//!
+//! The statistics and tick intervals of the broker, which the management API does not report.
 
 use super::arguments::ConnectionArguments;
 use super::failure::Failure;
-use super::shell;
-use super::shell::quoted;
+use super::shell::{self, quoted};
+use super::value_parsers::positive;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
 use crate::model::Intervals;
 use crate::model::names::LOCK_QUEUE;
+use crate::model::units::duration;
+use clap::Args;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const DEFAULT_URL: &str = "http://localhost:15672";
 
@@ -228,4 +233,40 @@ pub(super) fn process() -> Process {
         .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
         .unwrap_or_else(|| "unknown host".to_owned());
     Process::new(user, host)
+}
+
+/// The intervals in which the broker updates its counts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Broker")]
+pub(super) struct IntervalArguments {
+    /// The broker's collect_statistics_interval: maximum age of its list of consumers [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_STATISTICS_INTERVAL")]
+    pub(super) statistics_interval: Option<Duration>,
+    /// The broker's quorum_tick_interval: maximum age of the counts of quorum queues [default: 5s, if it is observed]
+    #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_TICK_INTERVAL")]
+    pub(super) tick_interval: Option<Duration>,
+}
+
+impl IntervalArguments {
+    pub(super) fn intervals(&self) -> Intervals {
+        Intervals::new(self.statistics_interval, self.tick_interval)
+    }
+
+    /// Returns the flags as typed on the command line, without values that the environment already sets.
+    pub(super) fn flags(&self) -> String {
+        let flags = [("statistics-interval", self.statistics_interval), ("tick-interval", self.tick_interval)];
+        let mut line = String::new();
+        for (name, value) in flags {
+            let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
+            let typed = value.filter(|value| {
+                let set = environment(&variable).and_then(|text| positive(&text).ok());
+                set != Some(*value)
+            });
+            let typed = typed.and_then(|value| i64::try_from(value.as_millis()).ok()).and_then(duration);
+            if let Some(value) = typed {
+                line.push_str(&format!(" --{name} {value}"));
+            }
+        }
+        line
+    }
 }

@@ -1,22 +1,27 @@
 //! `topo export`: writes the current topology as a spec, to standard output or to files.
+//!
+//! The arguments of `topo export`.
 
-use super::arguments::Global;
+use super::arguments::{ConnectionArguments, Global};
 use super::exit::Exit;
-use super::export_arguments::ExportArguments;
 use super::export_files::ExportTarget;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
+use super::value_parsers::WithKinds;
+use super::version::broker_version;
 use super::{connection, definitions_file, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::RECORD_KINDS;
-use crate::model::{Glob, Intervals, RecordKind, VhostName};
+use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
+use clap::Args;
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The number of vhosts whose permissions are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
@@ -253,4 +258,37 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         text.push_str(&format!("{} {what}{}\n", Painted(YELLOW, "info:"), clean(&migration.text)));
     }
     text
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    // Parsed so that the error can name the flag that was probably intended.
+    #[arg(hide = true)]
+    pub(super) stray: Option<String>,
+    /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
+    #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
+    pub(super) vhost: Vec<String>,
+    /// Export only queues, exchanges and policies with a matching name (`*` matches any characters), and the bindings
+    /// to them; may be repeated
+    #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
+    pub(super) patterns: Vec<String>,
+    /// Also export optional kinds, separated by commas, such as operatorPolicies; or all. Without it, topo only lists
+    /// them
+    #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
+    pub(super) with: Vec<WithKinds>,
+    /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]
+    #[arg(long, value_name = "FILE|DIR", env = "TOPO_OUT")]
+    pub(super) out: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long, env = "TOPO_FORCE", value_parser = BoolishValueParser::new())]
+    pub(super) force: bool,
+    /// Read a definitions file instead of a broker; `-` for standard input
+    #[arg(long, value_name = "FILE", env = "TOPO_DEFINITIONS")]
+    pub(super) definitions: Option<PathBuf>,
+    /// RabbitMQ version to assume for --definitions [default: the version in the file, else the newest known]
+    // A separate id: for `topo plan`, the environment variable applies only together with `--against`.
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
 }

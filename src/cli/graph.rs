@@ -1,9 +1,13 @@
 //! `topo graph`: draws the topology of the specs, or the changes of a saved plan.
+//!
+//! The arguments of `topo graph`.
 
-use super::arguments::FindingsFormat;
+use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::graph_arguments::{GraphArguments, GraphFormat};
+use super::offline_arguments::Show;
+use super::value_parsers::whole_number;
+use super::version::broker_version;
 use super::{input, output, suggest};
 use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;
@@ -11,9 +15,11 @@ use crate::model::{BrokerVersion, ObjectId};
 use crate::plan::{Desired, Plan, PlannedChange};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::graph::{dot, json, mermaid, svg};
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     if let Some(path) = arguments.out.as_deref().filter(|path| !arguments.force && !is_replaceable(path)) {
@@ -189,4 +195,47 @@ fn check_found(
         }
         Some(_) | None => Ok(graph),
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GraphArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// Output format [default: by the extension of --out, else mermaid]
+    #[arg(id = "graph_format", long = "format", value_name = "FORMAT", value_enum, env = "TOPO_FORMAT")]
+    pub(super) format: Option<GraphFormat>,
+    /// Draw only the surroundings of this queue or exchange
+    #[arg(long, value_name = "NAME", env = "TOPO_FOCUS")]
+    pub(super) focus: Option<String>,
+    /// Maximum distance from --focus, in arrows; a queue and its retries count as one
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole_number, requires = "focus", env = "TOPO_DEPTH")]
+    pub(super) depth: usize,
+    /// Draw the objects that this saved plan creates, changes, recreates and deletes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]
+    pub(super) plan: Option<PathBuf>,
+    /// Draw every object, including those generated for retries and dead-lettering, without folding similar ones
+    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
+    pub(super) show: Option<Show>,
+    /// RabbitMQ version to check the specs against [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// Write the graph to a file; in a .md file, Mermaid is fenced
+    #[arg(long, value_name = "FILE", env = "TOPO_OUT")]
+    pub(super) out: Option<PathBuf>,
+    /// Replace an existing file that topo graph did not write
+    #[arg(long, env = "TOPO_FORCE", value_parser = BoolishValueParser::new())]
+    pub(super) force: bool,
+}
+
+/// Output format of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GraphFormat {
+    /// For Markdown: GitHub and GitLab render it
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// An image; no other program is needed
+    Svg,
+    /// For programs: nodes, edges, and where dead-lettered messages arrive
+    Json,
 }

@@ -1,9 +1,10 @@
 //! `topo lock`: shows who holds the lock of a vhost, and deletes the lock with `--break`.
+//!
+//! The arguments of `topo lock`.
 
-use super::arguments::{Global, ReportFormat};
+use super::arguments::{ConnectionArguments, Global, ReportFormat, SpecArguments};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::lock_arguments::LockArguments;
 use super::progress::Progress;
 use super::sources::Sources;
 use super::{confirm, connection, input, interruption, output, suggest};
@@ -11,6 +12,8 @@ use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -202,4 +205,24 @@ fn document(locks: &[Found], queue: &QueueName) -> String {
     };
     let locks: Vec<Value> = locks.iter().map(lock).collect();
     clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "locks": locks })))
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LockArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// Delete the lock after a confirmation; an apply that holds it stops
+    #[arg(id = "break_lock", long = "break")]
+    pub(super) break_lock: bool,
+    /// Delete the lock without a confirmation
+    #[arg(short, long, requires = "break_lock")]
+    pub(super) yes: bool,
+    /// Name of the queue that is the lock, as in apply --lock-name
+    #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME")]
+    pub(super) lock_name: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ReportFormat,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
 }

@@ -1,20 +1,28 @@
 //! `topo plan`: shows what apply would change.
+//!
+//! `--against`: plans without a broker, against an empty one or a definitions file.
 
 use super::arguments::{Global, PlanArguments};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::planning::Planned;
-use super::printing_arguments::{PlanFormat, PrintingArguments};
+use super::input::{self, Loaded};
+use super::offline_arguments::LintArguments;
+use super::offline_arguments::{PlanFormat, PrintingArguments};
+use super::planning::{self, Planned};
 use super::progress::Progress;
-use super::shell;
 use super::sources::Sources;
-use super::{connection, findings, input, offline_plan, output, planning, rights};
+use super::{connection, definitions_file, findings, output, rights, shell};
+use crate::broker::{Snapshot, definitions};
+use crate::model::BrokerVersion;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
-use crate::plan::{Allowance, Blockers, Plan, obstacles};
+use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, obstacles, plan_vhost, seal};
+use crate::rabbitmq::BrokerProfile;
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
+use std::path::Path;
+use std::sync::Arc;
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
@@ -25,7 +33,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
             let loaded = input::load(sources)?;
-            offline_plan::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
+            plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
         }
         None => {
             let access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals()) {
@@ -157,4 +165,40 @@ fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
     format!("topo apply{spec}{connection}{planning}{}", findings::flags(&arguments.lint))
+}
+
+/// Plans against an empty broker or a definitions file.
+pub(super) fn plan(
+    source: &str,
+    version: Option<BrokerVersion>,
+    mut loaded: Loaded,
+    options: &Options,
+    lint: &LintArguments,
+) -> Result<Planned, Failure> {
+    let text = match source {
+        "empty" => None,
+        path => Some(definitions_file::text(Path::new(path))?),
+    };
+    let newest = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    for vhost in loaded.vhosts() {
+        snapshots.push(match &text {
+            None => definitions::empty(vhost, newest.version),
+            Some(text) => definitions::read(text, &vhost, version)
+                .map_err(|error| definitions_file::failure(Path::new(source), text, &error))?,
+        });
+    }
+    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.profile))?;
+    // The message counts are unknown, which means "some", not "none".
+    let unknown_activity = Activity::default();
+    let levels = findings::levels(lint);
+    let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
+    let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
+    let desired: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
+    let parts = snapshots.iter().zip(&desired);
+    let parts =
+        parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
+    let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
+    let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
+    Ok(Planned { loaded, plan: seal(target, options.clone(), parts), desired, found })
 }

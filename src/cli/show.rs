@@ -3,8 +3,8 @@
 use super::arguments::Global;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::offline_arguments::ShowArguments;
 use super::plan::{self, Layout};
-use super::printing_arguments::ShowArguments;
 use super::{connection, input, planning, shell};
 
 pub(super) fn run(arguments: &ShowArguments, global: &Global) -> Result<Exit, Failure> {

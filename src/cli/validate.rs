@@ -4,7 +4,7 @@ use super::arguments::{FindingsFormat, Global, ValidateArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::Loaded;
-use super::typed_version::TypedVersion;
+use super::version::TypedVersion;
 use super::{findings, input, output};
 use crate::model::BrokerVersion;
 use crate::model::count::count;

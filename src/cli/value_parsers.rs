@@ -1,6 +1,6 @@
 //! Parses the values of flags.
 
-use super::printing_arguments::PlanFormat;
+use super::offline_arguments::PlanFormat;
 use crate::broker::TransportKind;
 use crate::lint::RULES;
 use crate::model::record_kinds::{RECORD_KINDS, RecordRow};

@@ -1,8 +1,8 @@
 //! Determines the destination of dead-lettered messages of a queue, by simulating the routing for every key that
 //! messages can have.
 
-use super::context::Context;
 use super::document::DeadLetters;
+use super::terms::Context;
 use crate::expand::Retry;
 use crate::model::{ExchangeName, ObjectId, QueueName, Reach};
 use crate::rabbitmq::EffectiveSettings;

@@ -3,10 +3,8 @@
 //!
 //! A contract is computed from the spec and its expansion. A live test drives workers by these values alone.
 
-mod context;
 mod dead_letters;
 mod document;
-mod in_force;
 pub mod lifecycle;
 pub mod schema;
 mod terms;
@@ -15,14 +13,14 @@ mod tests;
 mod variables;
 mod warnings;
 
-pub(crate) use context::Context;
 pub use document::{
     Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
     FORMAT_VERSION, Method, Original, Publish, VhostContracts, Wait,
 };
-pub(crate) use in_force::EffectiveQueue;
+pub(crate) use terms::Context;
 pub(crate) use terms::{contract_of, wait};
 pub use variables::{Clash, variables};
+pub(crate) use warnings::EffectiveQueue;
 
 use crate::expand::Expansion;
 use crate::model::{QueueName, QueueType};

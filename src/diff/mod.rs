@@ -4,8 +4,7 @@
 
 mod change;
 mod compare;
-mod merged;
 
+pub use change::merged;
 pub use change::{Change, DeleteReason, Field, FieldChange};
 pub use compare::{binding_reason, diff, fields};
-pub use merged::merged;

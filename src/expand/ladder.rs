@@ -2,7 +2,7 @@
 //! tier; the routing key with which it returns from one tier selects the next. Dead-lettering for any other reason is final.
 
 use super::case::{Case, End, Refusal};
-use super::objects::Objects;
+use super::effective::Objects;
 use super::text;
 use super::tiers::Tiers;
 use crate::model::naming;

@@ -6,26 +6,23 @@
 
 mod case;
 mod dead_letter;
-mod delayed;
 mod effective;
 mod ladder;
-mod objects;
 mod origin;
-mod redeliver;
-mod republish;
 mod retry;
+mod strategies;
 #[cfg(test)]
 mod tests;
 mod tiers;
 
 pub use case::End;
-pub use delayed::Delayed;
+pub use effective::Objects;
 pub use ladder::Ladder;
-pub use objects::Objects;
 pub use origin::{CreatedFor, Origin};
-pub use redeliver::Redeliver;
-pub use republish::Republish;
 pub use retry::Retry;
+pub use strategies::Delayed;
+pub use strategies::Redeliver;
+pub use strategies::Republish;
 pub use tiers::Tiers;
 
 use crate::model::{

@@ -2,12 +2,12 @@
 
 use super::Expander;
 use super::case::{Case, End, Refusal};
-use super::delayed::Delayed;
+use super::effective::Objects;
 use super::ladder::Ladder;
-use super::objects::Objects;
 use super::origin::CreatedFor;
-use super::redeliver::Redeliver;
-use super::republish::Republish;
+use super::strategies::Delayed;
+use super::strategies::Redeliver;
+use super::strategies::Republish;
 use crate::model::names::LONGEST_NAME;
 use crate::model::naming;
 use crate::model::units::duration;

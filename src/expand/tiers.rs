@@ -1,6 +1,6 @@
 //! Tier queues, one for each retry: a tier holds a message for its delay and returns it. The strategy routes messages to them.
 
-use super::objects::Objects;
+use super::effective::Objects;
 use super::text;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::naming::{self, TierName};

@@ -7,11 +7,8 @@
 
 mod alike;
 mod by_hand;
-mod copies;
-mod focus;
 mod fold;
 mod groups;
-mod label;
 pub mod layout;
 mod original_topology;
 mod parts;
@@ -19,7 +16,7 @@ mod raw;
 #[cfg(test)]
 mod tests;
 
-pub use focus::Focus;
+pub use fold::Focus;
 pub use parts::{Arrow, ArrowKind, DeadLetters, Graph, Kind, Label, Mark, Node, Retries, Tier, VhostGraph};
 
 use crate::model::ObjectId;
@@ -60,13 +57,13 @@ fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], opt
     let folds = fold::find_folds(&raw, desired, changes);
     let folded = fold::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
-        Some(focus) => Some(focus::near(&folded, &folds, focus)?),
+        Some(focus) => Some(fold::near(&folded, &folds, focus)?),
         None => None,
     };
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
-    let shown = copies::separate_groups(if options.all { shown } else { alike::stack_similar(shown) });
+    let shown = alike::separate_groups(if options.all { shown } else { alike::stack_similar(shown) });
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 

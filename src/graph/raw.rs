@@ -1,6 +1,6 @@
 //! Converts a topology into boxes and arrows, one for each object, before anything is folded.
 
-use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph, fold, label};
+use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph, fold, parts};
 use crate::model::units::duration;
 use crate::model::{
     ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Reach, Strategy, VhostName,
@@ -122,7 +122,7 @@ impl Raw {
             let mark = Mark::joined(links.iter().map(|link| link.mark));
             // An unconditional binding gets a label next to bindings with a condition, so that it is visible.
             let has_condition = kind == ArrowKind::Binding && links.iter().any(|link| link.label.is_some());
-            let all = has_condition.then_some(label::EVERY_MESSAGE);
+            let all = has_condition.then_some(parts::EVERY_MESSAGE);
             let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));
             let labels = links.iter().filter_map(|link| Some(Label { text: text(link)?, mark: link.mark }));
             // An empty label would be invalid in each format.
@@ -241,7 +241,7 @@ impl<'a> Drawing<'a> {
                 let (to, label) = match (exchange.as_str(), routing_key.as_deref()) {
                     // Dead-lettering to the default exchange with a routing key leads to the queue of that name.
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
-                    (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(label::of_key)),
+                    (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(parts::of_key)),
                 };
                 // The routing key of a tier is the number of the retry, which is of no use to a reader.
                 let label = label.filter(|_| !self.families.contains_key(&id));
@@ -271,7 +271,7 @@ impl<'a> Drawing<'a> {
     fn add_bindings(&mut self) {
         for binding in &self.desired.topology.bindings {
             let kind = self.desired.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
-            let label = label::of_binding(binding, kind.or_else(|| predeclared_type(&binding.source)));
+            let label = parts::of_binding(binding, kind.or_else(|| predeclared_type(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
             self.add_link(&source, &binding.destination.id(), ArrowKind::Binding, label);
         }

@@ -1,10 +1,13 @@
 //! Effective settings of a queue: its arguments, and the policy of the spec that applies to it.
+//!
+//! Lists the known arguments of queues, set on the queue or in a policy, with their positions.
 
 use super::{Finding, Rule, Subject};
 use crate::expand::CreatedFor;
-use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
+use crate::model::known_arguments::KnownArgument;
+use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueType};
 use crate::rabbitmq::{Effective, EffectiveSettings, Governed, Source};
-use crate::spec::{DeadLetter, Location, QueueSpec};
+use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
 
 /// A queue whose effective settings are known.
 pub(super) struct EffectiveQueue<'a> {
@@ -143,4 +146,36 @@ impl Rule {
     ) -> Finding {
         Finding { at, also: Vec::new(), ..self.finding(subject, &queue.id, "name", text) }
     }
+}
+
+/// One setting.
+pub(super) struct KnownSetting<'a> {
+    /// The queue or the policy.
+    pub(super) id: ObjectId,
+    /// The name of the argument, or the key of the policy.
+    pub(super) key: &'a str,
+    /// The known argument.
+    pub(super) known: &'static KnownArgument,
+    /// The value.
+    pub(super) value: &'a ArgumentValue,
+    /// The position of its key.
+    pub(super) at: Location,
+}
+
+/// Returns all known settings of a spec. A default counts for each of its queues.
+pub(super) fn known_settings(spec: &Spec) -> impl Iterator<Item = KnownSetting<'_>> {
+    let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+    let of_queues = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {
+        queue.arguments.iter().filter_map(move |(key, it)| {
+            let known = KnownArgument::named(key)?;
+            Some(KnownSetting { id: ObjectId::Queue(name.clone()), key, known, value: &it.value, at: it.at })
+        })
+    });
+    let of_policies = spec.policies.iter().flat_map(|(name, policy)| {
+        policy.definition.iter().filter_map(move |(key, it)| {
+            let known = KnownArgument::of_policy_key(key)?;
+            Some(KnownSetting { id: ObjectId::Policy(name.clone()), key, known, value: &it.value, at: it.key_at })
+        })
+    });
+    of_queues.chain(of_policies)
 }

@@ -5,22 +5,18 @@
 
 mod effective;
 mod finding;
-mod known_settings;
-mod narrower;
-mod partial_spec;
 mod policy_targets;
 mod position;
 pub mod reference;
-mod rule;
 mod rules;
 mod subject;
 #[cfg(test)]
 mod tests;
 
 pub use finding::Finding;
-pub use partial_spec::PartialSpec;
-pub use rule::Rule;
+pub use finding::Rule;
 pub use rules::RULES;
+pub use subject::PartialSpec;
 pub use subject::Subject;
 
 use crate::spec::{Allow, Level, Severity};

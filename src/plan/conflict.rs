@@ -1,7 +1,7 @@
 //! Plans objects that differ. topo changes an object in place if the broker can, and recreates it if the spec or a flag
 //! allows that. Otherwise, topo reports a conflict that blocks the plan.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, PlannedChange};
 use super::recreate::Refusal;

@@ -1,7 +1,7 @@
 //! Plans the deletion of current objects that the spec does not declare, or only reports these objects.
 
 use super::auto_delete;
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange, Unmanaged};
 use super::hazard::HazardKind;

@@ -1,6 +1,6 @@
 //! Checks external objects that do not exist: nothing can be bound to them, and messages published to them are dropped.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 

@@ -1,7 +1,7 @@
 //! Stores the bindings and topic permissions of an object in a *keep* while topo recreates it, so that a killed run
 //! loses nothing. A keep is an exchange.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::Options;
 use crate::diff::{DeleteReason, binding_reason};

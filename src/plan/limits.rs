@@ -1,7 +1,7 @@
 //! Finds limits that are reached as soon as they are set: the broker then refuses new connections or queues.
 
 use super::VhostPlan;
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange};
 use super::hazard::HazardKind;

@@ -6,7 +6,7 @@
 //! that a plan has probably replaced. Such a binding has the destination of a new one, and the same source or another
 //! exchange of this spec. A later apply does not report it again.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::ChangeKind;
 use super::spec_keys;

@@ -1,11 +1,11 @@
 //! Turns differences into planned changes, with verdicts, conflicts, hazards and blocks. `order` orders the steps.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
-    conflict, deletions, effects, externals, fingerprint, keeps, lacks_auto_delete, limits, migrate, old_bindings,
-    order, recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
+    auto_delete, conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate, old_bindings, order,
+    recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -108,7 +108,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     report_missing_arguments(builder, context);
     keeps::orphans(builder, context);
     block_exclusive_queues(builder, context);
-    lacks_auto_delete::plan(builder, context, options);
+    auto_delete::plan(builder, context, options);
     retries::hazards(builder, context);
     retries::hazards_of_ends(builder, context);
     target::restrict(builder, context, options);

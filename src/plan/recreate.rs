@@ -1,7 +1,7 @@
 //! Decides whether an object that cannot change in place may be recreated. Determines the hazards of the recreate, and
 //! the bindings that it restores.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{KeptBindings, PlannedChange};
 use super::hazard::HazardKind;

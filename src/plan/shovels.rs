@@ -5,7 +5,7 @@
 //! back. Messages that a shovel publishes to a missing queue are lost.
 
 use super::activity::{ShovelEnd, Shovels};
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange, VhostPlan};
 use super::hazard::{Hazard, HazardKind};

@@ -1,6 +1,6 @@
 //! Checks a plan before it is shown. Its steps are run on a topology in memory, and must lead to the desired topology.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Step};
 use super::verdict::{Verdict, verdict};

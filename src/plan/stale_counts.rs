@@ -5,7 +5,7 @@
 //! The queue itself knows both, and only AMQP queries it.
 
 use super::activity::Unasked;
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, VhostPlan};
 use super::{Activity, HazardKind};

@@ -1,6 +1,6 @@
 //! Restricts a plan to the objects that `--target` matches, and to their dependencies.
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange};
 use super::retries;

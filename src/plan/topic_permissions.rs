@@ -4,7 +4,7 @@
 
 use super::Action;
 use super::activity::TopicPermissions;
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Step, VhostPlan};
 use super::hazard::HazardKind;

@@ -2,13 +2,19 @@
 //! of them may have precedence over a generated policy, or be displaced by it. So topo computes each generated policy
 //! again for every plan, from its own keys alone. The same current policies give the same result, and a change of them
 //! changes it.
+//!
+//! Finds the exchanges that dead-lettered messages pass through. Their bindings are created first, so that a message
+//! that is rejected at that moment can be routed.
 
 use super::document::{Desired, Options};
-use crate::model::{ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology, naming};
-use crate::rabbitmq::wiring::WIRING_KEYS;
+use crate::model::{
+    Destination, Exchange, ExchangeName, Family, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology,
+    naming,
+};
+use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::{BrokerProfile, Governed, Policies, as_stored, wiring_policy};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A desired policy that wires a queue of the spec.
 pub(super) struct Wired<'a> {
@@ -75,4 +81,34 @@ fn others<'a>(desired: &'a Desired, current: &'a Topology, options: &Options) ->
         others.remove(wired.name);
     }
     others
+}
+
+/// Returns the exchanges that route dead-lettered messages: those that queues and policies name, all exchanges of
+/// retries, and the exchanges and alternates behind them.
+pub(super) fn dead_letter_exchanges(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
+    let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
+    let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));
+    let mut open: Vec<ExchangeName> =
+        by_queue.chain(by_policy).filter_map(|name| name.as_text()).map(ExchangeName::from).collect();
+    open.extend(families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
+        ObjectId::Exchange(name) => Some(name.clone()),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) | ObjectId::Record(_) => None,
+    }));
+    let mut onward: BTreeMap<&ExchangeName, Vec<&ExchangeName>> = BTreeMap::new();
+    for binding in &desired.bindings {
+        if let Destination::Exchange(name) = &binding.destination {
+            onward.entry(&binding.source).or_default().push(name);
+        }
+    }
+    let mut found = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if found.contains(&name) {
+            continue;
+        }
+        let alternate = desired.exchanges.get(&name).and_then(Exchange::alternate_exchange);
+        open.extend(alternate.map(ExchangeName::from));
+        open.extend(onward.get(&name).into_iter().flatten().map(|name| (*name).clone()));
+        found.insert(name);
+    }
+    found
 }

@@ -11,10 +11,8 @@ pub mod governing;
 pub mod no_effect;
 pub mod pattern;
 pub mod policy_keys;
-pub mod predeclared;
 pub mod profile;
 pub mod routing;
-pub mod wiring;
 
 pub use binding_key::is_made_by_http;
 pub use declare::{
@@ -22,10 +20,10 @@ pub use declare::{
 };
 pub use effective::{Effective, EffectiveSettings, Governors, Source, WhenFull, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use governing::{dead_lettering, own_wiring, wiring_policy};
 pub use no_effect::NoEffect;
 pub use pattern::Pattern;
 pub use policy_keys::{Precedence, precedence};
-pub use predeclared::predeclared_type;
 pub use profile::BrokerProfile;
+pub use profile::predeclared_type;
 pub use routing::Routing;
-pub use wiring::{dead_lettering, own_wiring, wiring_policy};

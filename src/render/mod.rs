@@ -19,7 +19,6 @@ pub mod plan_short;
 pub mod plan_text;
 pub mod report_json;
 pub mod report_text;
-mod resolutions_markdown;
 mod resolutions_text;
 pub mod shell;
 pub mod style;

@@ -3,7 +3,7 @@
 use super::change_text::full_binding;
 use super::next_line::next_line;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
-use super::resolutions_markdown::{self, fence};
+use super::resolutions_text::{self, fence};
 use super::style::clean;
 use crate::model::Object;
 use crate::model::count::count;
@@ -76,7 +76,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         }
     }
     let changes = plan.vhosts.iter().flat_map(|part| &part.changes);
-    resolutions_markdown::sections(&mut out, changes, LIMIT * 7 / 8);
+    resolutions_text::sections(&mut out, changes, LIMIT * 7 / 8);
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
     cut(out)

@@ -4,9 +4,9 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lint_keys::is_rule;
+use super::node::Location;
 use super::node::{Node, Value};
-use super::position::Location;
-use super::suggest::closest;
+use super::unknown_keys::closest;
 use super::{SourceFile, lint_keys};
 
 /// The prefix of these comments after the `#`.

@@ -5,10 +5,10 @@
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints;
 use super::keys::{OPTIONAL, POLICY_KEYS};
+use super::node::Location;
 use super::node::{Absent, Entry, Node, Value};
-use super::position::Location;
 use super::shape::{Object, Shape};
-use super::suggest::listed;
+use super::unknown_keys::listed;
 use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;
 use crate::model::MOST_VALUES;

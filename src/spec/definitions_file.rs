@@ -1,8 +1,13 @@
 //! Recognizes a definitions file of RabbitMQ that is given as a spec.
+//!
+//! Guesses the vhosts of files before they are parsed as YAML, from the lines that most specs have. The guess can be
+//! wrong, so callers must verify it after parsing. Also recognizes specs.
 
-use super::SourceFile;
 use super::diagnostic::Diagnostic;
-use super::position::Location;
+use super::node::{Location, Value};
+use super::{Diagnostics, SourceFile, yaml};
+use crate::model::VhostName;
+use std::collections::BTreeSet;
 
 /// Keys that the broker writes at the top of every definitions file.
 const OF_THE_BROKER: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\"rabbitmq_definition_format\""];
@@ -30,5 +35,76 @@ fn argument(name: &str) -> String {
         "<stdin>" => "-".to_owned(),
         plain if plain.chars().all(is_plain) && !plain.starts_with('-') => plain.to_owned(),
         other => format!("'{}'", other.replace('\'', r"'\''")),
+    }
+}
+
+/// Returns the vhosts that are named on lines of their own, sorted. Names from variables or anchors are missing.
+pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
+    let lines = files.iter().flat_map(|file| file.text.lines());
+    let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
+    names.into_iter().collect()
+}
+
+/// Returns true if a text is a spec: YAML with an integer `version`. Other files have a string there.
+pub fn is_spec(text: &str) -> bool {
+    let source = SourceFile { name: String::new(), text: text.to_owned() };
+    let documents = yaml::documents(0, &source, &mut Diagnostics::default()).unwrap_or_default();
+    let mut entries = documents.iter().flat_map(|document| document.entries());
+    entries.any(|entry| entry.key == "version" && matches!(entry.node.value, Value::Integer(_)))
+}
+
+/// Returns the name in `vhost: shop`, plain or in quotes without escapes, with or without a comment.
+fn name(line: &str) -> Option<&str> {
+    let value = line.strip_prefix("vhost:")?.trim();
+    for quote in ['"', '\''] {
+        if let Some(quoted) = value.strip_prefix(quote) {
+            let (inner, _) = quoted.split_once(quote)?;
+            return Some(inner).filter(|inner| !inner.contains(['\\', '$']));
+        }
+    }
+    let plain = value.split(" #").next().unwrap_or_default().trim_end();
+    let is_more = |first: char| "{[&*!|>#$%@`".contains(first);
+    Some(plain).filter(|plain| !plain.is_empty() && !plain.starts_with(is_more) && !plain.contains("${"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vhost_lines_are_recognized() {
+        for (line, expected) in [
+            ("vhost: shop", Some("shop")),
+            ("vhost: /", Some("/")),
+            ("vhost:   a b  # the shop", Some("a b")),
+            ("vhost: \"a#b\" # quoted", Some("a#b")),
+            ("vhost: 'it'", Some("it")),
+            ("vhost: ${name}", None),
+            ("vhost: shop-${name}", None),
+            ("vhost: \"a\\n\"", None),
+            ("vhost: {name: shop}", None),
+            ("vhost: &anchor shop", None),
+            ("vhost:", None),
+            ("  vhost: shop", None),
+            ("vhosts: shop", None),
+        ] {
+            assert_eq!(name(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn spec_has_an_integer_version() {
+        assert!(is_spec("# ours\nversion: 1\nvhost: shop\n"));
+        assert!(is_spec("{\"version\": 1, \"queues\": {}}"));
+        for text in ["", "[]", "name: shop\nversion: 1.0.0\n", "{\"queues\": [", "{\"rabbit_version\": \"4.0.5\"}"] {
+            assert!(!is_spec(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn vhosts_are_unique_and_sorted() {
+        let file = |text: &str| SourceFile { name: "f".to_owned(), text: text.to_owned() };
+        let files = [file("version: 1\nvhost: shop\n---\nvhost: a\n"), file("vhost: shop\nqueues: {}\n")];
+        assert_eq!(guess_vhosts(&files), ["a", "shop"].map(VhostName::new));
     }
 }

@@ -1,6 +1,6 @@
 //! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
 
-use super::position::Location;
+use super::node::Location;
 use crate::model::printable::{clean, masked};
 use std::collections::BTreeSet;
 use std::fmt;

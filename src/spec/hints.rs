@@ -3,7 +3,7 @@
 use super::lint_keys;
 use super::node::{Absent, Node, Value};
 use super::shape::{Object, Shape};
-use super::suggest::closest;
+use super::unknown_keys::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 

@@ -1,7 +1,9 @@
 //! The grammar of `lint:`: a key for each rule, and its level. The rules are in a layer above, so a test generates a
 //! file with their names.
+//!
+//! The level of a lint rule, as a spec or a flag sets it.
 
-use super::level::Level;
+use super::diagnostic::Severity;
 use super::rule_names::RULES;
 use super::shape::{Key, Keys, Object, Shape, key};
 use std::sync::LazyLock;
@@ -28,4 +30,55 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static str> {
 /// Returns true if a rule with this name exists.
 pub(super) fn is_rule(name: &str) -> bool {
     rules().any(|rule| rule == name)
+}
+
+/// A severity, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Findings are not reported.
+    Off,
+    /// Worth knowing.
+    Info,
+    /// Probably a mistake.
+    Warning,
+    /// The spec cannot be used.
+    Error,
+}
+
+impl Level {
+    /// The words of all levels.
+    pub const WORDS: &'static [&'static str] = &["off", "info", "warning", "error"];
+
+    /// Returns the level with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
+    }
+
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        self.severity().map_or("off", Severity::as_str)
+    }
+
+    /// Returns the severity; `None` for `off`.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Off => None,
+            Self::Info => Some(Severity::Info),
+            Self::Warning => Some(Severity::Warning),
+            Self::Error => Some(Severity::Error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_a_level() {
+        for word in Level::WORDS {
+            assert_eq!(Level::named(word).map(Level::as_str), Some(*word));
+        }
+        assert_eq!(Level::named("warn"), None);
+    }
 }

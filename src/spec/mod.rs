@@ -7,18 +7,15 @@
 
 mod allow;
 mod check;
-mod codes;
 mod definitions_file;
 mod diagnostic;
 mod explained;
 mod hints;
 mod keys;
-mod level;
 mod lint_keys;
 mod node;
 mod notation;
 mod plain_yaml;
-mod position;
 mod queue;
 mod queue_keys;
 mod read;
@@ -28,12 +25,10 @@ mod retry;
 mod retry_keys;
 mod retry_layers;
 mod rule_names;
-mod scalar;
 pub mod schema;
 mod schema_values;
 mod shape;
 mod spec_types;
-mod suggest;
 mod syntax;
 mod tags;
 #[cfg(test)]
@@ -43,26 +38,25 @@ mod units;
 mod unknown_keys;
 mod value;
 mod variables;
-mod vhost_scan;
 mod whitespace;
 mod yaml;
 
 pub use allow::Allow;
-pub use codes::{code_names, code_page};
+pub use definitions_file::{guess_vhosts, is_spec};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use explained::{code_names, code_page};
 pub use explained::{key_names, key_of, key_page};
-pub use level::Level;
+pub use lint_keys::Level;
+pub use node::{Keyed, Location, Sourced};
 pub use notation::Notation;
-pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
 pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, SetBy, Setting,
     Spec, Wiring,
 };
-pub(crate) use suggest::closest;
+pub(crate) use unknown_keys::closest;
 pub use variables::Variables;
-pub use vhost_scan::{guess_vhosts, is_spec};
 
 use crate::model::{QueueType, VhostName};
 use node::{Node, Value};

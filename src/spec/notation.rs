@@ -1,9 +1,9 @@
 //! The notation of a document, where the parsed values lose it: numbers without a unit, and comments directly after a
 //! routing key.
 
+use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::position::Location;
-use super::scalar;
+use super::syntax;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Notation {
 fn is_bare(entry: &Entry) -> bool {
     let number = match &entry.node.value {
         Value::Integer(number) => *number,
-        Value::Text(text) if entry.node.is_variable() => match scalar::resolve(text) {
+        Value::Text(text) if entry.node.is_variable() => match syntax::resolve(text) {
             Value::Integer(number) => number,
             Value::Null(_)
             | Value::Boolean(_)

@@ -2,13 +2,13 @@
 //! the vhost's default type. A default applies only if the queue type supports it.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::position::Location;
 use super::read::{on_conflict, value_of};
 use super::retry::{RetryKeys, RetrySpec};
 use super::retry_layers::Layers;
 use super::spec_types::{DeadLetter, QueueSpec, SetBy, Setting, Spec, Wiring};
-use super::suggest::listed;
+use super::unknown_keys::listed;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ExchangeName, OnConflict, Places, QueueName, QueueType, SetIn};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,9 +2,9 @@
 //! conflicts between two positions.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::level::Level;
+use super::lint_keys::Level;
 use super::node::{Entry, Node, Value};
-use super::position::{Keyed, Location, Sourced};
+use super::node::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
 use super::records;
 use super::retry::RetryKeys;

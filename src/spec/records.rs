@@ -3,7 +3,7 @@
 
 use super::diagnostic::Diagnostics;
 use super::node::{Entry, Node, Value};
-use super::position::{Location, Sourced};
+use super::node::{Location, Sourced};
 use super::read::{declared_twice, value_of};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};

@@ -3,11 +3,11 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::means_none;
+use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::position::Location;
 use super::records;
 use super::spec_types::{DeadLetter, Spec};
-use super::suggest::closest;
+use super::unknown_keys::closest;
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, Strategy};

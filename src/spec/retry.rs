@@ -3,7 +3,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
-use super::position::{Location, Sourced};
+use super::node::{Location, Sourced};
 use super::read::declared_twice;
 use super::retry_keys::NO_RETRY;
 use super::spec_types::{SetBy, Setting, Spec};

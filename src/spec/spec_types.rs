@@ -1,9 +1,9 @@
 //! The spec of one vhost with positions: documents and files merged, defaults applied, nothing expanded.
 
 use super::allow::Allow;
-use super::level::Level;
+use super::lint_keys::Level;
+use super::node::{Keyed, Location, Sourced};
 use super::notation::Notation;
-use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,

@@ -1,11 +1,15 @@
 //! Explains invalid YAML: replaces the messages of the library, with hints for routing keys, patterns and variables. It
 //! also locates the cause, because the library reports an unclosed bracket much later.
+//!
+//! Resolves plain scalars of a spec.
 
 use super::diagnostic::Diagnostic;
-use super::position::Location;
+use super::node::{Absent, Location, Value};
 use super::whitespace;
 use super::yaml::{DEEPEST, MOST_NODES};
 use crate::model::count::number;
+use crate::model::yaml::plain::{self, Plain};
+pub(crate) use plain::is_plain_text;
 
 /// YAML's limit for a key without a leading `? `, in characters.
 const LONGEST_KEY: usize = 1024;
@@ -223,4 +227,15 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
         before = c;
     }
     open.pop()
+}
+
+/// Returns the value of a plain scalar.
+pub(crate) fn resolve(text: &str) -> Value {
+    match plain::resolve(text) {
+        Plain::Null => Value::Null(Absent::Empty),
+        Plain::Boolean(truth) => Value::Boolean(truth),
+        Plain::Integer(number) => Value::Integer(number),
+        Plain::Float(number) => Value::Float(number),
+        Plain::Text => Value::Text(text.to_owned()),
+    }
 }

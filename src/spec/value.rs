@@ -2,11 +2,11 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::keys::EXCHANGE_TYPES;
+use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::position::Location;
 use super::shape::Shape;
-use super::suggest::{closest, listed};
-use super::{hints, scalar, units};
+use super::unknown_keys::{closest, listed};
+use super::{hints, syntax, units};
 use crate::model::names::LONGEST_NAME;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
@@ -77,7 +77,7 @@ pub(crate) fn check(
     let node = match (&node.value, expects_text(shape)) {
         // A value that is only a variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
-            retyped = node.with(scalar::resolve(text));
+            retyped = node.with(syntax::resolve(text));
             &retyped
         }
         (_, _) => node,

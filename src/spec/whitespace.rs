@@ -3,7 +3,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::explained::key_names;
-use super::position::Location;
+use super::node::Location;
 
 /// Returns the first tabs in an indentation, on this line or a later one.
 pub(super) fn tab(text: &str, at: Location) -> Option<Location> {

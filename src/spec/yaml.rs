@@ -3,9 +3,9 @@
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::Location;
 use super::node::{Absent, Entry, Node, Value};
-use super::position::Location;
-use super::{plain_yaml, scalar, syntax, tags};
+use super::{plain_yaml, syntax, tags};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -266,7 +266,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
 
 /// Resolves a plain scalar from its source.
 fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
-    let value = scalar::resolve(source);
+    let value = syntax::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
         let message = format!("integer {source} is too large");

@@ -292,7 +292,7 @@ fn message_before_the_next_tick_keeps_a_quorum_queue() {
                 if last_total {
                     // Once, in the middle of the wait. The plans made the first two reads.
                     let (mut first, mut is_done) = (None, false);
-                    let half = crate::live::intervals_of(scene.vhost.node()).one_tick();
+                    let half = crate::live::transport::fixture::intervals_of(scene.vhost.node()).one_tick();
                     let late = move || {
                         let is_late = first.get_or_insert_with(Instant::now).elapsed() >= half;
                         if is_late && !std::mem::replace(&mut is_done, true) {
@@ -342,7 +342,7 @@ fn empty_quorum_queue_is_recreated() {
     let started = Instant::now();
     scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
     assert!(
-        started.elapsed() >= crate::live::intervals_of(scene.vhost.node()).two_ticks(),
+        started.elapsed() >= crate::live::transport::fixture::intervals_of(scene.vhost.node()).two_ticks(),
         "two reads, two ticks apart"
     );
     assert!(scene.is_recreated());

@@ -55,11 +55,3 @@ mod transport;
 mod unmanaged_objects;
 mod versions;
 mod vhost_limits;
-
-use crate::support::Node;
-
-/// The intervals of a node, for tests of the library.
-pub(crate) fn intervals_of(node: &Node) -> topo::model::Intervals {
-    let [statistics, tick] = node.broker_intervals();
-    topo::model::Intervals::new(Some(statistics), Some(tick))
-}

@@ -5,16 +5,14 @@
 //! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` draws by itself, and its
 //! labels overlap.
 
-mod acyclic;
 mod layers;
 mod order;
-mod pack;
 mod place;
 mod route;
 #[cfg(test)]
 mod tests;
 
-pub use pack::arrange;
+pub use place::arrange;
 pub use route::Route;
 
 /// A width and a height.
@@ -59,7 +57,7 @@ pub struct Layout {
 
 /// Lays out one connected graph.
 fn lay_out(boxes: &[Size], wires: &[Wire]) -> Layout {
-    let is_reversed = acyclic::reversed(boxes.len(), wires);
+    let is_reversed = layers::reversed(boxes.len(), wires);
     let mut graph = layers::Layered::of(boxes, wires, &is_reversed);
     order::order(&mut graph);
     place::place(&mut graph);

@@ -1,7 +1,7 @@
 //! Reports durations below a second that are numbers without a unit: RabbitMQ reads milliseconds, but the author probably
 //! meant seconds or minutes.
 
-use crate::lint::known_settings::known_settings;
+use crate::lint::effective::known_settings;
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
 

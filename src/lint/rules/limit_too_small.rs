@@ -1,6 +1,6 @@
 //! Reports limits that are probably mistakes: no messages, a few bytes, or `7m`, which does not mean seven months.
 
-use crate::lint::known_settings::{KnownSetting, known_settings};
+use crate::lint::effective::{KnownSetting, known_settings};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::age;
 use crate::spec::Severity;

@@ -2,7 +2,7 @@
 //! queues.
 
 use crate::lint::effective::EffectiveQueue;
-use crate::lint::narrower::narrower;
+use crate::lint::policy_targets::narrower;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::rabbitmq::{Effective, Governed};

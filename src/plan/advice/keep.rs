@@ -1,7 +1,7 @@
 //! Writes the current settings as spec keys and units.
 
-use super::fragment::Fragment;
 use super::places::{self, Default};
+use super::recreate::Fragment;
 use super::{Subject, exchange_named, retries};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;

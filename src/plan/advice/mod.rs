@@ -1,8 +1,6 @@
 //! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
 //! recreate. Each contains the YAML to write, and the broker's response to applications afterwards.
 
-mod applications;
-mod fragment;
 mod keep;
 mod places;
 mod policy;
@@ -10,7 +8,7 @@ mod recreate;
 mod retries;
 mod takeover;
 
-pub(super) use applications::{error_after_recreate, typeless_declare};
+pub(super) use recreate::{error_after_recreate, typeless_declare};
 
 use super::Verdict;
 use super::context::PlanContext;
@@ -19,7 +17,7 @@ use super::resolution::{Applicability, Resolution, ResolutionKind};
 use super::spec_keys::{external_exchange, missing_exchange};
 use crate::model::yaml::scalar;
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
-use fragment::Fragment;
+use recreate::Fragment;
 
 /// Returns the resolutions of a conflict. `instead` is the remedy if a recreate is not possible.
 pub(super) fn resolutions(

@@ -2,8 +2,8 @@
 //! builds one policy that sets all of them. The policy has a higher priority than the policies that govern the object
 //! now, and includes their settings, because RabbitMQ does not merge policies.
 
-use super::fragment::Fragment;
 use super::keep::{self, DEAD_LETTER, Edits};
+use super::recreate::Fragment;
 use super::{Subject, exchange_named, places, retries, takeover};
 use crate::model::count::count;
 use crate::model::known_arguments::KnownArgument;
@@ -14,8 +14,8 @@ use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 use crate::rabbitmq::effective::default_delivery_limit;
+use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::policy_keys::{PolicyKey, keeps_policy};
-use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{
     BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, dead_lettering, precedence, refusals,
 };

@@ -1,11 +1,19 @@
 //! Lists the recreates that resolve a conflict: their flags, with their effect on the current messages.
+//!
+//! Builds the part of a spec that a resolution tells the user to write.
+//!
+//! Predicts the broker's response to applications that declare the object themselves after it has been recreated.
 
-use crate::model::Object;
+use crate::diff::fields;
 use crate::model::count::number;
+use crate::model::yaml::{Tree, scalar};
+use crate::model::{Object, Queue, VhostName};
 use crate::plan::context::PlanContext;
 use crate::plan::document::PlannedChange;
 use crate::plan::migrate;
 use crate::plan::resolution::{Applicability, Resolution, ResolutionKind};
+use crate::plan::verdict::{broker_error, is_refused_again, rank};
+use std::fmt::Write;
 
 /// Returns the resolutions that delete the current object.
 pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Resolution> {
@@ -49,5 +57,100 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
             recreate("recreate it if it is empty:", "ifEmpty", Applicability::Partly),
             recreate("discard its messages:", "discard", Applicability::Yes),
         ],
+    }
+}
+
+/// A document that is built key by key, in block style.
+pub(super) struct Fragment {
+    remarks: Vec<String>,
+    tree: Tree,
+}
+
+impl Default for Fragment {
+    fn default() -> Self {
+        Self { remarks: Vec::new(), tree: Tree::table([]).block() }
+    }
+}
+
+impl Fragment {
+    /// Sets the value at a path of keys.
+    pub(super) fn set(&mut self, path: &[&str], value: Tree) {
+        self.tree.set(path, value);
+    }
+
+    /// Adds comments above the key at a path.
+    pub(super) fn comment(&mut self, path: &[&str], comments: Vec<String>) {
+        self.tree.comment(path, comments);
+    }
+
+    /// Adds a comment above the document.
+    pub(super) fn remark(&mut self, text: &str) {
+        self.remarks.push(scalar::comment(text));
+    }
+
+    /// Returns the text, or `None` if no key is set.
+    pub(super) fn text(&self) -> Option<String> {
+        if self.tree.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        for remark in &self.remarks {
+            let _ = writeln!(text, "# {remark}");
+        }
+        Some(text + &self.tree.document())
+    }
+}
+
+/// Returns the broker's error message for an application that still declares the current object after a recreate.
+/// Returns `None` if the broker accepts that declare. A passive declare is not compared.
+pub(in crate::plan) fn error_after_recreate(
+    context: &PlanContext<'_>,
+    before: &Object,
+    after: &Object,
+) -> Option<String> {
+    let vhost: &VhostName = &context.current.vhost;
+    let reversed = fields(after, before);
+    let profile = context.profile;
+    let refused = |field: &&_| is_refused_again(field, after, before, profile);
+    let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, profile))?;
+    Some(broker_error(vhost, before, first, context.profile))
+}
+
+/// Describes the result of a declare without `x-queue-type`, for which the broker uses its default type. Returns `None`
+/// if the other error messages already cover it.
+pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
+    let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
+    let default = context.profile.default_queue_type.as_deref();
+    let declared_type = |queue: &Queue| match default {
+        // The broker uses its default only for durable queues that are not auto-delete: others must be classic.
+        Some(default) if queue.durable && !queue.auto_delete => default,
+        Some(_) | None => "classic",
+    };
+    let (live_type, desired_type) = (live.type_name(), desired.type_name());
+    // Without a default, the type is classic, too: the other error messages cover that case.
+    if declared_type(live) == "classic" || live_type == desired_type && declared_type(live) == live_type {
+        return None;
+    }
+    let result = |is_accepted: bool| if is_accepted { "accepted" } else { "refused" };
+    let (now, then) = (result(declared_type(live) == live_type), result(declared_type(desired) == desired_type));
+    let declared_type = declared_type(live);
+    Some(format!("without x-queue-type it is {declared_type} here: {now} now, {then} after a recreate"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_are_above_the_keys() {
+        let mut fragment = Fragment::default();
+        assert_eq!(fragment.text(), None);
+        fragment.set(&["queues", "a: b", "messageTtl"], Tree::plain("1m"));
+        fragment.set(&["exchanges", "old", "external"], Tree::plain(true));
+        fragment.comment(&["exchanges", "old"], vec!["second".to_owned()]);
+        fragment.remark("first\nline");
+        let expected = "# first\\nline\nqueues:\n  \"a: b\":\n    messageTtl: 1m\nexchanges:\n  # second\n  old:\n    \
+                        external: true\n";
+        assert_eq!(fragment.text().unwrap(), expected);
     }
 }

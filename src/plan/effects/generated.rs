@@ -7,7 +7,7 @@ use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, Queue, QueueName};
 use crate::plan::HazardKind;
-use crate::plan::builder::PlanBuilder;
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use crate::rabbitmq::Effective;
 use std::collections::{BTreeMap, BTreeSet};

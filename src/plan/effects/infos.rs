@@ -4,7 +4,7 @@
 use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, ObjectKind, PolicyName, Queue, QueueName, QueueType, RecordId};
-use crate::plan::builder::PlanBuilder;
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use crate::rabbitmq::governing::chosen;

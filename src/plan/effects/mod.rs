@@ -7,7 +7,7 @@ mod retried;
 mod value_hazard;
 mod wiring;
 
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options};
 use super::hazard::HazardKind;
@@ -19,9 +19,9 @@ use crate::model::{
     Exchange, ExchangeName, Object, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, RecordKind, naming,
 };
 use crate::rabbitmq::effective::effective_alternate;
+use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
-use crate::rabbitmq::predeclared::in_every_vhost;
-use crate::rabbitmq::wiring::WIRING_KEYS;
+use crate::rabbitmq::profile::in_every_vhost;
 use crate::rabbitmq::{EffectiveSettings, Governed, Governing, Governors, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;

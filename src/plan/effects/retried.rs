@@ -5,7 +5,7 @@ use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
 use crate::plan::HazardKind;
-use crate::plan::builder::PlanBuilder;
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, Options};
 use crate::rabbitmq::EffectiveSettings;
 use std::collections::BTreeSet;

@@ -1,14 +1,18 @@
 //! Adds the hazards of a migration.
+//!
+//! Finds a policy that was created after the plan and removes messages from the holding queues.
 
+use super::names::removing_key;
 use super::{Migration, exchange_constraints};
 use crate::model::count::{count, number};
-use crate::model::{Address, ArgumentValue, Queue, QueueName, QueueType};
-use crate::plan::builder::PlanBuilder;
+use crate::model::{Address, ArgumentValue, BrokerVersion, Policy, PolicyName, Queue, QueueName, QueueType};
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
 use crate::plan::recreate::{held_by_unlisted, unlisted_consumers};
 use crate::plan::{QueueActivity, Transports};
-use crate::rabbitmq::{Governors, Policies, Source};
+use crate::rabbitmq::{Governed, Governors, Policies, Source};
+use std::collections::BTreeMap;
 
 /// The number of messages above which the duration of a move is reported. The transports move 6,000 to 24,000 messages
 /// a second.
@@ -153,4 +157,26 @@ fn disruption(
         "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments gets 406 until it is \
          updated, and one that connects during the swap can lose its connection"
     ))
+}
+
+impl Migration {
+    /// Describes the policy that removes messages from the holding queues, of the current policies and operator
+    /// policies of the vhost.
+    pub fn conflicting_policy(
+        &self,
+        policies: &BTreeMap<PolicyName, Policy>,
+        operator_policies: &BTreeMap<PolicyName, Policy>,
+        version: BrokerVersion,
+    ) -> Option<String> {
+        let names = self.names();
+        // An operator policy applies in addition to a user policy, also in addition to the shield.
+        [("policy", policies), ("operator policy", operator_policies)].into_iter().find_map(|(kind, all)| {
+            let all = Policies::new(all, version);
+            [&names.hold, &names.drained].into_iter().find_map(|name| {
+                let governing = all.governing(name, Governed::from(&self.holding));
+                let named = governing.likely().filter(|named| *named.name != names.shield)?;
+                removing_key(&named).map(|key| format!("{kind} {} sets {key} on {name}", named.name))
+            })
+        })
+    }
 }

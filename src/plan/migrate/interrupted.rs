@@ -6,7 +6,7 @@ use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
 use crate::model::naming::{MigrationNames, shovel};
 use crate::model::{Address, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
-use crate::plan::builder::PlanBuilder;
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, InterruptedMigration, Options, PlannedChange};
 use std::collections::BTreeSet;

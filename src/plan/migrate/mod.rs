@@ -14,7 +14,6 @@
 //! The broker stores the whole state: [`Migration::remaining`] derives the remaining actions from the current topology.
 //! The plan, each executed step and a run that resumes a killed one all use it.
 
-mod conflicting_policy;
 mod exchange_constraints;
 mod hazards;
 mod interrupted;

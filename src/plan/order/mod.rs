@@ -5,22 +5,20 @@
 //! The layout tracks bindings, because a deletion also deletes bindings.
 
 mod deletions;
-mod migrations;
-mod records;
 mod recreates;
 
-use super::builder::PlanBuilder;
 use super::changes_by_kind::ChangesByKind;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use super::dead_letter_exchanges::dead_letter_exchanges;
 use super::document::{Options, Step};
 use super::request::{properties_key, request};
 use super::retries::{self, Switch};
+use super::wiring::dead_letter_exchanges;
 use super::{Action, auto_delete, topic_permissions};
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, QueueName, naming,
 };
-use records::Moment;
+use deletions::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the steps of all changes that are not conflicts.

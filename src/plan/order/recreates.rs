@@ -1,11 +1,13 @@
 //! Adds the steps of recreates, and of interrupted recreates.
+//!
+//! Adds the steps of migrations.
 
 use super::Layout;
 use crate::model::count::count;
-use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, TopicPermission};
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, QueueName, TopicPermission};
 use crate::plan::activity::TopicPermissions;
-use crate::plan::builder::PlanBuilder;
-use crate::plan::document::Options;
+use crate::plan::changes_by_kind::PlanBuilder;
+use crate::plan::document::{ChangeKind, Options, PlannedChange};
 use crate::plan::keeps::{self, Kept};
 use crate::plan::{Action, Guard, topic_permissions};
 use std::collections::BTreeSet;
@@ -132,5 +134,37 @@ impl Layout<'_> {
             .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()
             .collect()
+    }
+}
+
+impl Layout<'_> {
+    /// Adds the steps of all migrations in one wave, so that they run concurrently. The steps of each migration run in
+    /// sequence.
+    pub(super) fn migrate(&mut self, builder: &PlanBuilder) {
+        // Migrations need a copy of the current topology, and most plans have none.
+        if builder.migrations.is_empty() {
+            return;
+        }
+        let is_recreated = |queue: &QueueName| {
+            let is_it = |change: &PlannedChange| {
+                change.kind == ChangeKind::Recreate && change.id() == Some(ObjectId::Queue(queue.clone()))
+            };
+            builder.changes.iter().any(is_it)
+        };
+        self.wave(|layout| {
+            let mut live = layout.context.current.clone();
+            live.bindings.clone_from(&layout.bound);
+            for migration in &builder.migrations {
+                let id = ObjectId::Queue(migration.queue.clone());
+                let is_desired = !is_recreated(&migration.queue);
+                let mut before = None;
+                for next in migration.remaining(&live, layout.context.properties_keys, is_desired) {
+                    layout.push(next.action, Some(&id));
+                    let step = layout.steps.last_mut().expect("it was pushed");
+                    step.stage = Some(next.stage);
+                    step.after.extend(before.replace(step.id));
+                }
+            }
+        });
     }
 }

@@ -3,12 +3,12 @@
 //! The broker does not report a worker that keeps its old calls. A worker that requeues uses up all attempts of a
 //! ladder's queue within a second, and a worker that rejects gets no redelivery (both measured).
 
-use super::super::builder::PlanBuilder;
 use super::super::context::PlanContext;
 use super::super::document::ChangeKind;
 use super::super::hazard::HazardKind;
 use super::leftovers::queue_of_exchange;
 use crate::model::{ArgumentValue, Family, Object, ObjectId, Queue, QueueName, Strategy, naming};
+use crate::plan::changes_by_kind::PlanBuilder;
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 

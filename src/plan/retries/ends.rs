@@ -1,12 +1,12 @@
 //! Orders the last bindings of messages while their retries change: every message must have a destination at every
 //! moment, and most messages only one.
 
-use super::super::builder::PlanBuilder;
 use super::super::context::PlanContext;
 use super::super::document::{ChangeKind, PlannedChange};
 use super::super::hazard::HazardKind;
 use super::leftovers::queue_of_exchange;
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, naming};
+use crate::plan::changes_by_kind::PlanBuilder;
 use std::collections::BTreeSet;
 
 /// Bindings after the last retry that are created or deleted at a moment of their own.

@@ -9,10 +9,9 @@ mod contract;
 mod ends;
 mod generations;
 mod leftovers;
-mod switches;
 
 use super::QueueActivity;
-use super::builder::PlanBuilder;
+use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Desired, Options};
 use super::hazard::HazardKind;
@@ -28,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use contract::{hazards, strategy_of};
 pub(super) use ends::{ends, hazards as hazards_of_ends, live_end};
 pub(super) use generations::adapted;
-pub(super) use switches::{Switch, switches};
+pub(super) use generations::{Switch, switches};
 
 #[cfg(test)]
 mod tests;

@@ -10,12 +10,11 @@
 //! default. topo always sets the queue type, so the setting affects only one of its own declares. In a conflict of
 //! types, the broker would accept the declare and change nothing.
 
-mod broker_error;
 mod erlang;
 mod exchange;
 mod queue;
 
-pub use broker_error::{broker_error, unknown_type};
+pub use erlang::{broker_error, unknown_type};
 
 use crate::diff::{Field, FieldChange};
 use crate::model::Object;

@@ -1,6 +1,6 @@
 //! Predicts refusals of bindings.
 
-use super::{Refusal, name, null_refusal};
+use super::{Refusal, null_refusal, vhost};
 use crate::model::{
     ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, Queue, QueueType, encoding,
 };
@@ -34,10 +34,10 @@ pub struct Ends<'a> {
 /// Each exchange type validates its own bindings (`validate_binding`); most types accept every binding.
 pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    let mut found: Vec<Refusal> = name::line_breaks(binding.source.as_str(), "exchange").into_iter().collect();
+    let mut found: Vec<Refusal> = vhost::line_breaks(binding.source.as_str(), "exchange").into_iter().collect();
     found.extend(match &binding.destination {
-        Destination::Queue(queue) => name::line_breaks(queue.as_str(), "queue"),
-        Destination::Exchange(exchange) => name::line_breaks(exchange.as_str(), "exchange"),
+        Destination::Queue(queue) => vhost::line_breaks(queue.as_str(), "queue"),
+        Destination::Exchange(exchange) => vhost::line_breaks(exchange.as_str(), "exchange"),
     });
     if version >= BODY_LIMITED && body_length(binding) > LARGEST_BODY {
         let text = format!(

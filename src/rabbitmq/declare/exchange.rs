@@ -1,6 +1,6 @@
 //! Predicts refusals of exchanges.
 
-use super::{Refusal, name, null_refusal};
+use super::{Refusal, null_refusal, vhost};
 use crate::model::{ArgumentValue, BrokerVersion, Exchange, ExchangeName};
 use crate::rabbitmq::BrokerProfile;
 
@@ -45,7 +45,7 @@ pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profil
         let hint = format!("enable the plugin that provides it, or use one of {}", names.join(", "));
         found.push(Refusal::new("type", text).hint(hint));
     }
-    found.extend(name::declared(exchange_name.as_str(), "exchange"));
+    found.extend(vhost::declared(exchange_name.as_str(), "exchange"));
     let argument = |name: &str| exchange.arguments.get(name);
     if let Some(value) = argument("alternate-exchange").filter(|value| value.as_text().is_none()) {
         let text =

@@ -5,7 +5,6 @@
 mod binding;
 mod deprecated;
 mod exchange;
-mod name;
 mod policy;
 mod policy_keys;
 mod queue;
@@ -50,7 +49,7 @@ impl Refusal {
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {
         Object::Queue(name, queue) => {
-            let mut found = name::declared(name.as_str(), "queue");
+            let mut found = vhost::declared(name.as_str(), "queue");
             found.extend(queue::refusals(queue, profile));
             found
         }

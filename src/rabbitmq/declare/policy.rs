@@ -1,7 +1,7 @@
 //! Predicts refusals of policies.
 
 use super::policy_keys::definition;
-use super::{Refusal, name};
+use super::{Refusal, vhost};
 use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::pattern::mistake;
@@ -15,7 +15,7 @@ const LONGEST_PATTERN: usize = 1024;
 /// A pattern is refused only if every PCRE refuses it, because the version of the broker does not determine its PCRE version.
 pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    let mut found: Vec<Refusal> = name::dot_segment(policy_name.as_str()).into_iter().collect();
+    let mut found: Vec<Refusal> = vhost::dot_segment(policy_name.as_str()).into_iter().collect();
     found.extend(definition(&policy.definition, version));
     let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
     if by_type && !version.is_at_least(3, 12) {

@@ -1,7 +1,6 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 
 mod excerpt;
-mod labels;
 pub(super) mod repeats;
 
 use super::style::{columns, words_and_code, wrap};
@@ -47,7 +46,7 @@ fn render_one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Rende
         if rendered.lines().all(|line| columns(&without_colors(line)) <= width) {
             break;
         }
-        let moved: Vec<String> = labels::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
+        let moved: Vec<String> = excerpt::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
         if !moved.is_empty() {
             below.extend(moved);
             rendered = render_parts(diagnostic, &parts, &below, renderer, width);

@@ -1,6 +1,9 @@
 //! Every error code has a page, and every page belongs to a code.
+//!
+//! Specs that are broken at random: every problem is reported at a valid position.
 
 use super::*;
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -36,4 +39,33 @@ fn codes_and_pages_match() {
     assert_eq!(found, known);
     assert!(code_names().is_sorted());
     assert!(code_names().all(|code| code_page(code).is_some_and(|page| page.starts_with(&format!("# {code}\n")))));
+}
+
+/// Text that people and programs insert into files by accident.
+const PIECES: &[&str] = &[
+    "", ":", " ", "\n", "\t", "{", "}", "[", "]", "é", "#", "*", "&a ", "\"", "'", "-", "${X}", "<<: ", "\r\n", "\0",
+    "~", "- ",
+];
+
+proptest! {
+    #[test]
+    fn broken_specs_are_reported(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..12, prop::sample::select(PIECES)), 1..4),
+    ) {
+        let mut characters: Vec<char> = BIG.chars().collect();
+        for (index, removed, piece) in edits {
+            let start = index.index(characters.len());
+            let end = (start + removed).min(characters.len());
+            characters.splice(start..end, piece.chars());
+        }
+        let text: String = characters.into_iter().collect();
+        let Err(diagnostics) = parse(&[file(&text)], &Variables::new()) else { return Ok(()) };
+        prop_assert!(!diagnostics.is_empty());
+        for diagnostic in &diagnostics {
+            for at in std::iter::once(&diagnostic.primary).chain(diagnostic.secondary.iter().map(|(at, _)| at)) {
+                prop_assert!(text.get(at.start..at.end).is_some(), "{diagnostic:?} in\n{text}");
+                prop_assert!(at.line >= 1 && at.column >= 1);
+            }
+        }
+    }
 }

@@ -61,7 +61,7 @@ impl Player {
     pub(super) fn new(node: &Node) -> Self {
         let url = BaseUrl::parse(&node.url()).unwrap().url;
         let options = ConnectionOptions::new(url, "guest", SecretString::from("guest"));
-        let options = ConnectionOptions { intervals: crate::live::intervals_of(node), ..options };
+        let options = ConnectionOptions { intervals: crate::live::transport::fixture::intervals_of(node), ..options };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let broker = runtime.block_on(async { Broker::connect(options) }).unwrap();
         Self { runtime, broker, version: node.version().parse().unwrap() }

@@ -25,7 +25,7 @@ fn unacknowledged_messages_are_awaited_and_never_deleted() {
         let peer = until("the consumer's address", || fixture.addresses().into_iter().flatten().next());
         // The counts of a quorum queue are up to a tick old. With a consumer, the transport starts after a third of the
         // timeout.
-        let tick = in_words(crate::live::intervals_of(fixture.vhost.node()).tick());
+        let tick = in_words(crate::live::transport::fixture::intervals_of(fixture.vhost.node()).tick());
         let counted = if conversion.is_slow() { format!(" (counted up to {tick} ago)") } else { String::new() };
         let timeout = if conversion.is_slow() { "20s" } else { "15s" };
         let output = fixture.migrate(transport, &[&format!("--drain-timeout={timeout}")]);

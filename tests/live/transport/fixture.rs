@@ -12,7 +12,7 @@ use topo::broker::transport::{
     AmqpAddress, AmqpOptions, AmqpTransport, Fault, Move, Order, Progress, ShovelTransport, Transport,
 };
 use topo::broker::{BaseUrl, Broker, ConnectionOptions};
-use topo::model::BrokerVersion;
+use topo::model::{BrokerVersion, Intervals};
 
 use crate::support::{Amqp, Argument, Message, NONE, Node, Vhost, block_on, text, until};
 
@@ -43,9 +43,15 @@ pub(crate) fn of_type(name: &str) -> [(&'static str, Argument); 1] {
     [("x-queue-type", text(name))]
 }
 
+/// The intervals of a node, for the library.
+pub(crate) fn intervals_of(node: &Node) -> Intervals {
+    let [statistics, tick] = node.broker_intervals();
+    Intervals::new(Some(statistics), Some(tick))
+}
+
 pub(crate) fn http_options(node: &Node, user: &str, password: &str) -> ConnectionOptions {
     let url = BaseUrl::parse(&node.url()).unwrap().url;
-    let intervals = crate::live::intervals_of(node);
+    let intervals = intervals_of(node);
     ConnectionOptions { intervals, ..ConnectionOptions::new(url, user, SecretString::from(password)) }
 }
 

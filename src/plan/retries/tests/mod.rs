@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 mod moments;
 mod others;
-mod workers;
 
 const LADDER: &str = "retry: {delays: [5s, 30s]}";
 const REPUBLISH: &str = "retry: {strategy: republish, delays: [5s, 30s]}";

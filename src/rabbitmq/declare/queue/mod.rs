@@ -9,10 +9,9 @@
 //! 5. the checks of the queue type (`rabbit_quorum_queue:declare` and those of the other types).
 
 mod own;
-mod stored;
 mod value;
 
-pub use stored::as_stored;
+pub use own::as_stored;
 
 use super::{Refusal, deprecated, holds_null};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};

@@ -1,0 +1,162 @@
+//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It publishes to
+//! the tier of the next retry, or to the back of the queue if there are no delays.
+//!
+//! Expands strategy `delayed`: a quorum queue of RabbitMQ 4.3 counts deliveries and delays each one. All settings are
+//! arguments of the queue.
+//!
+//! Expands strategy `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is an argument
+//! of the queue.
+
+use super::case::{Case, End, Refusal};
+use super::effective::Objects;
+use super::tiers::Tiers;
+use crate::model::known_arguments::KnownArgument;
+use crate::model::{Arguments, Destination, QueueName, QueueType};
+use crate::rabbitmq::BrokerProfile;
+
+/// The republishing of the messages of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Republish {
+    /// The queue.
+    pub queue: QueueName,
+    /// The number of retries after the first attempt.
+    pub retries: u32,
+    /// The tiers, one for each retry; `None` if the worker publishes to the back of the queue.
+    pub tiers: Option<Tiers>,
+    /// The maximum time in milliseconds by which the worker may shorten a delay.
+    pub jitter: Option<i64>,
+    /// The final target of its dead-lettered messages, if there is one.
+    pub end: Option<End>,
+}
+
+impl Republish {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        let delays = case.retry.delays();
+        if !delays.is_empty() {
+            case.check_tiers()?;
+        }
+        let tiers = Tiers {
+            queue: case.name.clone(),
+            queue_type: case.queue_type.value,
+            durable: case.queue.durable.as_ref().is_none_or(|it| it.value),
+            delays,
+        };
+        Ok(Self {
+            queue: case.name.clone(),
+            retries: case.retry.max_retries.value,
+            tiers: Some(tiers).filter(|tiers| !tiers.delays.is_empty()),
+            jitter: case.retry.jitter.as_ref().map(|it| it.value),
+            end: case.end.cloned(),
+        })
+    }
+
+    /// Returns the objects that it needs on this broker; none without tiers.
+    pub fn objects(&self, profile: &BrokerProfile) -> Objects {
+        let mut objects = Objects::default();
+        let Some(tiers) = &self.tiers else { return objects };
+        // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an alternate
+        // exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish` would change an
+        // argument of an existing exchange, which is a conflict.
+        let (retry, over) = tiers.add_entrance(&mut objects);
+        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another key
+        // does not route that number, so the queue itself is bound. The default exchange cannot be bound.
+        if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
+            let needs_key = match end.kind.as_deref() {
+                Some("direct") => true,
+                Some("topic") => end.routing_key.as_deref().is_some_and(|key| key != "#"),
+                Some(_) | None => false,
+            };
+            let queue = end.queue.clone().filter(|_| needs_key).map(Destination::Queue);
+            let destination = queue.unwrap_or_else(|| Destination::Exchange(end.exchange.clone()));
+            objects.bind(&over, "#".to_owned(), destination);
+        }
+        for (number, name) in tiers.names() {
+            objects.bind(&retry, number.to_string(), Destination::Queue(name));
+        }
+        tiers.add_to(&mut objects, profile);
+        objects
+    }
+}
+
+/// The delayed redelivery of the messages of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delayed {
+    /// The queue.
+    pub queue: QueueName,
+    /// The delay of each retry, in milliseconds. Each delay is longer than the previous one by the first delay, up to the last.
+    pub delays: Vec<i64>,
+    /// The final target of its dead-lettered messages, if there is one.
+    pub end: Option<End>,
+}
+
+impl Delayed {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        case.check_quorum("delayed")?;
+        let known = KnownArgument::named("x-delayed-retry-type");
+        let version = case.profile.version;
+        if !known.is_some_and(|known| known.is_taken(QueueType::Quorum, version)) {
+            let message = format!("strategy `delayed` needs RabbitMQ 4.3; the broker is {version}");
+            return Err(Refusal::of_strategy(case.error(message)));
+        }
+        let delays = if case.retry.max_retries.value > 0 { case.delays()? } else { Vec::new() };
+        if !crate::spec::is_even(&delays) {
+            let message =
+                format!("strategy `delayed` needs delays that grow linearly; those of queue `{}` do not", case.name);
+            return Err(Refusal::of_strategy(case.error(message)));
+        }
+        case.check_conflicts(&[
+            ("x-delivery-limit", "deliveryLimit"),
+            ("x-delayed-retry-type", "delayedRetryType"),
+            ("x-delayed-retry-min", "delayedRetryMin"),
+            ("x-delayed-retry-max", "delayedRetryMax"),
+        ])?;
+        Ok(Self { queue: case.name.clone(), delays, end: case.end.cloned() })
+    }
+
+    /// Returns the number of retries after the first attempt.
+    pub fn retries(&self) -> u32 {
+        u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the arguments of the queue. The k-th delay is k times the minimum, up to the maximum (measured on 4.3.6).
+    pub fn arguments(&self) -> Arguments {
+        let mut arguments: Arguments = [("x-delivery-limit".to_owned(), i64::from(self.retries()).into())].into();
+        if let (Some(first), Some(last)) = (self.delays.first(), self.delays.last()) {
+            arguments.insert("x-delayed-retry-type".to_owned(), "all".into());
+            arguments.insert("x-delayed-retry-min".to_owned(), (*first).into());
+            arguments.insert("x-delayed-retry-max".to_owned(), (*last).into());
+        }
+        arguments
+    }
+}
+
+/// The redelivery of the messages of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redeliver {
+    /// The queue.
+    pub queue: QueueName,
+    /// The number of retries after the first attempt.
+    pub retries: u32,
+    /// The final target of its dead-lettered messages, if there is one.
+    pub end: Option<End>,
+}
+
+impl Redeliver {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        case.check_quorum("redeliver")?;
+        if case.retry.max_retries.value > 0 && case.retry.schedule.is_some() {
+            let message = format!(
+                "the retries of queue `{}` have delays, which strategy `redeliver` does not support",
+                case.name
+            );
+            return Err(Refusal::of_strategy(case.error(message)));
+        }
+        case.check_conflicts(&[("x-delivery-limit", "deliveryLimit")])?;
+        Ok(Self { queue: case.name.clone(), retries: case.retry.max_retries.value, end: case.end.cloned() })
+    }
+
+    /// Returns the arguments of the queue. A limit of N allows N redeliveries on every version (measured).
+    pub fn arguments(&self) -> Arguments {
+        [("x-delivery-limit".to_owned(), i64::from(self.retries).into())].into()
+    }
+}
