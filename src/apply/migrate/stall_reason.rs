@@ -20,8 +20,8 @@ pub(super) fn describe_stall(
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
-                "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are dead-lettered \
-                 messages that no target has confirmed yet (at-least-once)",
+                "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are \
+                 dead-lettered messages that no target has confirmed yet (at-least-once)",
                 number(messages)
             )
         }

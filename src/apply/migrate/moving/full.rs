@@ -58,7 +58,8 @@ mod tests {
         let described = |limit: Limit, live, is_rejected| limit.rejects(&"q".into(), &live, is_rejected);
         assert_eq!(
             described(limit, live(Some(50)), false).unwrap(),
-            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, then apply again"
+            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, \
+             then apply again"
         );
         assert_eq!(described(limit, live(Some(49)), false), None, "unacknowledged messages do not count");
         let dropping = Limit { is_rejecting: false, ..limit };
