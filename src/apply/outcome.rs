@@ -96,7 +96,10 @@ impl Outcome {
 
 /// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
 /// broker again, because a response of 204 does not prove that the broker executed a request.
-pub(super) async fn left(request: &RunRequest<'_>, reports: &[Report]) -> Result<Vec<Address>, BrokerError> {
+pub(super) async fn remaining_differences(
+    request: &RunRequest<'_>,
+    reports: &[Report],
+) -> Result<Vec<Address>, BrokerError> {
     let reviewed = &request.reviewed.options;
     // A migration that was rolled back must not be rolled back again.
     let options = Options { abort: BTreeSet::new(), ..reviewed.clone() };

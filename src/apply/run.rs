@@ -130,7 +130,8 @@ async fn locked_run(
     if is_complete {
         observe(RunEvent::Verifying);
     }
-    let left = if is_complete { super::outcome::left(request, &reports).await } else { Ok(Vec::new()) };
+    let left =
+        if is_complete { super::outcome::remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
     let outcome = Outcome { plan: approved, reports, left };
     observe(RunEvent::Ended(&outcome));
     Ok(outcome)

@@ -58,11 +58,12 @@ impl Run<'_> {
     /// Verifies that each binding of a stage has an equal replacement before it is deleted. `todo` contains the
     /// remaining actions, and begins with an unbind.
     ///
-    /// If the arguments of a binding have types that HTTP cannot represent, its replacement over HTTP has another key,
-    /// and may match no message. topo then binds the replacement over AMQP, with the types that give the same key.
-    /// Returns true if it added or deleted a binding: then the keys in `todo` are outdated. If no types give the same
-    /// key, topo first deletes *each* such replacement: no binding of the queue equals it, and a rollback would be
-    /// impossible.
+    /// The arguments of a binding can have types that HTTP cannot represent. Its replacement over HTTP then has another
+    /// key, and may match no message. topo binds such a replacement over AMQP, with the types that give the same key.
+    /// If no types do, topo first deletes *each* such replacement: it equals no binding of the queue, and would prevent
+    /// a rollback.
+    ///
+    /// Returns true if it added or deleted a binding: the keys in `todo` are then outdated.
     pub(super) async fn ensure_equal_replacements(
         &self,
         todo: &[NextAction],

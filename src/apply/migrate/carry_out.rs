@@ -31,8 +31,8 @@ impl Run<'_> {
             Action::MoveMessages { from, to, .. } if *from == queue => {
                 self.count_consumers(&queue).await?;
                 let notify = |moved, left, why: Option<&str>| (self.observe)(Event::Moving(step, moved, left, why));
-                let held = (&self.migration, seen);
-                self.moving.drain((from, to), held, self.interrupt, notify).await?;
+                let state = (&self.migration, seen);
+                self.moving.drain((from, to), state, self.interrupt, notify).await?;
                 self.seems_empty_since.get_or_insert_with(Instant::now);
                 Ok(Performed::Done)
             }
@@ -203,7 +203,7 @@ impl Run<'_> {
     }
 
     /// Proves that the queue is empty. Because this takes time, checks again that its messages are safe, that the lock
-    /// is held, and that no binding would be lost with the queue. Returns false if the queue does not exist.
+    /// is held, and that every binding leads to the tap. Returns false if the queue does not exist.
     async fn prove_deletable(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
         let observe = |time| (self.observe)(Event::Proving(step, time));
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {
@@ -218,7 +218,7 @@ impl Run<'_> {
     /// Returns true if the new queue may be declared immediately after the old one is deleted.
     ///
     /// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue of that name
-    /// exists, and then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then
+    /// exists. It then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then
     /// `rabbit_queue_type:remove`). These consumers receive neither a cancel nor another message. So every channel must
     /// detect that the queue does not exist. If an application without consumers declared the queue again, no consumer
     /// is affected.

@@ -28,8 +28,8 @@ const POLL: Duration = Duration::from_millis(300);
 const END_POLL: Duration = Duration::from_millis(1);
 /// A transport that has received nothing for this time has moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
-/// The maximum time to stop a transport: AMQP takes up to 20 s for messages in transit, and a shovel up to 30 s to
-/// disappear.
+/// The maximum time to stop a transport. AMQP takes up to 20 s for messages in transit, and a shovel takes up to 30 s
+/// to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// The maximum time to stop a blocked transport: during an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
@@ -38,8 +38,8 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 const CLUSTER_SETTLE_TIME: Duration = Duration::from_secs(5);
 /// The pause between two checks of the bindings of a queue that does not drain, and of the policies.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// The minimum time without a decrease before a number counts as steady: the number of held messages does not decrease
-/// if messages arrive as fast as topo moves them.
+/// The minimum time without a decrease before a number of messages counts as steady. It is steady if messages arrive as
+/// fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
 
 /// The moves of one migration, of which at most one runs at a time.
@@ -367,8 +367,8 @@ impl<'a> Moving<'a> {
 
     /// Returns the maximum time without progress. The counts of a queue that `has_ticks` change only with its ticks.
     fn patience(&self, has_ticks: bool) -> Duration {
-        let asked = self.resources.patience;
-        if has_ticks { self.broker.broker().intervals().patience(asked) } else { asked }
+        let drain_timeout = self.resources.patience;
+        if has_ticks { self.broker.broker().intervals().patience(drain_timeout) } else { drain_timeout }
     }
 
     /// Returns the maximum age of the counts of a queue that `has_ticks`.

@@ -138,9 +138,9 @@ impl AmqpOptions {
 }
 
 impl Broker {
-    /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener that uses
-    /// TLS exactly if the management API does. So a password that is encrypted over HTTP is never sent unencrypted over
-    /// AMQP, unless the user sets an AMQP URL.
+    /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener. The
+    /// listener uses TLS exactly if the management API does. So a password that is encrypted over HTTP is never sent
+    /// unencrypted over AMQP, unless the user sets an AMQP URL.
     ///
     /// The broker shows its listeners only to the tags `monitoring` and `administrator`, and a proxy may map ports.
     /// Without a matching listener, the address has the default port.

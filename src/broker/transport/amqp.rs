@@ -29,14 +29,14 @@ impl AmqpTransport {
         Ok(Self(Arc::new(Connection::open(options).await?)))
     }
 
-    /// Returns the cluster name of the AMQP broker, which may differ from that of the management API: a forwarded port
-    /// of a remote broker can lead to a local one. `None` if the broker does not report it.
+    /// Returns the cluster name of the AMQP broker, or `None` if the broker does not report it. The name may differ
+    /// from that of the management API, because a forwarded port of a remote broker can lead to a local one.
     pub fn cluster(&self) -> Option<String> {
         self.0.cluster()
     }
 
     /// Starts a move, or returns the reason why not: the queue or the exchange does not exist, the user lacks a
-    /// permission, or a consumer uses the queue exclusively. An unroutable target is detected with the first message,
+    /// permission, or the queue has an exclusive consumer. An unroutable target is detected with the first message,
     /// which stays in the source. The move then ends with [`Fault::Unroutable`].
     ///
     /// A single active consumer receives all messages while it is subscribed, so nothing is moved. This is not a fault.

@@ -1,5 +1,5 @@
-//! Verifies that AMQP and HTTP reach the same broker. They can differ even with correct URLs: a tunnel may forward the
-//! management port of a remote broker to a host with a broker of its own.
+//! Verifies that AMQP and HTTP reach the same broker. They can differ even with correct URLs. For example, a tunnel
+//! forwards the management port of a remote broker to a host that has its own broker.
 
 use super::amqp::AmqpTransport;
 use super::connection::{Connection, short};

@@ -192,8 +192,8 @@ impl Session {
     async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), SessionEnd> {
         self.received += 1;
         delivery.properties = without_counts(delivery.properties);
-        let of = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
-        match of {
+        let claimed_user = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
+        match claimed_user {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
                 self.forward_of_other_user(job, delivery, user).await
             }

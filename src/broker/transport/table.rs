@@ -1,5 +1,5 @@
-//! Converts arguments to an AMQP field table, with the types that the broker assigns to the same values over HTTP:
-//! integers are `long`, other numbers `double`, strings `longstr`. Supports void, which HTTP cannot carry.
+//! Converts arguments to an AMQP field table, with the types that the broker assigns to the same values over HTTP.
+//! Integers are `long`, other numbers `double`, and strings `longstr`. Void is supported, too, which HTTP cannot carry.
 
 use crate::model::{ArgumentValue, Arguments};
 use lapin::types::{AMQPValue, FieldTable};

@@ -37,8 +37,8 @@ impl Session {
     }
 
     /// Receives messages until the window is full or the queue is empty. Messages that the queue delivers while it
-    /// processes the cancel are requeued: since 3.10, behind all others in a quorum queue without a delivery limit
-    /// (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    /// processes the cancel are requeued. Since 3.10, a quorum queue without a delivery limit requeues them behind all
+    /// others (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
     async fn fill_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         let deadline = Instant::now() + PATIENCE;
         while self.pipeline.len() < usize::from(self.window) && Instant::now() < deadline {
@@ -75,9 +75,9 @@ impl Session {
     }
 
     /// Closes the channel. The broker has then received all acknowledgements. But a quorum queue processes them in the
-    /// background, and loses those that are pending when the channel is closed (`rabbit_fifo_client` with more than 32
-    /// commands in transit: seen on a busy 3.10.8). So this waits for the queue first. Returns false if the wait
-    /// failed. If messages are left in transit, the queue does not show whether it has processed the other
+    /// background, and loses those that are pending when the channel is closed. This was seen on a busy 3.10.8
+    /// (`rabbit_fifo_client` with more than 32 commands in transit). So this waits for the queue first. Returns false
+    /// if the wait failed. If messages are left in transit, the queue does not show whether it has processed the other
     /// acknowledgements.
     pub(in super::super) async fn close(self, source: &QueueName) -> bool {
         let mut is_settled = true;
