@@ -4,25 +4,25 @@ use crate::broker::{Broker, BrokerError, Snapshot};
 use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
 use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
 
-/// From this version on, one file restores exchanges together with their topic permissions.
-const ONE_FILE_FOR_ALL: BrokerVersion = BrokerVersion::new(4, 3, 0);
+/// The first version that restores exchanges and their topic permissions from one file.
+const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
 /// The current state of all objects that a plan deletes, changes or recreates. It contains no messages.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The objects, a topology for each vhost. It is never empty.
+    /// The objects, as one topology for each vhost. Never empty.
     pub objects: Vec<Topology>,
     /// The topic permissions of the exchanges that are deleted.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
-    /// Whether the exchanges must be imported before their topic permissions, from a separate file.
+    /// True if the exchanges must be imported before their topic permissions, from a separate file.
     pub is_split: bool,
-    /// Objects that the backup does not contain, because an argument of them is too large to read.
+    /// Objects that the backup does not contain, because one of their arguments is too large to read.
     pub left_out: Vec<ObjectId>,
 }
 
-/// The reason why a backup could not be written.
+/// An error while writing a backup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the backup could not be written to {file}; nothing was changed")]
 pub struct BackupError {
@@ -33,7 +33,7 @@ pub struct BackupError {
 }
 
 impl Backup {
-    /// Reads the objects; `None` if the plan takes nothing away.
+    /// Reads the objects. Returns `None` if the plan deletes, changes and recreates no object.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
         if parts.is_empty() {
@@ -48,13 +48,14 @@ impl Backup {
             parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
         let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
-        let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < ONE_FILE_FOR_ALL);
+        let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
         let is_split = is_old && !topic_permissions.is_empty();
         Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
     }
 }
 
-/// The topic permissions on deleted exchanges, if the broker deletes them and this user may read them.
+/// Reads the topic permissions on deleted exchanges. Skips them if the broker keeps them, or if this user may not read
+/// them.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],
@@ -67,8 +68,8 @@ async fn topic_permissions(
         }
         if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
             let touched = part.touched(topology).exchanges;
-            let deleted = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
-            found.extend(deleted.map(|permission| (part.vhost.clone(), permission)));
+            let of_deleted = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
+            found.extend(of_deleted.map(|permission| (part.vhost.clone(), permission)));
         }
     }
     Ok(found)

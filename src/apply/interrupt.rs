@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once by a signal, and checked before each step.
+/// A flag that a signal sets once. The executor checks it before each step.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -13,7 +13,7 @@ impl Interrupt {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a stop was requested.
+    /// Returns true if a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

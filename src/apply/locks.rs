@@ -1,4 +1,4 @@
-//! Acquires and releases the locks of a run: one in each vhost that is changed.
+//! Acquires and releases the locks of a run: one in each vhost that the run changes.
 
 use super::{Report, RunError, RunEvent, RunRequest, StepDone};
 use crate::broker::{BrokerError, Holder, LockedBroker, Performed};
@@ -7,20 +7,21 @@ use crate::plan::{Action, Step};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 
-/// The number of locks that are released concurrently. They are acquired one after another, by name, to avoid deadlocks.
-const RELEASES_AT_ONCE: usize = 8;
+/// The number of locks that are released concurrently. Locks are acquired one after another, by name, to avoid
+/// deadlocks.
+const CONCURRENT_RELEASES: usize = 8;
 
-/// The acquired locks, and the vhosts that had to be created for them.
+/// The acquired locks, and the vhosts that were created for them.
 #[derive(Default)]
 pub(super) struct Locks {
     held: Vec<LockedBroker>,
-    /// Vhosts that were created before anything could be locked in them.
+    /// Vhosts that did not exist, and the steps that created them.
     created: Vec<(VhostName, Step)>,
 }
 
 impl Locks {
-    /// Locks every vhost that is changed, in the order of their names. A missing vhost is created first, because the lock is a
-    /// queue in it.
+    /// Locks every vhost that the run changes, in the order of their names. Creates a missing vhost first, because the
+    /// lock is a queue in it.
     pub(super) async fn acquire(
         &mut self,
         request: &RunRequest<'_>,
@@ -37,26 +38,26 @@ impl Locks {
                 self.created.push((vhost.clone(), step.clone()));
             }
             let holder = Holder::new(access.process.words());
-            let is_told = Cell::new(false);
+            let is_reported = Cell::new(false);
             let wait = |holder: &str| {
-                if !is_told.replace(true) {
+                if !is_reported.replace(true) {
                     observe(RunEvent::LockHeld { vhost, holder });
                 }
                 interrupt.is_requested()
             };
             let locked =
                 access.broker.lock(vhost, &options.lock_queue, (holder, version), options.lock_timeout, wait).await;
-            self.held.push(locked.map_err(|error| not_locked(error, vhost, request))?);
+            self.held.push(locked.map_err(|error| lock_error(error, vhost, request))?);
         }
         Ok(())
     }
 
-    /// The lock of a vhost.
+    /// Returns the lock of a vhost.
     pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
         self.held.iter().find(|lock| lock.vhost() == vhost)
     }
 
-    /// The steps that created vhosts, in order.
+    /// Returns the steps that created vhosts, in order.
     pub(super) fn created(&self) -> &[(VhostName, Step)] {
         &self.created
     }
@@ -76,18 +77,18 @@ impl Locks {
         }
     }
 
-    /// Releases all locks. The lease of an unreleased lock expires; the report is more important.
+    /// Releases all locks. A failure is only reported, because the lease of the lock expires.
     pub(super) async fn release(self, observe: &dyn Fn(RunEvent<'_>)) {
         let release = async |lock: LockedBroker| {
             if let Err(error) = lock.release().await {
                 observe(RunEvent::LockNotReleased(&error));
             }
         };
-        stream::iter(self.held).for_each_concurrent(RELEASES_AT_ONCE, release).await;
+        stream::iter(self.held).for_each_concurrent(CONCURRENT_RELEASES, release).await;
     }
 }
 
-fn not_locked(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
+fn lock_error(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let (vhost, queue, username) = (vhost.clone(), request.options.lock_queue.clone(), username.clone());
         return RunError::LockRefused { vhost, queue, username, error };

@@ -1,10 +1,10 @@
 //! Plans against a live broker and applies plans to it.
 //!
-//! [`plan`] reads the broker and calls the planner. [`run`] locks the vhosts, plans again, executes the plan and verifies the
-//! result. It decides nothing: the steps, their order and their guards come from the plan. The first failure stops new steps,
-//! but a recreate that has begun is finished; a retired tier that is not empty is left for the next run.
+//! [`plan`] reads the broker and calls the planner. [`run`] locks the vhosts, plans again, executes the plan and
+//! verifies the result. The steps, their order and their guards come from the plan. The first failure stops new steps,
+//! but a recreate that has started is completed. A retired tier that is not empty is left for the next run.
 //!
-//! Nothing here touches files or a terminal: callbacks write the backup and show the progress.
+//! This module accesses no files and no terminal: callbacks write the backup and show the progress.
 
 mod backup;
 mod execute;

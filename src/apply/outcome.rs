@@ -14,8 +14,8 @@ pub struct Outcome {
     pub plan: ApprovedPlan,
     /// A report for each vhost with steps.
     pub reports: Vec<Report>,
-    /// The objects that still differ after every step was done, or the reason why the result could not be verified. Always
-    /// empty after an incomplete run, which is not verified.
+    /// The objects that still differ after every step was done, or the reason why the result could not be verified.
+    /// Always empty after an incomplete run, which is not verified.
     pub left: Result<Vec<Address>, BrokerError>,
 }
 
@@ -35,7 +35,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The status as a word of a JSON report.
+    /// Returns the status as a word for JSON reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -60,15 +60,17 @@ impl Outcome {
             (true, _) | (false, true) => Status::Partial,
             (false, false) if interrupted => Status::Interrupted,
             (false, false) => {
-                let raced = |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
-                let refused = self.reports.iter().flat_map(|report| &report.failed).any(|failed| raced(&failed.error));
+                let is_race =
+                    |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
+                let refused =
+                    self.reports.iter().flat_map(|report| &report.failed).any(|failed| is_race(&failed.error));
                 if refused { Status::Blocked } else { Status::Failed }
             }
         }
     }
 
-    /// Whether the run changed the broker. A step that may have been done counts as done, so that "nothing was changed" is
-    /// always true. The migration of an earlier run counts too.
+    /// Returns true if the run changed the broker. A step that may have been done counts as done, so that "nothing was
+    /// changed" is always true. An interrupted migration of an earlier run counts, too.
     pub fn has_changed(&self) -> bool {
         self.reports.iter().any(|report| {
             !report.done.is_empty()
@@ -77,7 +79,7 @@ impl Outcome {
         })
     }
 
-    /// The policy that dropped held messages, if any.
+    /// Returns the policy that dropped held messages, if any.
     pub fn conflicting_policy(&self) -> Option<&str> {
         self.reports
             .iter()
@@ -85,19 +87,22 @@ impl Outcome {
             .find_map(|migrated| migrated.conflicting_policy.as_deref())
     }
 
-    /// The number of messages that did not return.
+    /// Returns the number of messages that did not return.
     pub fn missing_messages(&self) -> u64 {
         let migrated = self.reports.iter().flat_map(|report| &report.migrated);
         migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()
     }
 }
 
-/// Returns the objects that still differ after a complete run, except those that are left for the next one. Reading the broker
-/// again is the proof; a 204 is not.
-pub(super) async fn left(request: &RunRequest<'_>, reports: &[Report]) -> Result<Vec<Address>, BrokerError> {
-    let asked = &request.reviewed.options;
-    // Migrations that were rolled back are not rolled back again.
-    let options = Options { abort: BTreeSet::new(), ..asked.clone() };
+/// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
+/// broker again, because a response of 204 does not prove that the broker executed a request.
+pub(super) async fn remaining_differences(
+    request: &RunRequest<'_>,
+    reports: &[Report],
+) -> Result<Vec<Address>, BrokerError> {
+    let reviewed = &request.reviewed.options;
+    // A migration that was rolled back must not be rolled back again.
+    let options = Options { abort: BTreeSet::new(), ..reviewed.clone() };
     let after = plan(request.access, request.desired, &options).await?;
     let waiting: Vec<(&VhostName, &Address)> = reports
         .iter()
@@ -111,13 +116,13 @@ pub(super) async fn left(request: &RunRequest<'_>, reports: &[Report]) -> Result
     let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
     let mut left: Vec<Address> =
         changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.clone()).collect();
-    // Nothing blocked the executed plan, so these blockers are new.
+    // The executed plan had no blockers, so these blockers are new.
     for block in after.blocks() {
         if !left.contains(&block.address) {
             left.push(block.address.clone());
         }
     }
     let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| &note.address);
-    left.extend(interrupted.filter(|address| asked.abort.contains(address)).cloned());
+    left.extend(interrupted.filter(|address| reviewed.abort.contains(address)).cloned());
     Ok(left)
 }

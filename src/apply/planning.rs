@@ -1,4 +1,4 @@
-//! Plans against a live broker: reads vhosts and the activity that matters to their plans, and calls the pure planner.
+//! Plans against a live broker: reads the vhosts and the activity that affects their plans, and calls the pure planner.
 
 use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::VhostName;
@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 
 /// The number of vhosts whose counts are read concurrently.
-const VHOSTS_AT_ONCE: usize = 4;
+const CONCURRENT_VHOSTS: usize = 4;
 
 /// Reads the vhosts of desired topologies, and plans the changes to them.
 ///
@@ -23,7 +23,7 @@ pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) 
     plan_snapshots(access, &snapshots, desired, options).await
 }
 
-/// Reads the records of the kinds that the desired topologies are about, in the order of the snapshots.
+/// Reads the records of the kinds in the scope of the desired topologies, in the order of the snapshots.
 ///
 /// # Errors
 /// A list could not be read.
@@ -38,7 +38,7 @@ async fn read_records(
     Ok(())
 }
 
-/// Plans vhosts that are already read, in the order of their desired topologies.
+/// Plans vhosts from their snapshots, in the order of their desired topologies.
 ///
 /// # Errors
 /// The activity of a vhost could not be read.
@@ -50,7 +50,7 @@ pub async fn plan_snapshots(
 ) -> Result<Plan, BrokerError> {
     let parts = snapshots.iter().zip(desired);
     let parts = parts.map(|(snapshot, desired)| plan_snapshot(access, snapshot, desired, options));
-    let parts: Vec<VhostPlan> = stream::iter(parts).buffered(VHOSTS_AT_ONCE).try_collect().await?;
+    let parts: Vec<VhostPlan> = stream::iter(parts).buffered(CONCURRENT_VHOSTS).try_collect().await?;
     let url = access.broker.shown_url();
     let target = match snapshots.first() {
         None => Target { url, cluster: String::new(), product: String::new(), version: String::new() },
@@ -72,7 +72,7 @@ async fn plan_snapshot(
 ) -> Result<VhostPlan, BrokerError> {
     let Snapshot { topology, profile, .. } = snapshot;
     let (broker, vhost, version) = (&access.broker, &desired.topology.vhost, profile.version);
-    // Counts are read only if the plan may lose or disturb something.
+    // Reads the counts only if the plan may lose messages or disturb clients.
     let mut activity = if needs_activity(topology, desired, profile, options) {
         let mut activity = broker.activity(vhost).await?;
         if moves_messages(topology, desired, profile, options) {

@@ -1,24 +1,28 @@
-//! Checks before and after each deletion of a recreate that bindings and topic permissions can be restored.
+//! Checks, around each deletion of a recreate, that bindings and topic permissions can be restored.
 
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::{Address, Binding, Object, ObjectId};
 use crate::plan::{Action, ChangeKind, VhostPlan};
 use std::collections::BTreeSet;
 
-/// Repeats each existing binding that the spec does not declare. This changes nothing, and a refusal (no permission on the
-/// other exchange, an exclusive queue) comes before the object is deleted.
-pub(super) async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
-    let restored: BTreeSet<&Binding> = bound_by(part).collect();
+/// Repeats each existing binding that the spec does not declare. This changes nothing. A refusal (no permission on the
+/// other exchange, an exclusive queue) occurs before the object is deleted.
+pub(super) async fn rehearse_bindings(
+    part: &VhostPlan,
+    broker: &LockedBroker,
+    id: &ObjectId,
+) -> Result<(), BrokerError> {
+    let restored: BTreeSet<&Binding> = bindings_of(part).collect();
     let declared = &part.desired.topology.bindings;
     let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
-    let theirs: Vec<&Binding> = live
+    let unmanaged: Vec<&Binding> = live
         .iter()
         .filter(|binding| binding.touches(id) && restored.contains(binding) && !declared.contains(*binding))
         .collect();
     let mut refusal = None;
-    for binding in &theirs {
-        let again = Action::Bind { binding: (*binding).clone() };
-        if let Err(error) = broker.perform(&again).await {
+    for binding in &unmanaged {
+        let repeated = Action::Bind { binding: (*binding).clone() };
+        if let Err(error) = broker.perform(&repeated).await {
             refusal = Some(BrokerError::NotRestorable {
                 object: id.to_string(),
                 binding: binding.to_string(),
@@ -27,12 +31,12 @@ pub(super) async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &Objec
             break;
         }
     }
-    if theirs.is_empty() {
+    if unmanaged.is_empty() {
         return Ok(());
     }
-    // An AMQP client's int32 and the int64 that HTTP sends are two bindings: the second one goes again.
+    // The int32 of an AMQP client and the int64 of HTTP are two bindings: the second one is deleted.
     let after = broker.broker().bindings(broker.vhost()).await?.1;
-    for binding in theirs {
+    for binding in unmanaged {
         let known = keys.get(binding);
         for key in after.get(binding).into_iter().flatten() {
             if !known.is_some_and(|known| known.contains(key)) {
@@ -44,7 +48,7 @@ pub(super) async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &Objec
     refusal.map_or(Ok(()), Err)
 }
 
-fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
+fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     part.steps.iter().filter_map(|step| match &step.action {
         Action::Bind { binding } => Some(binding),
         Action::PutVhost { .. }
@@ -62,13 +66,13 @@ fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     })
 }
 
-/// Refuses to continue if a binding appeared since the plan was made: it would be lost with the object.
-pub(super) async fn nothing_new_is_bound(
+/// Fails if a binding was added after the plan was made: it would be lost with the object.
+pub(super) async fn expect_no_new_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
     id: &ObjectId,
 ) -> Result<(), BrokerError> {
-    let known: BTreeSet<&Binding> = bound_by(part).collect();
+    let known: BTreeSet<&Binding> = bindings_of(part).collect();
     let undesired: BTreeSet<&Binding> = part
         .changes
         .iter()
@@ -89,7 +93,8 @@ pub(super) async fn nothing_new_is_bound(
     }
 }
 
-/// Verifies a step before the next one: a deleted object is gone, a declared one exists. A 204 alone proves neither.
+/// Verifies a step before the next one: a deleted object no longer exists, a declared one does. A response of 204
+/// proves neither.
 pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerError> {
     let (id, expected) = match action {
         Action::DeleteQueue { .. } | Action::DeleteExchange { .. } => (action.object(), false),
@@ -106,15 +111,16 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
     };
     let object = id.to_string();
     match broker.broker().exists(broker.vhost(), &id).await {
-        Ok(there) if there == expected => Ok(()),
+        Ok(exists) if exists == expected => Ok(()),
         Ok(_) => Err(BrokerError::NotVerified { object, expected }),
         Err(error) => Err(BrokerError::Unverifiable { object, reason: error.to_string() }),
     }
 }
 
-/// Sends the topic permissions of an exchange again: that changes nothing, and a refusal comes while they are still there. They must be
-/// those of the plan: one that an administrator set meanwhile would be lost, and one that was taken away would come back.
-pub(super) async fn same_topic_permissions(
+/// Sends the topic permissions of an exchange again. This changes nothing, and a refusal occurs before the exchange is
+/// deleted. The permissions must equal those of the plan. Otherwise the recreate would lose a permission that an
+/// administrator has set since, or restore one that was deleted since.
+pub(super) async fn expect_same_topic_permissions(
     part: &VhostPlan,
     broker: &LockedBroker,
     address: &Address,
@@ -128,8 +134,8 @@ pub(super) async fn same_topic_permissions(
         return Err(BrokerError::TopicPermissionsChanged { object: id.to_string() });
     }
     for permission in kept {
-        let again = Action::PutTopicPermission { permission: permission.clone() };
-        if let Err(error) = broker.perform(&again).await {
+        let repeated = Action::PutTopicPermission { permission: permission.clone() };
+        if let Err(error) = broker.perform(&repeated).await {
             return Err(BrokerError::TopicPermissionNotRestorable {
                 object: id.to_string(),
                 permission: permission.to_string(),

@@ -1,49 +1,49 @@
-//! Tracks recreates that must not be interrupted: without the object, or without its bindings.
+//! Tracks recreates that must be completed even after a failure or an interruption.
 
 use crate::broker::BrokerError;
 use crate::model::ObjectId;
 use crate::plan::{Action, Step};
 use std::collections::BTreeSet;
 
-/// The progress of recreates that must not be interrupted.
+/// The progress of recreates.
 #[derive(Default)]
 pub(super) struct Recreates {
-    /// The old object is deleted: these recreates are completed in any case.
-    begun: BTreeSet<ObjectId>,
-    /// Both the keep and the old object exist: after an interruption, the keep is deleted.
+    /// Recreates whose old object is deleted: they are always completed.
+    started: BTreeSet<ObjectId>,
+    /// Recreates whose keep exchange and old object both exist: an interruption deletes the keep exchange.
     prepared: BTreeSet<ObjectId>,
-    /// A binding or a topic permission could not be restored: the keep stays, because it alone knows of it, and the next run
-    /// tries again.
-    owing: BTreeSet<ObjectId>,
+    /// Recreates with a binding or a topic permission that could not be restored. The keep exchange remains, because
+    /// only it records them, and the next run tries again.
+    unrestored: BTreeSet<ObjectId>,
 }
 
 impl Recreates {
-    /// Whether a step is done even after an interruption.
+    /// Returns true if a step must run even after an interruption.
     pub(super) fn must_run(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| {
-            let keep = deletes_keep(step);
-            if keep && self.owing.contains(id) {
+            let is_keep_deletion = deletes_keep(step);
+            if is_keep_deletion && self.unrestored.contains(id) {
                 return false;
             }
-            self.begun.contains(id) || self.prepared.contains(id) && keep
+            self.started.contains(id) || self.prepared.contains(id) && is_keep_deletion
         })
     }
 
-    /// Whether this step reverted the preparation of a recreate that did not happen.
-    pub(super) fn done(&mut self, step: &Step) -> bool {
+    /// Records a completed step. Returns true if the step reverted the preparation of a recreate that did not happen.
+    pub(super) fn record_done(&mut self, step: &Step) -> bool {
         let Some(id) = &step.recreate else { return false };
-        let own = *id == step.action.object();
+        let is_own = *id == step.action.object();
         match &step.action {
-            Action::DeclareExchange { .. } if !own => {
+            Action::DeclareExchange { .. } if !is_own => {
                 self.prepared.insert(id.clone());
             }
-            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } if own => {
+            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } if is_own => {
                 self.prepared.remove(id);
-                self.begun.insert(id.clone());
+                self.started.insert(id.clone());
             }
-            // Deleting the keep is the last step of a recreate.
+            // Deleting the keep exchange is the last step of a recreate.
             Action::DeleteExchange { .. } => {
-                self.begun.remove(id);
+                self.started.remove(id);
                 return self.prepared.remove(id);
             }
             Action::PutVhost { .. }
@@ -62,24 +62,26 @@ impl Recreates {
         false
     }
 
-    pub(super) fn failed(&mut self, step: &Step, error: &BrokerError) {
+    /// Records a failed step.
+    pub(super) fn record_failed(&mut self, step: &Step, error: &BrokerError) {
         let Some(id) = &step.recreate else { return };
         if matches!(step.action, Action::Bind { .. } | Action::PutTopicPermission { .. }) {
-            self.owing.insert(id.clone());
+            self.unrestored.insert(id.clone());
         } else if !matches!(error, BrokerError::Inequivalent { .. }) {
-            // Without the object there is nothing to bind. (Unless an application has declared it.)
-            self.begun.remove(id);
+            // Without the object, no binding can be restored. After an `Inequivalent` error, an object of an
+            // application exists.
+            self.started.remove(id);
         }
-        // Perhaps only the response was lost: then the bindings are only in the keep.
-        let spared = error.is_guard() || matches!(error, BrokerError::AccessRefused { .. });
-        if *id == step.action.object() && !spared {
+        // Perhaps only the response was lost. Then only the keep exchange has the bindings.
+        let is_undeleted = error.is_guard() || matches!(error, BrokerError::AccessRefused { .. });
+        if *id == step.action.object() && !is_undeleted {
             self.prepared.remove(id);
         }
     }
 }
 
-/// Whether an action creates a keep, or binds an auto-delete exchange to it.
-pub(super) fn prepares(action: &Action, keep: &ObjectId) -> bool {
+/// Returns true if an action creates a keep exchange, or binds an auto-delete exchange to it.
+pub(super) fn prepares_keep(action: &Action, keep: &ObjectId) -> bool {
     match (action, keep) {
         (Action::DeclareExchange { name, .. }, ObjectId::Exchange(keep)) => name == keep,
         (Action::Bind { binding }, ObjectId::Exchange(keep)) => binding.touches_exchange(keep),

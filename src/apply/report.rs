@@ -5,24 +5,25 @@ use crate::broker::{BrokerError, Performed};
 use crate::model::VhostName;
 use crate::plan::Step;
 
-/// Every step of a plan is in one of the lists, in the order in which it ended, or stands in the plan.
+/// The report of one vhost. Every step of its plan is in one of the lists, in the order in which the steps ended.
 #[derive(Debug)]
 pub struct Report {
     /// The vhost.
     pub vhost: VhostName,
-    /// Done, and answered by the broker.
+    /// Steps that the broker executed.
     pub done: Vec<StepDone>,
-    /// Done, and taken back: what a recreate prepares before it deletes anything. Nothing of it is left.
+    /// Steps that were executed and then reverted, such as the preparation of a recreate that did not happen.
     pub rolled_back: Vec<StepDone>,
-    /// Failed: refused, or without a response.
+    /// Steps that the broker refused or did not answer.
     pub failed: Vec<FailedStep>,
-    /// Not tried, because something before failed, or the run was interrupted.
+    /// Steps that did not start, because another step failed or the run was interrupted.
     pub not_attempted: Vec<Step>,
-    /// Left for the next run, and no failure: tiers that are retired and not empty yet, and what must stay as long.
+    /// Steps that are left for the next run: retired tiers that are not empty yet, and steps that depend on them. Not
+    /// failures.
     pub waiting: Vec<WaitingStep>,
-    /// The migrations that were begun, done or undone.
+    /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
-    /// Whether the run was interrupted.
+    /// True if the run was interrupted.
     pub interrupted: bool,
 }
 
@@ -31,7 +32,7 @@ pub struct Report {
 pub struct StepDone {
     /// The step.
     pub step: Step,
-    /// How the broker answered.
+    /// The result of the request.
     pub performed: Performed,
 }
 
@@ -40,7 +41,7 @@ pub struct StepDone {
 pub struct FailedStep {
     /// The step.
     pub step: Step,
-    /// Why.
+    /// The reason.
     pub error: BrokerError,
 }
 
@@ -49,12 +50,12 @@ pub struct FailedStep {
 pub struct WaitingStep {
     /// The step.
     pub step: Step,
-    /// What keeps it in use; `None` if it waits for another step.
+    /// The reason why its object is still in use; `None` if the step waits for another step.
     pub why: Option<BrokerError>,
 }
 
 impl Report {
-    /// Nothing done yet.
+    /// Creates an empty report.
     pub fn new(vhost: VhostName) -> Self {
         Self {
             vhost,
@@ -68,7 +69,7 @@ impl Report {
         }
     }
 
-    /// Whether every step was done, except those left for the next run.
+    /// Returns true if every step was done, except those left for the next run.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.not_attempted.is_empty()
     }

@@ -16,14 +16,14 @@ use std::time::Duration;
 /// Writes a backup before the first step. After an error, nothing is changed.
 pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
 
-/// A reviewed plan, and all that its run needs.
+/// A reviewed plan, and everything that its run needs.
 #[derive(Clone, Copy)]
 pub struct RunRequest<'a> {
     /// The broker.
     pub access: &'a Access,
     /// The desired topologies that the plan was made for, in the same order.
     pub desired: &'a [Arc<Desired>],
-    /// The reviewed plan. The run executes its steps or, if some are already done, the remaining ones, and no others.
+    /// The reviewed plan. The run executes only its steps, without those that are already done.
     pub reviewed: &'a Plan,
     /// The allowed hazards.
     pub allowed: &'a [Allowance],
@@ -38,12 +38,12 @@ pub struct RunRequest<'a> {
 /// The settings of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// The queue that is the lock. All applies to a vhost must use the same one.
+    /// The queue that serves as the lock. All applies to a vhost must use the same one.
     pub lock_queue: QueueName,
-    /// How long to wait for a lock that another apply holds.
+    /// The time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
-    /// How long to wait while messages do not drain. After that, retired tiers are left for the next apply, and a migration is
-    /// rolled back.
+    /// The time to wait while messages make no progress. After this time, retired tiers are left for the next apply,
+    /// and a migration is rolled back.
     pub drain_timeout: Duration,
 }
 
@@ -73,7 +73,7 @@ pub enum RunEvent<'a> {
     Planning,
     /// The new plan is approved; the backup follows.
     Approved(&'a ApprovedPlan),
-    /// The steps begin. The listed ones created vhosts and are done.
+    /// The steps start. The listed steps created vhosts and are already done.
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
@@ -87,11 +87,11 @@ pub enum RunEvent<'a> {
 
 /// Runs a reviewed plan under the locks of its vhosts, and reports every event to `observe`.
 ///
-/// Must run inside a tokio runtime. The future is not `Send`. If it is dropped, steps in progress may or may not complete, and
-/// the locks expire within a minute.
+/// Must run inside a tokio runtime. The future is not `Send`. If it is dropped, steps in progress may or may not
+/// complete, and the locks expire within a minute.
 ///
 /// # Errors
-/// The reason why the run ended before its first step. A failed step is part of the [`Outcome`].
+/// Returns an error if the run ended before its first step. A failed step is part of the [`Outcome`].
 pub async fn run(request: &RunRequest<'_>, observe: &dyn Fn(RunEvent<'_>)) -> Result<Outcome, RunFailure> {
     let mut locks = Locks::default();
     observe(RunEvent::Locking);
@@ -123,20 +123,21 @@ async fn locked_run(
     let mut reports = vhosts::execute(request, &approved, locks, &transports, observe).await;
     locks.complete(&mut reports);
     let is_complete = reports.iter().all(Report::is_complete);
-    // Includes a signal that arrived after the last step.
+    // A signal that arrived after the last step counts, too.
     for report in reports.iter_mut().filter(|_| is_complete && request.interrupt.is_requested()) {
         report.interrupted = true;
     }
     if is_complete {
         observe(RunEvent::Verifying);
     }
-    let left = if is_complete { super::outcome::left(request, &reports).await } else { Ok(Vec::new()) };
+    let left =
+        if is_complete { super::outcome::remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
     let outcome = Outcome { plan: approved, reports, left };
     observe(RunEvent::Ended(&outcome));
     Ok(outcome)
 }
 
-/// Plans again under the locks, and approves the new plan if it has neither other steps nor blockers.
+/// Plans again under the locks. Approves the new plan if it has no additional steps and no blockers.
 async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     let now = plan(request.access, request.desired, &request.reviewed.options).await?;
     match staleness(request.reviewed, &now) {

@@ -12,29 +12,30 @@ pub struct RunFailure {
     /// The reason.
     #[source]
     pub error: RunError,
-    /// The vhosts that were created before that, because a lock is a queue in its vhost. Nothing else was changed.
+    /// The vhosts that were created before the error, because the lock is a queue in its vhost. Nothing else was
+    /// changed.
     pub created: Vec<VhostName>,
 }
 
-/// Why a run ended before its first step.
+/// The reason why a run ended before its first step.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The broker could not be read or locked, or a vhost could not be created.
     #[error(transparent)]
     Broker(#[from] BrokerError),
-    /// The user may not declare the queue of the lock.
+    /// The user may not declare the lock queue.
     #[error("{error}")]
     LockRefused {
         /// The vhost.
         vhost: VhostName,
-        /// The queue of the lock.
+        /// The lock queue.
         queue: QueueName,
         /// The user.
         username: String,
         /// The broker's error.
         error: BrokerError,
     },
-    /// The run was interrupted while it waited for a lock of another apply.
+    /// The run was interrupted while it waited for the lock of another apply.
     #[error("{0}")]
     LockInterrupted(BrokerError),
     /// The plan under the locks differs from the reviewed one. Each difference is a line.

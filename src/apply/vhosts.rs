@@ -11,8 +11,8 @@ use crate::plan::{ApprovedPlan, Plan, VhostPlan};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 
-/// The number of vhosts that are changed concurrently: a vhost with few objects waits most of the time.
-const VHOSTS_AT_ONCE: usize = 4;
+/// The number of vhosts that are changed concurrently. A vhost with few objects spends most of the time waiting.
+const CONCURRENT_VHOSTS: usize = 4;
 
 /// Returns the transports of all vhosts in which a plan moves messages.
 pub(super) async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, RunError> {
@@ -21,15 +21,15 @@ pub(super) async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(Vhos
         let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
         let transport = access.transport(&part.vhost, version).await.map_err(RunError::NoTransport)?;
         if let (Some(amqp), Some(first)) = (transport.amqp(), part.migrations.first()) {
-            let same = amqp.expect_same_broker(&access.broker, &first.queue).await;
-            same.map_err(RunError::UnsafeTransport)?;
+            let is_same = amqp.expect_same_broker(&access.broker, &first.queue).await;
+            is_same.map_err(RunError::UnsafeTransport)?;
         }
         transports.push((part.vhost.clone(), transport));
     }
     Ok(transports)
 }
 
-/// Executes the steps of all vhosts. After a failure, no other vhost is started.
+/// Executes the steps of all vhosts. After a failure, no further vhost is started.
 pub(super) async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -42,9 +42,9 @@ pub(super) async fn execute(
     let parts: Vec<&VhostPlan> = approved.plan().vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
     // A migration keeps messages in memory, and several of one vhost already run concurrently.
     let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
-    let vhosts_at_once = if has_migrations { 1 } else { parts.len().clamp(1, VHOSTS_AT_ONCE) };
-    let at_once = CONCURRENCY / vhosts_at_once;
-    let tell = |progress: Progress<'_>| observe(RunEvent::Step(progress));
+    let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
+    let at_once = CONCURRENCY / concurrent_vhosts;
+    let notify = |progress: Progress<'_>| observe(RunEvent::Step(progress));
     let one = async |part: &VhostPlan| {
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
@@ -52,7 +52,7 @@ pub(super) async fn execute(
                 let transport =
                     transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
                 let resources = ApplyResources { at_once, transport, patience: options.drain_timeout };
-                apply(part, lock, interrupt, resources, tell).await
+                apply(part, lock, interrupt, resources, notify).await
             }
             None => {
                 let mut report = Report::new(part.vhost.clone());
@@ -61,9 +61,9 @@ pub(super) async fn execute(
                 report
             }
         };
-        // Vhosts that have started are completed: each vhost is independent.
+        // Vhosts that have started are completed, because each vhost is independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };
-    stream::iter(parts.into_iter().map(one)).buffered(vhosts_at_once).collect().await
+    stream::iter(parts.into_iter().map(one)).buffered(concurrent_vhosts).collect().await
 }

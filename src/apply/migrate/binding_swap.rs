@@ -8,16 +8,17 @@ use crate::model::Binding;
 use crate::plan::{Action, NextAction, Stage};
 use std::collections::BTreeSet;
 
-/// Whether this binding is unbound by that key: the same JSON can be several bindings to the broker.
-fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
-    matches!(action, Action::Unbind { binding, properties_key } if binding == of && properties_key == by)
+/// Returns true if the action deletes this binding by this key. Bindings with equal JSON can be several bindings on the
+/// broker.
+fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
+    matches!(action, Action::Unbind { binding, properties_key } if binding == deleted && properties_key == key)
 }
 
 impl Run<'_> {
-    /// Gives what is unbound in a stage the broker's keys of now: what was bound since the last look has others than could be
-    /// foreseen, where it has arguments. To look at all again instead would begin moves anew, and a shovel that is broken
-    /// off doubles what it has under way.
-    pub(super) async fn with_keys(
+    /// Sets the current keys of the broker in the unbinds of a stage. A binding with arguments that was added since the
+    /// last read has a key that topo cannot predict. Reading the whole state again instead would restart moves, and a
+    /// shovel that is aborted duplicates its messages in transit.
+    pub(super) async fn refresh_keys(
         &self,
         todo: &mut Vec<NextAction>,
         from: usize,
@@ -54,43 +55,52 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
+    /// Verifies that each binding of a stage has an equal replacement before it is deleted. `todo` contains the
+    /// remaining actions, and begins with an unbind.
     ///
-    /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
-    /// AMQP, with the types that give the same key. True if anything was bound or unbound for that: then the keys in `todo`
-    /// are no longer those that are live. Where that cannot be, what HTTP made of *each* such binding goes again first: it
-    /// has no like at the queue, and nothing could be put back.
-    pub(super) async fn turned(&self, todo: &[NextAction], stage: Stage) -> Result<bool, StepFailure> {
+    /// The arguments of a binding can have types that HTTP cannot represent. Its replacement over HTTP then has another
+    /// key, and may match no message. topo binds such a replacement over AMQP, with the types that give the same key.
+    /// If no types do, topo first deletes *each* such replacement: it equals no binding of the queue, and would prevent
+    /// a rollback.
+    ///
+    /// Returns true if it added or deleted a binding: the keys in `todo` are then outdated.
+    pub(super) async fn ensure_equal_replacements(
+        &self,
+        todo: &[NextAction],
+        stage: Stage,
+    ) -> Result<bool, StepFailure> {
         let mut keys = self.keys().await?;
         let (mut has_changed, mut missing) = (false, None);
         for one in todo.iter().filter(|one| one.stage == stage) {
-            let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
+            let (Action::Unbind { binding, properties_key }, Some(destination)) =
+                (&one.action, self.replacement_of(stage))
             else {
                 continue;
             };
-            let other = Binding { destination, ..binding.clone() };
-            let is_same = |keys: &PropertiesKeys| keys.get(&other).is_some_and(|keys| keys.contains(properties_key));
-            if is_same(&keys) {
+            let replacement = Binding { destination, ..binding.clone() };
+            let has_key =
+                |keys: &PropertiesKeys| keys.get(&replacement).is_some_and(|keys| keys.contains(properties_key));
+            if has_key(&keys) {
                 continue;
             }
-            let known: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
-            let mut wrong = known.clone();
-            wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
-            let found = match self.moving.amqp() {
-                Some(transport) => self.bind_alike(transport, &other, properties_key, &known).await?,
+            let known: Vec<String> = keys.get(&replacement).cloned().unwrap_or_default();
+            let mut unequal = known.clone();
+            unequal.retain(|key| !todo.iter().any(|one| is_unbind_of(&one.action, binding, key)));
+            let is_bound = match self.moving.amqp() {
+                Some(transport) => self.bind_with_key(transport, &replacement, properties_key, &known).await?,
                 None => false,
             };
             has_changed = true;
-            // What HTTP made of it goes again; where none is the same, the one that was there stays.
-            for key in wrong {
-                let unbind = Action::Unbind { binding: other.clone(), properties_key: key };
+            // Deletes the replacement of HTTP. If no replacement is equal, the original remains.
+            for key in unequal {
+                let unbind = Action::Unbind { binding: replacement.clone(), properties_key: key };
                 self.broker.perform(&unbind).await?;
             }
-            if !found && missing.is_none() {
+            if !is_bound && missing.is_none() {
                 missing = Some(BrokerError::NotRestorable {
                     object: self.migration.queue.to_string(),
                     binding: binding.to_string(),
-                    reason: "its arguments have AMQP types that the management API cannot carry".to_owned(),
+                    reason: "its arguments have AMQP types that the management API cannot represent".to_owned(),
                 });
             }
             keys = self.keys().await?;
@@ -98,8 +108,9 @@ impl Run<'_> {
         missing.map_or(Ok(has_changed), |error| Err(StepFailure::GiveUp(error)))
     }
 
-    /// Tries one type after another. What was known before stays: it may be the like of another one.
-    async fn bind_alike(
+    /// Binds with one combination of types after another until the key is equal. Keeps the bindings of `known`, which
+    /// may replace other originals.
+    async fn bind_with_key(
         &self,
         transport: &AmqpTransport,
         binding: &Binding,
@@ -110,12 +121,12 @@ impl Run<'_> {
             if !transport.bind_as(binding, typing).await? {
                 continue;
             }
-            for made in self.keys().await?.remove(binding).unwrap_or_default() {
-                if made == *key {
+            for added in self.keys().await?.remove(binding).unwrap_or_default() {
+                if added == *key {
                     return Ok(true);
                 }
-                if !known.contains(&made) {
-                    let unbind = Action::Unbind { binding: binding.clone(), properties_key: made };
+                if !known.contains(&added) {
+                    let unbind = Action::Unbind { binding: binding.clone(), properties_key: added };
                     self.broker.perform(&unbind).await?;
                 }
             }

@@ -8,31 +8,32 @@ use std::time::Duration;
 pub struct Migrated {
     /// The queue.
     pub queue: QueueName,
-    /// Whether the migration was rolled back.
+    /// True if the migration was rolled back.
     pub is_rolled_back: bool,
-    /// Whether it is interrupted: the next run resumes it.
+    /// True if the migration is interrupted: the next run resumes it.
     pub is_interrupted: bool,
-    /// Why the rollback failed, if one was tried.
+    /// The reason why the rollback failed, if one was tried.
     pub rollback_error: Option<String>,
-    /// How many messages a transport brought back from the holding queues. `None` where the broker does not count them: a
-    /// shovel before 4.2, and one whose messages were rejected.
+    /// The number of messages that a transport returned from the holding queues. `None` if the broker does not count
+    /// them: for a shovel before 4.2, and for a shovel whose messages were rejected.
     pub returned: Option<u64>,
-    /// The maximum number of messages of the queue, beyond which it drops the oldest (max-length).
+    /// The maximum number of messages of a queue that drops the oldest ones beyond it (max-length).
     pub keeps: Option<u64>,
     /// The number of messages that may be duplicated, because a connection was lost.
     pub possible_duplicates: u64,
-    /// How many messages were still held when new ones were let through before them: those came as fast as they were moved.
+    /// The number of messages that were still held when new messages overtook them, because those arrived as fast as
+    /// topo moved messages.
     pub reordered: Option<u64>,
     /// The number of messages behind newer ones, because the rollback began before the old queue was empty.
     pub behind: Option<u64>,
-    /// Messages that were moved out of the queue and did not come back: they expired, or a policy took them. Where that can
-    /// be told: a shovel is not asked.
+    /// Messages that were moved out of the queue and did not return, because they expired or a policy removed them.
+    /// `None` for a shovel, whose counts are not exact.
     pub missing: Option<Missing>,
-    /// Why a shovel moved messages instead of AMQP, where it took over.
+    /// The reason why a shovel moved messages instead of AMQP, if it took over.
     pub fallback: Option<String>,
-    /// A policy that came after the plan and takes messages from what held them, in words.
+    /// The description of a policy that was created after the plan and removes messages from the holding queues.
     pub conflicting_policy: Option<String>,
-    /// How long the queue did not exist; `None` if it always existed.
+    /// The time for which the queue did not exist; `None` if it always existed.
     pub gap: Option<Duration>,
     /// The consumers of the queue.
     pub consumers: Option<Consumers>,
@@ -41,16 +42,16 @@ pub struct Migrated {
 /// Messages that did not return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
     /// The total number that was moved out of the queue.
     pub of: u64,
 }
 
-/// Consumers of a queue, where the broker lists them.
+/// The consumers of a queue, if the broker lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumers {
-    /// The number before the migration; they were canceled.
+    /// The number before the migration. The migration canceled them.
     pub before: usize,
     /// The number after the migration.
     pub after: usize,

@@ -1,8 +1,9 @@
-//! Executes the migration of one queue: determines the remaining actions, executes them, and repeats until none is left.
+//! Executes the migration of one queue: determines the remaining actions, executes them, and repeats until no action
+//! remains.
 //!
-//! What is left is read off the broker each time ([`Migration::remaining`]). So what an application does meanwhile (binds
-//! the queue again, declares the old one again) is only something more to do; a run that was killed is gone on with by the
-//! next; and a migration that cannot be finished is undone by the same means, with another goal.
+//! Each pass reads the remaining actions off the broker ([`Migration::remaining`]). So a concurrent change of an
+//! application (it binds the queue again, or declares the old one again) only adds actions. The next run resumes the
+//! migration of a killed run. A rollback works in the same way, with another goal.
 
 mod binding_swap;
 mod carry_out;
@@ -30,7 +31,7 @@ pub struct ApplyResources<'a> {
     pub at_once: usize,
     /// The transport for messages; `None` if the plan needs none.
     pub transport: Option<&'a Transport>,
-    /// How long a migration may stall before it is rolled back.
+    /// The time for which a migration may stall before it is rolled back.
     pub patience: Duration,
 }
 
@@ -39,22 +40,20 @@ pub struct ApplyResources<'a> {
 pub(super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
-    /// Messages are moved or consumed: the source, the number so far, the remaining number, and why it stalls.
+    /// Messages are moved or consumed: the step, the number so far, the remaining number, and the reason for a stall.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// The deletion waits for two ticks, which prove its guard. They take this time.
+    /// The deletion waits for two ticks, which prove its guard. The duration is the length of this wait.
     Proving(&'a Step, Duration),
-    /// The migration is being rolled back, and why; `None` after an interruption.
-    GoingBack(&'a QueueName, Option<&'a BrokerError>),
+    /// The migration is being rolled back. The error is the reason; `None` after an interruption.
+    RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
 /// The pause between a lost race and the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often what was seen may turn out not to hold any more: an application that declares the old queue again and again
-/// wins such a race now and then, and not every time.
-const MOST_RACES: usize = 200;
-
-/// And for how long.
-const LONGEST_RACE: Duration = Duration::from_secs(90);
+/// The maximum number of lost races. An application that repeatedly declares the old queue again wins some of them.
+const MAX_RACES: usize = 200;
+/// The maximum time for which races may be lost.
+const MAX_RACE_TIME: Duration = Duration::from_secs(90);
 
 /// The result of a migration.
 pub(super) struct Ended {
@@ -62,7 +61,7 @@ pub(super) struct Ended {
     pub(super) done: Vec<(Step, Performed)>,
     /// The step that failed.
     pub(super) failed: Option<(Step, BrokerError)>,
-    /// Whether the migration was rolled back.
+    /// True if the migration was rolled back.
     pub(super) is_rolled_back: bool,
     /// The summary for the report; `None` if nothing of the migration is, or may be, on the broker.
     pub(super) migrated: Option<Migrated>,
@@ -71,7 +70,7 @@ pub(super) struct Ended {
 /// The reason why a step could not be done.
 enum StepFailure {
     /// The broker's state has changed: read it again.
-    Again(BrokerError),
+    Retry(BrokerError),
     /// The step cannot be done; the migration is rolled back if possible.
     GiveUp(BrokerError),
     /// The run was interrupted, and the migration can be rolled back.
@@ -82,18 +81,18 @@ enum StepFailure {
 
 impl From<BrokerError> for StepFailure {
     fn from(error: BrokerError) -> Self {
-        // By a connection to another broker, nothing could be put back either.
-        let is_the_end = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
-        if is_the_end { Self::Stop(error) } else { Self::GiveUp(error) }
+        // A connection to another broker cannot roll back either.
+        let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
+        if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
     }
 }
 
 impl StepFailure {
-    /// Reads the state again after such an error.
-    fn again_if(self, is_it: impl Fn(&BrokerError) -> bool) -> Self {
+    /// Converts the failure to a retry if the error matches.
+    fn retry_if(self, is_retryable: impl Fn(&BrokerError) -> bool) -> Self {
         match self {
-            Self::GiveUp(error) if is_it(&error) => Self::Again(error),
-            Self::Again(_) | Self::GiveUp(_) | Self::Interrupted | Self::Stop(_) => self,
+            Self::GiveUp(error) if is_retryable(&error) => Self::Retry(error),
+            Self::Retry(_) | Self::GiveUp(_) | Self::Interrupted | Self::Stop(_) => self,
         }
     }
 }
@@ -106,21 +105,21 @@ struct Run<'a> {
     planned: &'a [Step],
     migration: Migration,
     moving: Moving<'a>,
-    /// Whether objects of the migration are, or may be, on the broker, from this run or an earlier one.
-    is_begun: bool,
-    /// Whether no action is left.
-    is_over: bool,
-    /// Whether the old queue exists, so that a rollback is possible.
-    is_old: bool,
+    /// True if objects of the migration exist or may exist on the broker, from this run or an earlier one.
+    is_started: bool,
+    /// True if no action remains.
+    is_complete: bool,
+    /// True if the old queue exists, so that a rollback is possible.
+    has_old_queue: bool,
     /// The old queue as last seen, by this run or by the one that started the migration.
     old: Option<Queue>,
-    /// Whether an application declared the old queue again before the new one existed.
-    has_lost: bool,
-    /// Since when the old queue has seemed to be empty.
-    seems_empty: Option<Instant>,
-    /// Since when the queue has not existed.
-    gone_since: Option<Instant>,
-    /// What leads to the queue again: bound as soon as next to nothing is held any more.
+    /// True if an application declared the old queue again before the new one existed.
+    has_lost_race: bool,
+    /// The time since which the old queue has seemed to be empty.
+    seems_empty_since: Option<Instant>,
+    /// The time since which the queue has not existed.
+    missing_since: Option<Instant>,
+    /// The binding that routes messages to the queue again. It is added as soon as almost no messages are held.
     switch: Option<Binding>,
     /// The number of consumers before the migration.
     consumers: Option<usize>,
@@ -132,7 +131,7 @@ struct Run<'a> {
 pub(super) async fn migrate(
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    means: ApplyResources<'_>,
+    resources: ApplyResources<'_>,
     migration: &Migration,
     planned: &[Step],
     observe: &dyn Fn(Event<'_>),
@@ -143,60 +142,61 @@ pub(super) async fn migrate(
         observe,
         planned,
         migration: migration.clone(),
-        moving: Moving::new(broker, means),
-        is_begun: !is_planned_whole(migration, planned),
-        is_over: false,
-        is_old: false,
+        moving: Moving::new(broker, resources),
+        is_started: !is_planned_from_start(migration, planned),
+        is_complete: false,
+        has_old_queue: false,
         old: None,
-        has_lost: false,
-        seems_empty: None,
-        gone_since: None,
+        has_lost_race: false,
+        seems_empty_since: None,
+        missing_since: None,
         switch: None,
         consumers: None,
         done: Vec::new(),
         migrated: Migrated::new(migration.queue.clone()),
     };
-    let failed = run.end().await;
+    let failed = run.complete().await;
     run.moving.stop().await;
     if failed.is_none() && run.migration.goal == Goal::Recreate {
         run.await_consumers().await;
     }
-    let Run { migration: ended, moving, is_begun, is_over, done, mut migrated, .. } = run;
+    let Run { migration: ended, moving, is_started, is_complete, done, mut migrated, .. } = run;
     let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.leaves_doubt());
     (migrated.returned, migrated.possible_duplicates) = (moving.returned(), moving.possible_duplicates());
     migrated.reordered = moving.reordered();
     migrated.behind = moving.behind();
     migrated.fallback = moving.fallback().map(str::to_owned);
-    migrated.missing = moving.missing().filter(|_| is_over);
+    migrated.missing = moving.missing().filter(|_| is_complete);
     // An incomplete rollback does not restore the original state.
-    migrated.is_rolled_back = is_over && ended.goal == Goal::PutBack;
-    migrated.is_interrupted = !is_over;
+    migrated.is_rolled_back = is_complete && ended.goal == Goal::PutBack;
+    migrated.is_interrupted = !is_complete;
     let is_rolled_back = migrated.is_rolled_back && migration.goal == Goal::Recreate;
-    let is_told = is_over || is_begun || in_doubt || !done.is_empty();
-    Ended { done, failed, is_rolled_back, migrated: is_told.then_some(migrated) }
+    let is_reported = is_complete || is_started || in_doubt || !done.is_empty();
+    Ended { done, failed, is_rolled_back, migrated: is_reported.then_some(migrated) }
 }
 
-/// Whether the plan begins it: one that goes on with what another run began makes no holding queue any more.
-fn is_planned_whole(migration: &Migration, planned: &[Step]) -> bool {
+/// Returns true if the plan starts the migration. A plan that resumes a migration declares no holding queue.
+fn is_planned_from_start(migration: &Migration, planned: &[Step]) -> bool {
     let hold = migration.names().hold;
     planned.iter().any(|step| matches!(&step.action, Action::DeclareQueue { name, .. } if name.as_str() == hold))
 }
 
 impl Run<'_> {
-    /// Why the migration did not complete, if so.
-    async fn end(&mut self) -> Option<(Step, BrokerError)> {
+    /// Runs passes until no action remains. Returns the step that failed and its error, if the migration did not
+    /// complete.
+    async fn complete(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
-        let mut raced: Option<Instant> = None;
-        let longest_race = self.broker.broker().intervals().scaled(LONGEST_RACE);
+        let mut raced_since: Option<Instant> = None;
+        let max_race_time = self.broker.broker().intervals().scaled(MAX_RACE_TIME);
         loop {
-            let (step, setback) = match self.pass().await {
+            let (step, failure) = match self.run_pass().await {
                 Ok(true) => {
-                    self.is_over = true;
+                    self.is_complete = true;
                     return gave_up;
                 }
-                // One pass does it all, as a rule; what an application undoes again and again is a race, too.
-                Ok(false) if races < MOST_RACES => {
+                // As a rule, one pass is enough. An application that repeatedly reverts steps is a race, too.
+                Ok(false) if races < MAX_RACES => {
                     races += 1;
                     continue;
                 }
@@ -205,33 +205,34 @@ impl Run<'_> {
                     let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
                     (self.step(Stage::Prepare, self.first_action()), StepFailure::GiveUp(error))
                 }
-                Err((step, StepFailure::Again(error)))
-                    if races >= MOST_RACES || raced.is_some_and(|since| since.elapsed() > longest_race) =>
+                Err((step, StepFailure::Retry(error)))
+                    if races >= MAX_RACES || raced_since.is_some_and(|since| since.elapsed() > max_race_time) =>
                 {
                     (step, StepFailure::GiveUp(error))
                 }
                 Err(other) => other,
             };
-            if matches!(setback, StepFailure::GiveUp(BrokerError::Inequivalent { .. })) {
-                // What is there is what somebody else has made: the old one again, as a rule.
+            if matches!(failure, StepFailure::GiveUp(BrokerError::Inequivalent { .. })) {
+                // Another client has declared the existing queue. As a rule, it is the old one.
                 let live = self.moving.live(&self.migration.queue).await;
-                self.is_old = live.is_ok_and(|live| live.is_some());
+                self.has_old_queue = live.is_ok_and(|live| live.is_some());
             }
-            let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
-            match setback {
-                StepFailure::Again(error) => {
-                    // What failed for a reason that may go away was tried again already, with growing pauses.
-                    raced.get_or_insert_with(Instant::now);
-                    races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
+            let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
+            match failure {
+                StepFailure::Retry(error) => {
+                    // A request that failed for a transient reason was already retried, with growing pauses.
+                    raced_since.get_or_insert_with(Instant::now);
+                    races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }
-                StepFailure::Interrupted => self.go_back(None).await,
-                StepFailure::GiveUp(error) if may_go_back => {
-                    self.go_back(Some(&error)).await;
+                StepFailure::Interrupted => self.roll_back(None).await,
+                StepFailure::GiveUp(error) if can_roll_back => {
+                    self.roll_back(Some(&error)).await;
                     gave_up = Some((step, error));
                 }
                 StepFailure::GiveUp(error) | StepFailure::Stop(error) => {
-                    // Why it was to be undone is the failure; why that failed, too, is told beside it.
+                    // The reason for the rollback is the failure. The reason why the rollback failed is reported
+                    // separately.
                     if gave_up.is_some() {
                         self.migrated.rollback_error = Some(error.to_string());
                     }
@@ -241,18 +242,19 @@ impl Run<'_> {
         }
     }
 
-    async fn go_back(&mut self, why: Option<&BrokerError>) {
-        if self.is_begun || !self.done.is_empty() {
-            (self.observe)(Event::GoingBack(&self.migration.queue, why));
+    async fn roll_back(&mut self, why: Option<&BrokerError>) {
+        if self.is_started || !self.done.is_empty() {
+            (self.observe)(Event::RollingBack(&self.migration.queue, why));
         }
         self.migration = self.migration.put_back();
         self.moving.stop().await;
     }
 
-    /// Executes the remaining actions; true if there were none.
-    async fn pass(&mut self) -> Result<bool, (Step, StepFailure)> {
-        let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
-        self.is_begun |= seen.topology.queues.contains_key(&QueueName::from(self.migration.names().hold.as_str()));
+    /// Executes the remaining actions. Returns true if there were none.
+    async fn run_pass(&mut self) -> Result<bool, (Step, StepFailure)> {
+        let seen =
+            self.read_state().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
+        self.is_started |= seen.topology.queues.contains_key(&QueueName::from(self.migration.names().hold.as_str()));
         if let Some(Unexpected { object, difference }) = self.migration.unexpected(&seen.topology) {
             let reason = format!("{object} differs from topo's declaration: {difference}");
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
@@ -260,12 +262,11 @@ impl Run<'_> {
         }
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
-        self.is_old = live.is_some() && !is_desired;
+        self.has_old_queue = live.is_some() && !is_desired;
         if live.is_none() && self.migration.goal == Goal::PutBack {
-            let reason =
-                "the old queue is gone, and what was in it is held beside it. Apply makes the queue of the spec, and \
-                          brings it back"
-                    .to_owned();
+            let reason = "the old queue no longer exists, and its messages are in the holding queues; apply without \
+                          `--abort` to declare the queue of the spec and to return the messages"
+                .to_owned();
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Return, self.first_action()), StepFailure::Stop(error)));
         }
@@ -283,38 +284,39 @@ impl Run<'_> {
             let mut step = self.step(one.stage, one.action.clone());
             if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
                 checked = Some(one.stage);
-                if let Err(error) = self.with_keys(&mut todo, index, one.stage).await {
+                if let Err(error) = self.refresh_keys(&mut todo, index, one.stage).await {
                     return Err((step, error.into()));
                 }
                 let Some(first) = todo.get(index).cloned() else { break };
                 one = first;
                 step = self.step(one.stage, one.action.clone());
-                match self.turned(&todo[index..], one.stage).await {
+                match self.ensure_equal_replacements(&todo[index..], one.stage).await {
                     Ok(false) => {}
-                    // The keys by which this pass would unbind later on are not those of what is bound now.
+                    // The keys that this pass would use for its unbinds are outdated.
                     Ok(true) => return Ok(false),
-                    Err(setback) => return Err((step, setback)),
+                    Err(failure) => return Err((step, failure)),
                 }
             }
-            match self.carry_out(&step, one.stage, &seen).await {
+            match self.execute(&step, one.stage, &seen).await {
                 Ok(performed) => {
                     (self.observe)(Event::Done(&step));
                     self.done.push((step, performed));
                 }
-                Err(setback) => return Err((step, setback)),
+                Err(failure) => return Err((step, failure)),
             }
             index += 1;
         }
         Ok(todo.is_empty())
     }
 
-    async fn look(&self) -> Result<Snapshot, BrokerError> {
+    async fn read_state(&self) -> Result<Snapshot, BrokerError> {
         let vhost = self.broker.vhost().clone();
         self.moving.remove_leftovers(&self.migration).await?;
         Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
     }
 
-    /// What a failure is blamed on where nothing was tried: the first of what was planned that is not done.
+    /// Returns the action to which a failure before the first action belongs: the first planned action that is not
+    /// done.
     fn first_action(&self) -> Action {
         let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
         let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
@@ -324,7 +326,7 @@ impl Run<'_> {
         })
     }
 
-    /// As it was planned, or one that nobody could plan.
+    /// Returns the planned step of the action, or a new step if it was not planned.
     fn step(&self, stage: Stage, action: Action) -> Step {
         let planned = self.planned.iter().find(|step| step.action == action);
         planned.cloned().unwrap_or_else(|| Step {

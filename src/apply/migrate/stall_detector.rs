@@ -1,4 +1,4 @@
-//! Limits the messages in transit, and detects stalls.
+//! Limits the number of messages in transit, and detects stalls.
 
 use super::moving::IDLE;
 use crate::broker::transport::Order;
@@ -7,34 +7,36 @@ use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So few in a total may be left when new ones are let through before them, where no transport of our own knows better.
-const MOST_LEFT: u64 = 50;
+/// The maximum number of held messages that new messages may overtake, if topo only knows the total of the queue. A
+/// shovel does not report when it is idle.
+const MOST_OVERTAKEN: u64 = 50;
 /// After this time without progress, a queue may have a publisher.
-const LEVEL: Duration = Duration::from_secs(2);
+const PLATEAU: Duration = Duration::from_secs(2);
 
-/// What is under way, by the average size: a thousand messages of 64 KiB, or one of any size.
-const BYTES_UNDER_WAY: u64 = 64 << 20;
+/// The maximum size of the messages in transit, estimated by their average size: a thousand messages of 64 KiB, or one
+/// of any size.
+const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
-/// How many messages of this size, in bytes, may be under way.
+/// Returns the number of messages that may be in transit, for an average size in bytes.
 pub(super) fn prefetch(average: u64) -> u16 {
-    let fitting = BYTES_UNDER_WAY.checked_div(average).unwrap_or(u64::MAX);
+    let fitting = BYTES_IN_TRANSIT.checked_div(average).unwrap_or(u64::MAX);
     u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)
 }
 
-/// Detects whether a count decreases, and since when it does not.
+/// Detects if the number of messages decreases, and since when it does not.
 pub(super) struct StallDetector {
     patience: Duration,
     intervals: Intervals,
-    begun: Instant,
-    least: u64,
+    started: Instant,
+    minimum: u64,
     moved: u64,
-    /// When it last was less, or something was moved.
-    went_on: Instant,
-    /// When there last was less than ever, and how many had been moved by then.
-    fell: Instant,
-    moved_when_it_fell: u64,
-    most: u64,
-    /// Since when there has been nothing.
+    /// The time of the last decrease or the last moved message.
+    last_progress: Instant,
+    /// The time at which the number last reached a new minimum, and the number of messages moved by then.
+    last_decrease: Instant,
+    moved_at_decrease: u64,
+    maximum: u64,
+    /// The time since which the queue has been empty.
     empty_since: Option<Instant>,
     last: Option<u64>,
 }
@@ -45,83 +47,85 @@ impl StallDetector {
         Self {
             patience,
             intervals,
-            begun: now,
-            least: u64::MAX,
+            started: now,
+            minimum: u64::MAX,
             moved: 0,
-            went_on: now,
-            fell: now,
-            moved_when_it_fell: 0,
-            most: 0,
+            last_progress: now,
+            last_decrease: now,
+            moved_at_decrease: 0,
+            maximum: 0,
             empty_since: None,
             last: None,
         }
     }
 
-    pub(super) fn saw(&mut self, messages: Option<u64>, moved: u64) {
+    pub(super) fn record(&mut self, messages: Option<u64>, moved: u64) {
         let now = Instant::now();
-        let less = messages.is_some_and(|messages| messages < self.least);
-        if less || moved > self.moved {
-            self.went_on = now;
+        let has_decreased = messages.is_some_and(|messages| messages < self.minimum);
+        if has_decreased || moved > self.moved {
+            self.last_progress = now;
         }
-        if less {
-            (self.fell, self.moved_when_it_fell) = (now, moved);
-            self.least = messages.unwrap_or(self.least);
+        if has_decreased {
+            (self.last_decrease, self.moved_at_decrease) = (now, moved);
+            self.minimum = messages.unwrap_or(self.minimum);
         }
         self.empty_since = if messages == Some(0) { self.empty_since.or(Some(now)) } else { None };
         self.moved = moved.max(self.moved);
-        self.most = self.most.max(messages.unwrap_or(0));
+        self.maximum = self.maximum.max(messages.unwrap_or(0));
         self.last = messages;
     }
 
-    /// Whether it does not get less, for the moment.
-    pub(super) fn is_level(&self) -> bool {
-        self.fell.elapsed() >= LEVEL
+    /// Returns true if the number has not decreased for a moment.
+    pub(super) fn is_flat(&self) -> bool {
+        self.last_decrease.elapsed() >= PLATEAU
     }
 
-    /// Whether more was moved than was ever there, and still it does not get less. How many were moved.
-    pub(super) fn is_fed(&self) -> Option<u64> {
-        let moved = self.moved - self.moved_when_it_fell;
-        (self.is_not_falling() && moved > self.most.saturating_mul(2)).then_some(moved)
+    /// Returns the number of moved messages if the queue does not drain, although topo has moved more than twice its
+    /// maximum number of messages.
+    pub(super) fn moved_without_decrease(&self) -> Option<u64> {
+        let moved = self.moved - self.moved_at_decrease;
+        (self.has_not_decreased() && moved > self.maximum.saturating_mul(2)).then_some(moved)
     }
 
-    /// Whether no consumer seems to make progress.
+    /// Returns true if no consumer seems to make progress.
     pub(super) fn has_stalled(&self) -> bool {
-        self.fell.elapsed() >= self.intervals.stalled().min(self.patience / 3)
+        self.last_decrease.elapsed() >= self.intervals.stalled().min(self.patience / 3)
     }
 
-    /// Whether nothing is moved and nothing gets less, for the moment.
+    /// Returns true if nothing was moved and the number has not decreased for a moment.
     pub(super) fn has_stopped(&self) -> bool {
-        self.went_on.elapsed() >= LEVEL
+        self.last_progress.elapsed() >= PLATEAU
     }
 
-    pub(super) fn is_half_over(&self) -> bool {
-        self.begun.elapsed() >= self.patience / 2
+    pub(super) fn is_half_timed_out(&self) -> bool {
+        self.started.elapsed() >= self.patience / 2
     }
 
-    /// Whether nothing was moved, and nothing got less, for all that time.
-    pub(super) fn is_over(&self) -> bool {
-        self.went_on.elapsed() >= self.patience
+    /// Returns true if nothing was moved and the number has not decreased until the timeout.
+    pub(super) fn is_timed_out(&self) -> bool {
+        self.last_progress.elapsed() >= self.patience
     }
 
-    pub(super) fn is_not_falling(&self) -> bool {
-        self.has_not_fallen_for(self.patience)
+    pub(super) fn has_not_decreased(&self) -> bool {
+        self.has_not_decreased_for(self.patience)
     }
 
-    /// Whether there was not less than ever before for so long, whatever was moved.
-    pub(super) fn has_not_fallen_for(&self, time: Duration) -> bool {
-        self.fell.elapsed() >= time
+    /// Returns true if the number has not decreased for this time, even if messages were moved.
+    pub(super) fn has_not_decreased_for(&self, time: Duration) -> bool {
+        self.last_decrease.elapsed() >= time
     }
 
-    pub(super) fn is_empty_for(&self, settled: Duration) -> bool {
-        self.empty_since.is_some_and(|since| since.elapsed() >= settled)
+    pub(super) fn is_empty_for(&self, settle_time: Duration) -> bool {
+        self.empty_since.is_some_and(|since| since.elapsed() >= settle_time)
     }
 
-    /// Whether enough was moved, by totals alone, which are a tick old for a quorum queue, and live for a classic one.
-    pub(super) fn is_reached(&self, until: Level, has_ticks: bool) -> bool {
+    /// Returns true if the target level is reached, judged by totals alone. The total of a quorum queue is up to a tick
+    /// old, and that of a classic queue is current.
+    pub(super) fn has_reached(&self, until: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { self.intervals.one_tick() } else { IDLE };
         match until {
             Level::Empty => self.is_empty_for(tick),
-            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MOST_LEFT),
+            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MOST_OVERTAKEN),
         }
     }
 }

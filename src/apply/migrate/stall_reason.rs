@@ -1,4 +1,4 @@
-//! Describes why messages make no progress.
+//! Describes the reason why messages make no progress.
 
 use crate::broker::transport::Fault;
 use crate::broker::{LockedBroker, QueueState};
@@ -8,11 +8,11 @@ use crate::model::intervals::in_words;
 use crate::plan::QueueActivity;
 use std::time::Duration;
 
-/// Describes why a queue does not drain. The counts of a quorum queue are those of its last `tick`.
-pub(super) fn held_by(
+/// Describes the reason why a queue does not drain. The counts of a quorum queue are up to one `tick` old.
+pub(super) fn describe_stall(
     live: &QueueActivity,
-    theirs: &[&str],
-    refused: Option<&Fault>,
+    consumers: &[&str],
+    fault: Option<&Fault>,
     tick: Option<Duration>,
 ) -> String {
     let mut text = match (live.unacknowledged, live.messages) {
@@ -20,8 +20,8 @@ pub(super) fn held_by(
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
-                "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are dead-lettered \
-                 messages that no target has confirmed yet (at-least-once)",
+                "{} messages are neither ready nor held by a consumer: they wait for a delayed retry, or are \
+                 dead-lettered messages that no target has confirmed yet (at-least-once)",
                 number(messages)
             )
         }
@@ -31,27 +31,27 @@ pub(super) fn held_by(
     if let Some(tick) = tick {
         text.push_str(&format!(" (counted up to {} ago)", in_words(tick)));
     }
-    let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    let peers: Vec<&str> = consumers.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
     if !peers.is_empty() {
         text.push_str(&format!("; consumers: {}", peers.join(", ")));
     }
-    if let Some(fault) = refused {
+    if let Some(fault) = fault {
         text.push_str(&format!("; {fault}"));
     }
     text
 }
 
-/// Describes why a queue accepts no messages, if its members are the reason.
-pub(super) async fn takes_none(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
+/// Describes the reason why a queue accepts no messages, if it is the state of its members.
+pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
     let (broker, vhost) = (broker.broker(), broker.vhost());
     let state = broker.queue_state(vhost, queue).await.ok().flatten();
-    if let Some(reason) = state.and_then(|state| has_no_leader(queue, &state)) {
+    if let Some(reason) = state.and_then(|state| missing_leader(queue, &state)) {
         return Some(reason);
     }
     broker.members_are_gone(vhost, queue).await.map(|error| error.to_string())
 }
 
-fn has_no_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
+fn missing_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
     if state.members.is_empty() || state.leader.is_some() {
         return None;
     }
@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_without_a_leader() {
-        let said = |state| has_no_leader(&"q".into(), &state);
-        assert_eq!(said(state(Some("a"), &["a", "b"], &["a"])), None);
-        assert_eq!(said(state(None, &[], &[])), None, "a classic queue has no members");
+    fn missing_leader_is_described_with_the_running_members() {
+        let described = |state| missing_leader(&"q".into(), &state);
+        assert_eq!(described(state(Some("a"), &["a", "b"], &["a"])), None);
+        assert_eq!(described(state(None, &[], &[])), None, "a classic queue has no members");
         assert_eq!(
-            said(state(None, &["a", "b", "c"], &["b", "c"])).unwrap(),
+            described(state(None, &["a", "b", "c"], &["b", "c"])).unwrap(),
             "queue q accepts no messages: it has no leader (members: a, b, c; running: b, c)"
         );
-        assert!(said(state(None, &["a", "b"], &[])).unwrap().ends_with("(members: a, b; none is running)"));
+        assert!(described(state(None, &["a", "b"], &[])).unwrap().ends_with("(members: a, b; none is running)"));
     }
 }

@@ -5,13 +5,13 @@ use crate::model::QueueName;
 use lapin::Channel;
 use std::time::Duration;
 
-/// How long an idle quorum queue takes to process acknowledgements.
+/// The time in which an idle quorum queue processes acknowledgements.
 pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 
-/// Waits until a quorum queue has processed all acknowledgements. The queue counts a canceled consumer as long as the consumer
-/// holds messages. `before` is the number of consumers before the cancel.
+/// Waits until a quorum queue has processed all acknowledgements. The queue counts a canceled consumer as long as the
+/// consumer holds messages. `before` is the number of consumers before the cancel.
 ///
-/// A queue without a leader reports no messages and no consumers. So a count is believed only if two answers agree.
+/// A queue without a leader reports no messages and no consumers, so a count is only trusted if two answers agree.
 pub(super) async fn ack_settled(channel: &Channel, source: &QueueName, before: Option<u32>) {
     let mut answers = 0;
     while let Ok(answer) = counted(channel, source).await {

@@ -1,4 +1,5 @@
-//! Determines the AMQP address: the one that the user set, or the broker's own listener at the host of its management API.
+//! Determines the AMQP address: the one that the user set, or a listener of the broker at the host of its management
+//! API.
 
 use crate::broker::base_url::BaseUrl;
 use crate::broker::connection::Broker;
@@ -18,16 +19,16 @@ use std::time::Duration;
 pub struct AmqpAddress {
     /// A name or an IP address, without brackets.
     pub host: String,
-    /// Mostly 5672, or 5671 with TLS.
+    /// The port: by default 5672, or 5671 with TLS.
     pub port: u16,
-    /// Whether the port uses TLS.
+    /// True if the port uses TLS.
     pub tls: bool,
 }
 
-/// `amqp[s]://…` as people write it: where, and perhaps as whom.
+/// A URL `amqp[s]://…` of a user: the address, and optionally the credentials.
 #[derive(Clone, Debug)]
 pub struct AmqpUrl {
-    /// Where.
+    /// The address.
     pub address: AmqpAddress,
     /// The user in front of the `@`, decoded.
     pub username: Option<String>,
@@ -35,30 +36,30 @@ pub struct AmqpUrl {
     pub password: Option<SecretString>,
 }
 
-/// Why a text is not an AMQP URL. It never repeats the text, which may hold a password.
+/// The reason why a string is not an AMQP URL. Never repeats the string, which may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAmqpUrl {
-    /// Not a URL, or one without a host.
+    /// The string is not a URL, or the URL has no host.
     #[error(
-        "the URL cannot be read; it should look like amqp://host:5672 or amqps://host:5671, and what is special in a \
-         user name or password must be percent-encoded"
+        "the URL cannot be read; expected amqp://host:5672 or amqps://host:5671, with special characters in a user \
+         name or password percent-encoded"
     )]
     Malformed,
-    /// `http://`, say.
+    /// The URL has another scheme, such as `http://`.
     #[error("the URL must start with amqp:// or amqps://")]
     Scheme,
-    /// A path, which would be a vhost.
+    /// The URL has a path, which would be a vhost.
     #[error("the URL must have no path: topo uses the vhost of the plan")]
     Vhost,
-    /// A `?` or `#`.
+    /// The URL contains `?` or `#`.
     #[error("the URL must have no `?` and no `#`")]
     Query,
 }
 
-/// How to reach a broker over AMQP, and as whom. Its `Debug` shows neither the password nor the key.
+/// The options of an AMQP connection. Their `Debug` output shows neither the password nor the private key.
 #[derive(Clone, Debug)]
 pub struct AmqpOptions {
-    /// Where.
+    /// The address.
     pub address: AmqpAddress,
     /// The vhost of the connection.
     pub vhost: VhostName,
@@ -66,20 +67,20 @@ pub struct AmqpOptions {
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// PEM; when given, the only authorities that are trusted.
+    /// CA certificates (PEM). If set, no other CA is trusted.
     pub ca_cert: Option<Vec<u8>>,
-    /// The client certificate for a broker that verifies its peers.
+    /// The client certificate, for a broker that verifies its clients.
     pub client_cert: Option<ClientCertificate>,
-    /// Accepts any certificate of the broker.
+    /// True if any certificate of the broker is accepted.
     pub insecure: bool,
-    /// For connecting, and for each answer of the broker.
+    /// The timeout for connecting, and for each response of the broker.
     pub timeout: Duration,
-    /// How often and how patiently a lost connection is made again.
+    /// The retries after a lost connection.
     pub retries: Retries,
 }
 
 impl AmqpUrl {
-    /// Reads `amqp[s]://[user[:password]@]host[:port][/]`. Without a port it is 5672 or 5671.
+    /// Parses `amqp[s]://[user[:password]@]host[:port][/]`. The default port is 5672 or 5671.
     pub fn parse(text: &str) -> Result<Self, NotAnAmqpUrl> {
         let url = Url::parse(text.trim()).map_err(|_| NotAnAmqpUrl::Malformed)?;
         let tls = match url.scheme() {
@@ -108,7 +109,7 @@ impl AmqpUrl {
 }
 
 impl AmqpOptions {
-    /// With the user, the certificates and the patience of the management API.
+    /// Copies the user, the certificates and the timeouts of the management API.
     pub fn new(address: AmqpAddress, vhost: &VhostName, http: &ConnectionOptions) -> Self {
         Self {
             address,
@@ -123,7 +124,7 @@ impl AmqpOptions {
         }
     }
 
-    /// The same at a URL that a person gave, as the user that may stand in it.
+    /// Like [`Self::new`], with the address and the credentials of a URL that the user set.
     pub fn at(url: AmqpUrl, vhost: &VhostName, http: &ConnectionOptions) -> Self {
         let mut options = Self::new(url.address, vhost, http);
         if let Some(username) = url.username {
@@ -137,18 +138,18 @@ impl AmqpOptions {
 }
 
 impl Broker {
-    /// Where this broker speaks AMQP: the host of the management URL, and the port of the listener that speaks TLS exactly
-    /// if the management API does. A password that goes through TLS here never goes in the open there; who wants that
-    /// says so by an AMQP URL.
+    /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener. The
+    /// listener uses TLS exactly if the management API does. So a password that is encrypted over HTTP is never sent
+    /// unencrypted over AMQP, unless the user sets an AMQP URL.
     ///
-    /// Listeners are shown to `monitoring` and `administrator` only, and a proxy in front may map ports: without one it is
-    /// the port that is usual.
+    /// The broker shows its listeners only to the tags `monitoring` and `administrator`, and a proxy may map ports.
+    /// Without a matching listener, the address has the default port.
     pub async fn amqp_address(&self) -> Result<AmqpAddress, BrokerError> {
         let overview: Listeners = self.get("/api/overview").await?;
         Ok(address(self.base_url(), &overview))
     }
 
-    /// The name of the cluster that the management API is of.
+    /// Returns the name of the cluster of the management API.
     pub async fn cluster_name(&self) -> Result<Option<String>, BrokerError> {
         Ok(self.get::<Named>("/api/overview?columns=cluster_name").await?.cluster_name)
     }
@@ -171,9 +172,9 @@ struct Listeners {
 fn address(url: &BaseUrl, overview: &Listeners) -> AmqpAddress {
     let tls = url.is_https();
     let protocol = if tls { "amqp/ssl" } else { "amqp" };
-    let spoken = || overview.listeners.iter().filter(|listener| listener.protocol == protocol);
-    let here = spoken().find(|listener| Some(&listener.node) == overview.node.as_ref());
-    let port = here.or_else(|| spoken().next()).map_or(default_port(tls), |listener| listener.port);
+    let matching = || overview.listeners.iter().filter(|listener| listener.protocol == protocol);
+    let local = matching().find(|listener| Some(&listener.node) == overview.node.as_ref());
+    let port = local.or_else(|| matching().next()).map_or(default_port(tls), |listener| listener.port);
     AmqpAddress { host: url.host(), port, tls }
 }
 
@@ -181,7 +182,7 @@ fn default_port(tls: bool) -> u16 {
     if tls { 5671 } else { 5672 }
 }
 
-/// `amqp://host:5672`.
+/// Writes `amqp://host:5672`.
 impl fmt::Display for AmqpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, tls } = self;
@@ -196,7 +197,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     #[test]
-    fn urls() {
+    fn urls_are_parsed_or_refused_with_a_reason() {
         let read = AmqpUrl::parse("amqps://me%40x:p%2Fw@host/").unwrap();
         assert_eq!(read.address, AmqpAddress { host: "host".to_owned(), port: 5671, tls: true });
         assert_eq!(read.username.as_deref(), Some("me@x"));
@@ -220,24 +221,28 @@ mod tests {
     }
 
     #[test]
-    fn listeners_of_the_broker() {
+    fn listener_of_the_local_node_is_preferred() {
         let overview = r#"{"node": "b", "listeners": [
             {"node": "a", "protocol": "amqp", "port": 1}, {"node": "b", "protocol": "amqp", "port": 2},
             {"node": "a", "protocol": "amqp/ssl", "port": 3}, {"node": "b", "protocol": "http", "port": 4}]}"#;
         let overview: Listeners = serde_json::from_str(overview).unwrap();
         let hidden: Listeners = serde_json::from_str("{}").unwrap();
-        for (url, shown, usual) in [
+        for (url, shown, default) in [
             ("http://h:15672/rabbit", "amqp://h:2", "amqp://h:5672"),
             ("https://h", "amqps://h:3", "amqps://h:5671"),
             ("http://[::1]:1", "amqp://[::1]:2", "amqp://[::1]:5672"),
         ] {
             let url = BaseUrl::parse(url).unwrap().url;
             assert_eq!(address(&url, &overview).to_string(), shown);
-            assert_eq!(address(&url, &hidden).to_string(), usual);
+            assert_eq!(address(&url, &hidden).to_string(), default);
         }
-        let open: Listeners =
+        let unencrypted: Listeners =
             serde_json::from_str(r#"{"listeners": [{"node": "a", "protocol": "amqp", "port": 1}]}"#).unwrap();
         let url = BaseUrl::parse("https://h").unwrap().url;
-        assert_eq!(address(&url, &open).to_string(), "amqps://h:5671", "never in the open because TLS is not there");
+        assert_eq!(
+            address(&url, &unencrypted).to_string(),
+            "amqps://h:5671",
+            "an unencrypted port does not replace a missing TLS port"
+        );
     }
 }

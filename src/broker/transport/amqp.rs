@@ -4,14 +4,14 @@ use super::address::AmqpOptions;
 use super::connection::Connection;
 use super::progress::{Fault, Order, Progress, State};
 use super::session::{Job, Session};
-use super::session_end::Over;
+use super::session_end::SessionEnd;
 use crate::broker::error::BrokerError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// An AMQP connection to one vhost, for moving messages and for what HTTP cannot do. Cheap to clone.
+/// An AMQP connection to one vhost, for moving messages and for requests that HTTP does not support. Cheap to clone.
 #[derive(Clone)]
 pub struct AmqpTransport(pub(super) Arc<Connection>);
 
@@ -29,18 +29,18 @@ impl AmqpTransport {
         Ok(Self(Arc::new(Connection::open(options).await?)))
     }
 
-    /// The name of the AMQP broker's cluster, which may differ from that of the management API: a forwarded port of a remote
-    /// broker can lead to a local one. `None` if the broker does not report it.
+    /// Returns the cluster name of the AMQP broker, or `None` if the broker does not report it. The name may differ
+    /// from that of the management API, because a forwarded port of a remote broker can lead to a local one.
     pub fn cluster(&self) -> Option<String> {
         self.0.cluster()
     }
 
-    /// Starts to move, or returns the reason why not: the queue or exchange does not exist, the user lacks permission, or a consumer
-    /// uses the queue exclusively. An unroutable target is detected with the first message, which stays in the source; the move
-    /// ends with [`Fault::Unroutable`].
+    /// Starts a move, or returns the reason why not: the queue or the exchange does not exist, the user lacks a
+    /// permission, or the queue has an exclusive consumer. An unroutable target is detected with the first message,
+    /// which stays in the source. The move then ends with [`Fault::Unroutable`].
     ///
-    /// A single active consumer gets all messages while it is there, and so does this one before all others without a
-    /// priority. Then nothing is moved, which is not a fault.
+    /// A single active consumer receives all messages while it is subscribed, so nothing is moved. This is not a fault.
+    /// On other queues, the transport receives messages before all consumers without a priority.
     pub async fn start(&self, order: Order) -> Result<AmqpMove, Fault> {
         let session = Session::open(&self.0, &order).await?;
         let (sender, progress) = watch::channel(Progress {
@@ -64,7 +64,7 @@ impl AmqpTransport {
 }
 
 impl AmqpMove {
-    /// The progress of the move.
+    /// Returns the progress of the move.
     pub fn progress(&self) -> Progress {
         let mut progress = self.progress.borrow().clone();
         if progress.state == State::Moving && self.connection.is_blocked() {
@@ -75,26 +75,26 @@ impl AmqpMove {
 
     /// Waits until the move ends, by a fault or after [`Self::stop`].
     pub async fn over(&mut self) -> Progress {
-        // Fails when the task is gone, which says how it ended before.
+        // Fails if the task has ended; the state is final then.
         let _ = self.progress.wait_for(|progress| progress.state.is_over()).await;
         self.progress()
     }
 
-    /// Waits for a moment in which nothing is on its way, after something was; false if there is none for so long, or if it
-    /// is over.
-    pub async fn until_idle(&mut self, patience: Duration) -> bool {
+    /// Waits until no message is in transit, after at least one was moved. Returns false at the timeout, or if the move
+    /// has ended.
+    pub async fn until_idle(&mut self, limit: Duration) -> bool {
         let is_idle =
             |progress: &Progress| progress.state.is_over() || progress.in_flight == 0 && progress.last_moved.is_some();
-        match tokio::time::timeout(patience, self.progress.wait_for(is_idle)).await {
+        match tokio::time::timeout(limit, self.progress.wait_for(is_idle)).await {
             Ok(Ok(progress)) => progress.state == State::Moving,
             Ok(Err(_)) | Err(_) => false,
         }
     }
 
-    /// Stops receiving, completes the messages in transit, and returns the number of moved messages. A message that cannot be completed
-    /// in 20 s returns to the source, and counts as a possible duplicate.
+    /// Stops receiving, completes the messages in transit, and returns the final progress. A message that cannot be
+    /// completed in 20 s returns to the source, and counts as a possible duplicate.
     pub async fn stop(mut self) -> Progress {
-        // Fails when it is over already.
+        // Fails if the move has already ended.
         let _ = self.stop.send(true);
         self.over().await
     }
@@ -113,22 +113,22 @@ impl Job {
         let mut failures = 0;
         let state = loop {
             let before = self.progress.borrow().moved;
-            let over = session.run(&mut self).await;
+            let end = session.run(&mut self).await;
             let (in_flight, doubtful) = (session.in_flight(), session.doubtful(&self.order));
-            let left = match &over {
-                Over::Lost(_) => doubtful,
+            let left = match &end {
+                SessionEnd::Lost(_) => doubtful,
                 // The queue may not have processed the last acknowledgements.
-                Over::Stopped if !session.is_finished => doubtful,
-                Over::Stopped | Over::Fault(_) => in_flight,
+                SessionEnd::Stopped if !session.is_finished => doubtful,
+                SessionEnd::Stopped | SessionEnd::Fault(_) => in_flight,
             };
             self.progress.send_modify(|progress| progress.in_flight = 0);
             let is_settled = session.close(&self.order.source).await;
             let left = if is_settled { left } else { doubtful };
             self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
-            match over {
-                Over::Stopped => break State::Stopped,
-                Over::Fault(fault) => break State::Failed(fault),
-                Over::Lost(error) => {
+            match end {
+                SessionEnd::Stopped => break State::Stopped,
+                SessionEnd::Fault(fault) => break State::Failed(fault),
+                SessionEnd::Lost(error) => {
                     failures = if self.progress.borrow().moved > before { 1 } else { failures + 1 };
                     if failures >= self.connection.options.retries.attempts.max(1) {
                         break State::Failed(error.into());
@@ -136,11 +136,11 @@ impl Job {
                 }
             }
             self.progress.send_modify(|progress| progress.state = State::Reconnecting);
-            let again = tokio::select! {
+            let reopened = tokio::select! {
                 _ = self.stop.wait_for(|stop| *stop) => break State::Stopped,
-                again = Session::open(&self.connection, &self.order) => again,
+                reopened = Session::open(&self.connection, &self.order) => reopened,
             };
-            session = match again {
+            session = match reopened {
                 Ok(session) => session,
                 Err(fault) => break State::Failed(fault),
             };

@@ -1,63 +1,64 @@
-//! Tracks which messages in transit may have been answered: each has its own waker, which the library wakes.
+//! Tracks the messages in transit that may have an answer: each message has its own waker, which the AMQP library
+//! calls.
 //!
-//! To ask all of them each time that one is answered costs, with a thousand under way, more than to move them.
+//! With a thousand messages in transit, polling all of them after each answer costs more than moving them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// What has rung since the last look.
+/// The numbers of the messages whose waker was called since the last [`Answers::take`].
 #[derive(Default)]
-pub(super) struct Answers(Mutex<Rung>);
+pub(super) struct Answers(Mutex<Answered>);
 
 #[derive(Default)]
-struct Rung {
+struct Answered {
     numbers: Vec<u64>,
-    /// Whoever waits, and for which.
+    /// The task that waits, and the number that it waits for.
     waiting: Option<(u64, Waker)>,
 }
 
-/// One message's.
-struct Bell {
+/// The waker of one message.
+struct AnswerWaker {
     number: u64,
     answers: Arc<Answers>,
 }
 
-impl Wake for Bell {
+impl Wake for AnswerWaker {
     fn wake(self: Arc<Self>) {
-        self.answers.ring(self.number);
+        self.answers.mark(self.number);
     }
 }
 
 impl Answers {
-    /// The bell of one message.
-    pub(super) fn bell(self: &Arc<Self>, number: u64) -> Waker {
-        Arc::new(Bell { number, answers: self.clone() }).into()
+    /// Returns the waker of one message.
+    pub(super) fn waker_of(self: &Arc<Self>, number: u64) -> Waker {
+        Arc::new(AnswerWaker { number, answers: self.clone() }).into()
     }
 
-    /// As if its bell had rung.
-    pub(super) fn ring(&self, number: u64) {
-        let mut rung = self.rung();
-        rung.numbers.push(number);
-        let waiting = rung.waiting.take_if(|(awaited, _)| *awaited == number);
-        drop(rung);
+    /// Marks a message as answered, like its waker.
+    pub(super) fn mark(&self, number: u64) {
+        let mut answered = self.lock();
+        answered.numbers.push(number);
+        let waiting = answered.waiting.take_if(|(awaited, _)| *awaited == number);
+        drop(answered);
         if let Some((_, waker)) = waiting {
             waker.wake();
         }
     }
 
-    /// What has rung, in that order; not again what was taken before.
+    /// Returns the numbers of the answered messages, in order, and clears them.
     pub(super) fn take(&self) -> Vec<u64> {
-        std::mem::take(&mut self.rung().numbers)
+        std::mem::take(&mut self.lock().numbers)
     }
 
-    /// Wakes that one when the bell of this number rings; false if anything has rung that was not taken.
-    pub(super) fn wake_at(&self, number: u64, waker: &Waker) -> bool {
-        let mut rung = self.rung();
-        rung.waiting = Some((number, waker.clone()));
-        rung.numbers.is_empty()
+    /// Registers a task to wake when this message is answered. Returns false if an answer was not taken yet.
+    pub(super) fn wake_on(&self, number: u64, waker: &Waker) -> bool {
+        let mut answered = self.lock();
+        answered.waiting = Some((number, waker.clone()));
+        answered.numbers.is_empty()
     }
 
-    fn rung(&self) -> MutexGuard<'_, Rung> {
+    fn lock(&self) -> MutexGuard<'_, Answered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,22 +78,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_awaited_one_wakes_and_all_are_seen_in_order() {
+    fn only_the_awaited_answer_wakes_and_all_are_returned_in_order() {
         let answers = Arc::new(Answers::default());
         let count = Arc::new(Count::default());
         let woken = || count.0.load(Ordering::SeqCst);
-        let bells: Vec<Waker> = (0..4).map(|number| answers.bell(number)).collect();
-        assert!(answers.wake_at(1, &count.clone().into()));
-        bells[3].wake_by_ref();
-        bells[0].wake_by_ref();
+        let wakers: Vec<Waker> = (0..4).map(|number| answers.waker_of(number)).collect();
+        assert!(answers.wake_on(1, &count.clone().into()));
+        wakers[3].wake_by_ref();
+        wakers[0].wake_by_ref();
         assert_eq!(woken(), 0);
-        bells[1].wake_by_ref();
-        bells[1].wake_by_ref();
+        wakers[1].wake_by_ref();
+        wakers[1].wake_by_ref();
         assert_eq!(woken(), 1);
-        assert!(!answers.wake_at(2, &count.clone().into()), "something has rung already");
+        assert!(!answers.wake_on(2, &count.clone().into()), "an answer was not taken");
         assert_eq!(answers.take(), [3, 0, 1, 1]);
-        assert!(answers.take().is_empty() && answers.wake_at(2, &count.clone().into()));
-        answers.ring(2);
+        assert!(answers.take().is_empty() && answers.wake_on(2, &count.clone().into()));
+        answers.mark(2);
         assert_eq!(woken(), 2);
     }
 }

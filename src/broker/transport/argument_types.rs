@@ -1,6 +1,8 @@
-//! Bindings whose arguments have AMQP types that the management API cannot carry: it shows a timestamp, a short and a long as
-//! the same number, and a void as the text `undefined`. What the types are is not shown anywhere, but the key that the
-//! broker has for a binding is a hash over them: so they are tried, one after another, until the key is the same.
+//! Binds with argument types that the management API cannot represent.
+//!
+//! The management API shows a timestamp, a short and a long as the same number, and a void as the string `undefined`.
+//! It never shows the types, but the properties key of a binding is a hash over them. So topo tries one combination of
+//! types after another until the key is equal.
 
 use super::amqp::AmqpTransport;
 use super::connection::short;
@@ -9,7 +11,7 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination};
 use lapin::options::{ExchangeBindOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable};
 
-/// What the numbers of a binding may be, and whether `undefined` is a void.
+/// The types of the numbers of a binding, and of the string `undefined`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typing {
     integers: Integers,
@@ -17,7 +19,7 @@ pub struct Typing {
     is_single: bool,
 }
 
-/// The types of integers, by what clients send most.
+/// The types of integers, ordered by how often clients send them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Integers {
     Signed32,
@@ -31,10 +33,10 @@ enum Integers {
 }
 
 impl Typing {
-    /// All that can be tried for these arguments; the ones that HTTP sends are among them.
+    /// Returns all combinations of types to try for these arguments, including the types that HTTP sends.
     pub fn all(arguments: &Arguments) -> Vec<Self> {
         use Integers::{Signed8, Signed16, Signed32, Signed64, Timestamp, Unsigned8, Unsigned16, Unsigned32};
-        let has = |is_it: fn(&ArgumentValue) -> bool| arguments.values().any(is_it);
+        let has = |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(predicate);
         let integers: &[Integers] = match has(|value| matches!(value, ArgumentValue::Integer(_))) {
             true => &[Signed32, Timestamp, Signed16, Signed8, Signed64, Unsigned8, Unsigned16, Unsigned32],
             false => &[Signed64],
@@ -55,7 +57,7 @@ impl Typing {
         all
     }
 
-    /// The table, if the values fit the types.
+    /// Returns the arguments as a table, if the values fit the types.
     fn table(self, arguments: &Arguments) -> Option<FieldTable> {
         let mut table = FieldTable::default();
         for (name, argument) in arguments {
@@ -78,7 +80,7 @@ impl Typing {
                 Integers::Signed64 => AMQPValue::LongLongInt(*value),
                 Integers::Timestamp => AMQPValue::Timestamp((*value).try_into().ok()?),
             },
-            #[expect(clippy::cast_possible_truncation, reason = "a float of 32 bits is what is tried")]
+            #[expect(clippy::cast_possible_truncation, reason = "the truncation to 32 bits is intended")]
             ArgumentValue::Float(value) if self.is_single => AMQPValue::Float(value.0 as f32),
             ArgumentValue::Float(value) => AMQPValue::Double(value.0),
             ArgumentValue::Text(value) if self.is_void && value == "undefined" => AMQPValue::Void,
@@ -93,7 +95,7 @@ impl Typing {
 }
 
 impl AmqpTransport {
-    /// Binds with these types; false if the values do not fit them, and then nothing is done.
+    /// Binds with these types. Returns false, without a request, if the values do not fit them.
     pub async fn bind_as(&self, binding: &Binding, typing: Typing) -> Result<bool, BrokerError> {
         let Some(arguments) = typing.table(&binding.arguments) else { return Ok(false) };
         let channel = self.0.channel().await?;
@@ -111,7 +113,7 @@ impl AmqpTransport {
                 self.0.answer(&request, bind).await?;
             }
         }
-        // What can go wrong with that changes nothing.
+        // A failed close has no effect.
         let _ = channel.close(200, "done".into()).await;
         Ok(true)
     }
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_meant_is_tried() {
+    fn only_fitting_types_are_tried() {
         let arguments = |value: ArgumentValue| -> Arguments { [("n".to_owned(), value)].into() };
         assert_eq!(Typing::all(&arguments("a".into())).len(), 1);
         assert_eq!(Typing::all(&arguments("undefined".into())).len(), 2);

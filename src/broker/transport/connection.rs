@@ -1,7 +1,7 @@
-//! An AMQP connection that reconnects when it is lost, and maps the broker's replies to the errors of HTTP.
+//! An AMQP connection that reconnects after a loss, and maps the replies of the broker to the errors of HTTP.
 
 use super::address::AmqpOptions;
-use super::greeting::Heard;
+use super::greeting::Greeting;
 use super::{socket, tls};
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
@@ -18,39 +18,39 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// A network that works needs no longer for a handshake.
+/// The maximum time for a handshake. A working network needs less.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An alarm that is seen so often, with such pauses, is not over in a moment: the broker reads nothing, and so answers
-/// nothing.
-const LOOKS_AT_ALARM: u32 = 10;
+/// The number of consecutive checks after which an alarm counts as lasting. During an alarm, the broker reads and
+/// answers nothing.
+const ALARM_CHECKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
-/// A frame that is too large, or malformed.
+/// The reply codes for a frame that is too large or malformed.
 const FRAME_ERROR: u16 = 501;
 const SYNTAX_ERROR: u16 = 502;
-/// For a channel that seems to be refused.
-const TRIES: u32 = 3;
+/// The maximum number of retries for a channel that seems to be refused.
+const CHANNEL_RETRIES: u32 = 3;
 
 /// An AMQP connection to one vhost that outlives the loss of its socket.
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
     tls: Option<Arc<ClientConfig>>,
     /// The broker's greeting.
-    heard: Heard,
-    /// Behind a lock so that two who find it lost make one new one.
+    greeting: Greeting,
+    /// The current connection. The lock ensures that concurrent users replace a lost connection only once.
     live: Mutex<Option<Arc<lapin::Connection>>>,
 }
 
 impl Connection {
-    /// Connects, or says why not: certificates, the port, the login, the vhost.
+    /// Connects, or returns the reason why not: certificates, port, login or vhost.
     pub(super) async fn open(options: AmqpOptions) -> Result<Self, BrokerError> {
         let tls = if options.address.tls { Some(Arc::new(tls::config(&options)?)) } else { None };
-        let connection = Self { options, tls, heard: Heard::default(), live: Mutex::new(None) };
+        let connection = Self { options, tls, greeting: Greeting::default(), live: Mutex::new(None) };
         connection.live().await?;
         Ok(connection)
     }
 
-    /// The connection, made again if it was lost.
+    /// Returns the connection, after restoring it if it was lost.
     pub(super) async fn live(&self) -> Result<Arc<lapin::Connection>, BrokerError> {
         let mut live = self.live.lock().await;
         if let Some(connection) = live.as_ref().filter(|connection| connection.status().connected()) {
@@ -65,12 +65,12 @@ impl Connection {
         Ok(live.insert(Arc::new(connection)).clone())
     }
 
-    /// The cluster name in the greeting of the broker; a proxy may hide it.
+    /// Returns the cluster name in the greeting of the broker; a proxy may hide it.
     pub(super) fn cluster(&self) -> Option<String> {
-        self.heard.cluster()
+        self.greeting.cluster()
     }
 
-    /// Whether the broker currently accepts no messages.
+    /// Returns true if the broker currently accepts no messages.
     pub(super) fn is_blocked(&self) -> bool {
         let live = self.live.try_lock();
         live.is_ok_and(|live| live.as_ref().is_some_and(|connection| connection.status().blocked()))
@@ -82,10 +82,10 @@ impl Connection {
         loop {
             let connection = self.live().await?;
             match self.answer("channel.open", connection.create_channel()).await {
-                // No broker answers so to an open: it is the error that closed the last channel of that number, which can meet
-                // the next one (lapin 4).
+                // No broker answers an open with these errors. The error closed the previous channel with this number,
+                // and lapin 4 can assign it to the next one.
                 Err(BrokerError::Refused { .. } | BrokerError::Inequivalent { .. } | BrokerError::NotFound { .. })
-                    if tries < TRIES =>
+                    if tries < CHANNEL_RETRIES =>
                 {
                     tries += 1;
                     tokio::time::sleep(PAUSE / 10).await;
@@ -98,7 +98,7 @@ impl Connection {
     /// Closes the connection. Unacknowledged messages return to their queue.
     pub(super) async fn close(&self) {
         if let Some(connection) = self.live.lock().await.take() {
-            // A broker that does not answer is ignored.
+            // A missing answer of the broker is ignored.
             let _ = tokio::time::timeout(CONNECT_TIMEOUT, connection.close(200, "done".into())).await;
         }
     }
@@ -106,7 +106,7 @@ impl Connection {
     async fn connect_once(&self) -> Result<lapin::Connection, BrokerError> {
         let options = &self.options;
         let uri = AMQPUri {
-            // The stream is encrypted below, where it is: this is about the library's own way.
+            // The stream below handles TLS. The scheme only concerns the TLS of the library.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo {
@@ -123,16 +123,16 @@ impl Connection {
             .with_client_property("product".into(), "topo".into())
             .with_client_property("version".into(), env!("CARGO_PKG_VERSION").into())
             .with_connection_name("topo".into());
-        let (tls, heard) = (self.tls.clone(), self.heard.clone());
-        heard.forget();
+        let (tls, greeting) = (self.tls.clone(), self.greeting.clone());
+        greeting.clear();
         let stream = async move |uri: AMQPUri, _| {
             let AMQPAuthority { host, port, .. } = uri.authority;
-            Ok(AsyncTcpStream::Plain(socket::connect(&host, port, tls.clone(), heard.clone()).await?))
+            Ok(AsyncTcpStream::Plain(socket::connect(&host, port, tls.clone(), greeting.clone()).await?))
         };
         let limit = CONNECT_TIMEOUT.min(options.timeout);
         let connecting = lapin::Connection::connector(uri, socket::runtime(), stream, properties);
         match tokio::time::timeout(limit, connecting).await {
-            Ok(connected) => connected.map_err(|error| self.not_connected(&error)),
+            Ok(connected) => connected.map_err(|error| self.connect_error(&error)),
             Err(_) => Err(self.timeout("connection.open", limit)),
         }
     }
@@ -145,7 +145,7 @@ impl Connection {
     ) -> Result<T, BrokerError> {
         let alarm = async {
             let mut blocked = 0;
-            while blocked < LOOKS_AT_ALARM {
+            while blocked < ALARM_CHECKS {
                 tokio::time::sleep(PAUSE).await;
                 blocked = if self.is_blocked() { blocked + 1 } else { 0 };
             }
@@ -153,7 +153,7 @@ impl Connection {
         tokio::select! {
             biased;
             answered = tokio::time::timeout(self.options.timeout, answer) => match answered {
-                Ok(answered) => answered.map_err(|error| self.refused(request, &error)),
+                Ok(answered) => answered.map_err(|error| self.request_error(request, &error)),
                 Err(_) => Err(self.timeout(request, self.options.timeout)),
             },
             () = alarm => {
@@ -166,8 +166,8 @@ impl Connection {
         BrokerError::Timeout { url: self.options.address.to_string(), request: request.to_owned(), after }
     }
 
-    /// The reason for a failed connection.
-    fn not_connected(&self, error: &lapin::Error) -> BrokerError {
+    /// Converts a failed connection to an error.
+    fn connect_error(&self, error: &lapin::Error) -> BrokerError {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
         if let Some(reply) = protocol_error(error) {
@@ -180,20 +180,20 @@ impl Connection {
                 }
             };
         }
-        // An open enum of the library: errors that do not concern the network keep its text.
+        // The enum of the library is open. Errors that do not concern the network keep the text of the library.
         #[allow(clippy::wildcard_enum_match_arm)]
         let problem = match error.kind() {
             ErrorKind::IOError(error) => ConnectProblem::of_io(error),
-            _ => ConnectProblem::Other(words(error)),
+            _ => ConnectProblem::Other(error_text(error)),
         };
         BrokerError::Connect { url, problem }
     }
 
     /// Converts the reply to a request, or a lost connection, to an error.
-    pub(super) fn refused(&self, request: &str, error: &lapin::Error) -> BrokerError {
+    pub(super) fn request_error(&self, request: &str, error: &lapin::Error) -> BrokerError {
         let request = request.to_owned();
-        let Some(reply) = protocol_error(error).filter(|reply| is_of_channel(reply)) else {
-            let problem = ConnectProblem::Broken(words(error));
+        let Some(reply) = protocol_error(error).filter(|reply| is_channel_error(reply)) else {
+            let problem = ConnectProblem::Broken(error_text(error));
             return BrokerError::Connect { url: self.options.address.to_string(), problem };
         };
         let reason = foreign(reply.get_message().as_str());
@@ -209,9 +209,9 @@ impl Connection {
     }
 }
 
-/// The broker's answer, if it is one.
+/// Returns the reply of the broker, if the error is one.
 pub(super) fn protocol_error(error: &lapin::Error) -> Option<&AMQPError> {
-    // The library's enum is open.
+    // The enum of the library is open.
     #[allow(clippy::wildcard_enum_match_arm)]
     match error.kind() {
         ErrorKind::ProtocolError(error) => Some(error),
@@ -219,17 +219,17 @@ pub(super) fn protocol_error(error: &lapin::Error) -> Option<&AMQPError> {
     }
 }
 
-/// Whether only a channel was closed by it, and not the connection.
-pub(super) fn is_of_channel(error: &AMQPError) -> bool {
+/// Returns true if the error closed only a channel, not the connection.
+pub(super) fn is_channel_error(error: &AMQPError) -> bool {
     matches!(error.kind(), AMQPErrorKind::Soft(_))
 }
 
-/// Why a message cannot be carried over AMQP, if the error is about one. Trying again would fail again.
-pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
-    // The library's enum is open.
+/// Returns the reason why AMQP cannot carry a message, if the error concerns one. A retry would fail again.
+pub(super) fn not_carried_reason(error: &lapin::Error) -> Option<String> {
+    // The enum of the library is open.
     #[allow(clippy::wildcard_enum_match_arm)]
     match error.kind() {
-        // The library's own words repeat the message.
+        // The text of the library contains the message.
         ErrorKind::ParsingError(_) => Some("the AMQP library cannot parse it".to_owned()),
         ErrorKind::SerialisationError(_) => Some("the AMQP library cannot encode it".to_owned()),
         ErrorKind::ProtocolError(error) if matches!(error.get_id(), FRAME_ERROR | SYNTAX_ERROR) => {
@@ -239,12 +239,12 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
     }
 }
 
-/// The text of the broker's error, without the library's prefix.
-pub(super) fn words(error: &lapin::Error) -> String {
+/// Returns the text of an error of the broker, without the prefix of the library.
+pub(super) fn error_text(error: &lapin::Error) -> String {
     foreign(&protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string()))
 }
 
-/// An AMQP short string.
+/// Converts a name to an AMQP short string.
 pub(super) fn short(name: &str) -> ShortString {
     name.into()
 }

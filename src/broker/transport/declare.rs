@@ -1,8 +1,8 @@
-//! Declarations and bindings over AMQP: for what must follow each other without a pause, and for values that HTTP cannot
-//! carry.
+//! Declares and binds over AMQP: for requests that must follow each other without a pause, and for values that HTTP
+//! cannot carry.
 
 use super::amqp::AmqpTransport;
-use super::broker_identity::expect_beside;
+use super::broker_identity::expect_known_queue;
 use super::connection::short;
 use super::table::table;
 use crate::broker::connection::Broker;
@@ -14,30 +14,32 @@ use lapin::types::FieldTable;
 use std::time::{Duration, Instant};
 
 impl AmqpTransport {
-    /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
-    /// one that was on its way already. Then the error is [`BrokerError::Inequivalent`], and the old definition is there
-    /// again, empty. `if_empty` is for classic queues alone, and counts ready messages only; what does not hold is
-    /// [`BrokerError::NotEmpty`], and nothing is done. `beside` is a queue that `http` shows: if it is not there for this
-    /// connection, that leads to another broker, and nothing is done either.
+    /// Deletes a queue and declares the new one with the same name, in one write. Only a declare of another client that
+    /// was already in transit can come between them. Then the error is [`BrokerError::Inequivalent`], and an empty
+    /// queue with the old definition exists.
+    ///
+    /// `if_empty` is for classic queues only, and counts only ready messages. If the queue is not empty, the error is
+    /// [`BrokerError::NotEmpty`], and nothing was changed. `known` is a queue that `http` shows. If it does not exist
+    /// for this connection, the connection leads to another broker, and nothing was changed either.
     pub async fn swap(
         &self,
         name: &QueueName,
         queue: &Queue,
         if_empty: bool,
-        (http, beside): (&Broker, &QueueName),
+        (http, known): (&Broker, &QueueName),
     ) -> Result<(), BrokerError> {
         let channel = self.0.channel().await?;
-        expect_beside(&self.0, &channel, http, beside).await?;
+        expect_known_queue(&self.0, &channel, http, known).await?;
         let request = format!("queue.delete and queue.declare of {name}");
         let delete = QueueDeleteOptions { if_unused: false, if_empty, nowait: true };
-        // Both are polled in this order before either is waited for, so they are written together.
+        // Both futures are polled in this order before the result of either is awaited, so they are written together.
         let both = join(
             channel.queue_delete(short(name.as_str()), delete),
             channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments)),
         );
         match self.0.answer(&request, async { both.await.1 }).await {
             Ok(_) => {}
-            // `queue 'q' in vhost 'v' not empty`: then nothing was deleted.
+            // `queue 'q' in vhost 'v' not empty`: nothing was deleted.
             Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
                 return Err(BrokerError::NotEmpty { queue: name.clone(), messages: None });
             }
@@ -47,7 +49,7 @@ impl AmqpTransport {
         Ok(())
     }
 
-    /// What is in a queue in this moment, and how many consume from it. `None` where nobody knows, see [`counted`].
+    /// Returns the current counts of a queue; `None` if they are unknown, see [`counted`].
     pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
         let channel = self.0.channel().await?;
         let counted = self.0.answer(&format!("queue.declare of {name}"), counted(&channel, name)).await?;
@@ -55,26 +57,26 @@ impl AmqpTransport {
         Ok(counted)
     }
 
-    /// A channel that waits for the moment to bind.
+    /// Opens a channel for a bind at a certain moment.
     pub async fn binder(&self) -> Result<Binder, BrokerError> {
         Ok(Binder { transport: self.clone(), channel: self.0.channel().await? })
     }
 }
 
-/// A channel that waits for the moment to bind, so that nothing but the bind itself takes time then.
+/// An open channel for a bind at a certain moment, so that only the bind itself takes time then.
 pub struct Binder {
     transport: AmqpTransport,
     channel: lapin::Channel,
 }
 
 impl Binder {
-    /// What is in a queue, as [`AmqpTransport::counted`] says it.
+    /// Returns the current counts of a queue, like [`AmqpTransport::counted`].
     pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
         self.transport.0.answer(&format!("queue.declare of {name}"), counted(&self.channel, name)).await
     }
 
-    /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
-    /// cannot be captured: the management API shows none of their types.
+    /// Binds with the types of [`crate::model::ArgumentValue`], including void. A timestamp, a byte or a decimal cannot
+    /// be restored, because the management API does not show these types.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
         let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
         let arguments = table(&binding.arguments);
@@ -95,27 +97,29 @@ impl Binder {
     }
 }
 
-/// What a queue says of itself: no statistic.
+/// The counts that a queue reports itself, without statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Messages that no consumer has.
+    /// The number of ready messages.
     pub ready: u32,
-    /// Consumers; a quorum queue counts one that was canceled as long as it has messages (`rabbit_fifo:query_stat`).
+    /// The number of consumers. A quorum queue counts a canceled consumer as long as it holds messages
+    /// (`rabbit_fifo:query_stat`).
     pub consumers: u32,
 }
 
-/// For so long a quorum queue is asked; if it has not answered by then, it is said to have nothing
-/// (`rabbit_quorum_queue:stat`).
-const ASKED: Duration = Duration::from_millis(250);
+/// The time for which the broker queries a quorum queue. After it, the broker reports that the queue has no messages
+/// and no consumers (`rabbit_quorum_queue:stat`).
+const STAT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Asks a queue. `None` where "nothing" may be no answer: it came so late that it may be the broker's instead of the queue's.
+/// Queries the counts of a queue. Returns `None` for an empty result that came so late that the queue may not have
+/// answered.
 pub(super) async fn counted(channel: &lapin::Channel, name: &QueueName) -> lapin::Result<Option<Counted>> {
-    let began = Instant::now();
+    let started = Instant::now();
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     let queue = channel.queue_declare(short(name.as_str()), passive, FieldTable::default()).await?;
     let counted = Counted { ready: queue.message_count(), consumers: queue.consumer_count() };
-    let is_nothing = counted == Counted { ready: 0, consumers: 0 };
-    Ok(Some(counted).filter(|_| !is_nothing || began.elapsed() < ASKED))
+    let is_empty = counted == Counted { ready: 0, consumers: 0 };
+    Ok(Some(counted).filter(|_| !is_empty || started.elapsed() < STAT_TIMEOUT))
 }
 
 fn options(queue: &Queue) -> QueueDeclareOptions {
@@ -129,7 +133,7 @@ fn options(queue: &Queue) -> QueueDeclareOptions {
     }
 }
 
-/// A channel that is done. What can go wrong with that changes nothing.
+/// Closes a channel. A failure has no effect.
 async fn close(channel: &lapin::Channel) {
     let _ = channel.close(200, "done".into()).await;
 }

@@ -1,14 +1,14 @@
-//! Reads field tables of AMQP 0-9-1 from bytes, without a value for each entry: a table that nests thousands of others costs no
-//! stack.
+//! Reads field tables of AMQP 0-9-1 from bytes, without a value for each entry. So a table with thousands of nested
+//! tables does not use the stack.
 
-/// The entries of a table, in their order: name, type and the bytes of the value. Ends at the first that cannot be read.
+/// The entries of a table in order: name, type and the bytes of the value. Ends at the first entry that cannot be read.
 pub(super) struct Entries<'a>(pub(super) &'a [u8]);
 
 /// An entry of a table.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
     pub(super) kind: u8,
-    /// The value without the length in front of it.
+    /// The value, without the length in front of it.
     pub(super) value: &'a [u8],
     /// The whole entry.
     pub(super) bytes: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// The value of a type, and what follows it.
+/// Splits off a value of a type. Returns the value and the rest.
 fn value(kind: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     match kind {
         b'S' | b'x' | b'F' | b'A' => long(bytes),
@@ -41,19 +41,19 @@ fn value(kind: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Bytes behind their length of one byte, and what follows them.
+/// Splits off bytes that follow their length of one byte. Returns them and the rest.
 pub(super) fn short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(*length))
 }
 
-/// Bytes behind their length of four bytes, and what follows them.
+/// Splits off bytes that follow their length of four bytes. Returns them and the rest.
 pub(super) fn long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
 }
 
-/// Whether tables and lists nest deeper than the given number of levels in this table.
+/// Returns true if tables and lists in this table nest deeper than the given number of levels.
 pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     let mut open = vec![(table, b'F', levels)];
     while let Some((bytes, kind, left)) = open.pop() {
@@ -76,7 +76,7 @@ pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     false
 }
 
-/// The types and values of a list. Ends at the first that cannot be read.
+/// The types and values of a list. Ends at the first value that cannot be read.
 struct Items<'a>(&'a [u8]);
 
 impl<'a> Iterator for Items<'a> {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_end_where_they_cannot_be_read() {
+    fn entries_end_at_the_first_unreadable_one() {
         let table = b"\x01at\x01\x01bS\0\0\0\x02hi\x01cV\x01d?";
         let read: Vec<(&[u8], u8, &[u8])> =
             Entries(table).map(|Entry { name, kind, value, .. }| (name, kind, value)).collect();

@@ -1,4 +1,4 @@
-//! What a broker says of itself before anybody logs in. The AMQP library reads it and keeps it to itself, so it is overheard.
+//! Records the greeting of a broker, which it sends before the login. The AMQP library does not expose the greeting.
 
 use std::io;
 use std::pin::Pin;
@@ -9,54 +9,55 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::field_table::{Entries, long};
 use super::socket::Bytes;
 
-/// Much more than a broker says in its first frame.
-const MOST: usize = 8192;
-/// In front of the first frame's arguments: type, channel, size; class and method; the version of the protocol.
+/// Much more than a broker sends in its first frame.
+const MAX_BYTES: usize = 8192;
+/// The length in front of the arguments of the first frame: type, channel and size; class and method; the protocol
+/// version.
 const HEADER: usize = 7 + 4 + 2;
 
-/// The first bytes that came in.
+/// The first bytes from the broker.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Greeting(Arc<Mutex<Vec<u8>>>);
 
-impl Heard {
-    /// Another connection begins.
-    pub(super) fn forget(&self) {
+impl Greeting {
+    /// Clears the bytes for another connection.
+    pub(super) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn add(&self, bytes: &[u8]) {
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MOST.saturating_sub(heard.len());
-        heard.extend(bytes.iter().take(room));
+        let mut greeting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_BYTES.saturating_sub(greeting.len());
+        greeting.extend(bytes.iter().take(room));
     }
 
-    /// `cluster_name` of `connection.start`.
+    /// Returns `cluster_name` of `connection.start`.
     pub(super) fn cluster(&self) -> Option<String> {
-        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let greeting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A method of channel 0: `connection.start`.
-        let is_start = heard.starts_with(&[1, 0, 0]) && heard.get(7..11) == Some(&[0, 10, 0, 10]);
-        let (table, _) = long(heard.get(HEADER..).filter(|_| is_start)?)?;
-        text(table, b"cluster_name")
+        let is_start = greeting.starts_with(&[1, 0, 0]) && greeting.get(7..11) == Some(&[0, 10, 0, 10]);
+        let (table, _) = long(greeting.get(HEADER..).filter(|_| is_start)?)?;
+        string(table, b"cluster_name")
     }
 }
 
-/// The string of that name in a table.
-fn text(table: &[u8], desired: &[u8]) -> Option<String> {
+/// Returns the string with this name in a table.
+fn string(table: &[u8], desired: &[u8]) -> Option<String> {
     let found = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
     String::from_utf8(found.value.to_vec()).ok()
 }
 
-/// Bytes that are listened to as they come in.
+/// A stream that records the first bytes that it reads.
 pub(super) struct TeeStream {
     pub(super) bytes: Box<dyn Bytes>,
-    pub(super) heard: Heard,
+    pub(super) greeting: Greeting,
 }
 
 impl AsyncRead for TeeStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.bytes).poll_read(context, into);
-        self.heard.add(&into.filled()[before..]);
+        self.greeting.add(&into.filled()[before..]);
         read
     }
 }
@@ -92,20 +93,20 @@ mod tests {
     }
 
     fn cluster(bytes: &[u8]) -> Option<String> {
-        let heard = Heard::default();
-        bytes.iter().for_each(|byte| heard.add(&[*byte]));
-        heard.cluster()
+        let greeting = Greeting::default();
+        bytes.iter().for_each(|byte| greeting.add(&[*byte]));
+        greeting.cluster()
     }
 
     #[test]
-    fn the_name_is_found_where_it_is_said() {
+    fn cluster_name_is_read_from_the_greeting() {
         let capabilities = entry("capabilities", b'F', &entry("cluster_name", b't', &[1]));
         let name = entry("cluster_name", b'S', "rabbit@prodé".as_bytes());
-        let said = start(&[capabilities.clone(), name, entry("product", b'S', b"RabbitMQ")].concat());
-        assert_eq!(cluster(&said).as_deref(), Some("rabbit@prodé"));
-        for end in 0..said.len() {
-            // However little came, nothing else is read into it.
-            assert!(cluster(&said[..end]).is_none_or(|name| name == "rabbit@prodé"), "{end}");
+        let greeting = start(&[capabilities.clone(), name, entry("product", b'S', b"RabbitMQ")].concat());
+        assert_eq!(cluster(&greeting).as_deref(), Some("rabbit@prodé"));
+        for end in 0..greeting.len() {
+            // A truncated greeting never gives another name.
+            assert!(cluster(&greeting[..end]).is_none_or(|name| name == "rabbit@prodé"), "{end}");
         }
         assert_eq!(cluster(&start(&capabilities)), None);
         assert_eq!(cluster(&start(&entry("cluster_name", b'T', &[0; 8]))), None);

@@ -1,8 +1,8 @@
-//! Moves the messages of a queue to a fanout exchange, without losing one: over AMQP, or by a shovel on the broker.
+//! Moves the messages of a queue to a fanout exchange without losing any: over AMQP, or by a shovel on the broker.
 //!
-//! A move runs in the background until it is stopped: it never ends because a queue is empty, since an empty queue may be
-//! filled a moment later. When enough was moved is decided by who reads the totals. Always to a *fanout* exchange with the
-//! message's own key: the default exchange would route the `CC` header a second time.
+//! A move runs in the background until it is stopped. It does not end when the queue is empty, because messages may
+//! arrive a moment later. The caller reads the totals and decides when to stop. The target is always a *fanout*
+//! exchange, and each message keeps its routing key: the default exchange would evaluate the `CC` header a second time.
 
 mod ack_settled;
 mod acknowledging;
@@ -38,27 +38,27 @@ pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 
 use super::error::BrokerError;
 
-/// What can move messages.
+/// A transport of messages.
 #[derive(Clone)]
 pub enum Transport {
-    /// topo itself.
+    /// topo moves messages over AMQP.
     Amqp(AmqpTransport),
-    /// topo itself, and the broker for messages that AMQP cannot carry.
+    /// topo moves messages over AMQP, and a shovel moves messages that AMQP cannot carry.
     AmqpOrShovel(AmqpTransport, ShovelTransport),
-    /// The broker.
+    /// A shovel on the broker moves messages.
     Shovel(ShovelTransport),
 }
 
-/// A move that goes on in the background.
+/// A move that runs in the background.
 pub enum Move {
-    /// By topo itself.
+    /// A move over AMQP.
     Amqp(AmqpMove),
-    /// By the broker.
+    /// A move by a shovel.
     Shovel(ShovelMove),
 }
 
 impl Transport {
-    /// The connection over AMQP, where there is one.
+    /// Returns the transport over AMQP, if there is one.
     pub fn amqp(&self) -> Option<&AmqpTransport> {
         match self {
             Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Some(transport),
@@ -66,7 +66,7 @@ impl Transport {
         }
     }
 
-    /// Starts to move, or says why that cannot be.
+    /// Starts a move, or returns the reason why not.
     pub async fn start(&self, order: Order) -> Result<Move, Fault> {
         Ok(match self {
             Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Move::Amqp(transport.start(order).await?),
@@ -76,7 +76,7 @@ impl Transport {
 }
 
 impl Move {
-    /// The progress of the move. A shovel is asked over HTTP.
+    /// Returns the progress of the move. For a shovel, this is a request over HTTP.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.progress()),
@@ -84,7 +84,7 @@ impl Move {
         }
     }
 
-    /// Stops it, and returns when nothing is moved any more: what was on its way is at its target, or back in its source.
+    /// Stops the move, and returns when no message is in transit: each message is at the target, or back in the source.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.stop().await),

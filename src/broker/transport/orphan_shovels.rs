@@ -1,5 +1,5 @@
-//! Finds shovels of killed runs by their consumers: only policymakers may read shovel definitions, but a queue's
-//! consumers are visible to every user with access to the queue.
+//! Finds shovels of killed runs by their consumers. Only policymakers may read shovel definitions, but every user with
+//! access to a queue may see its consumers.
 
 use super::shovel::{PRIORITY, ShovelTransport};
 use crate::broker::error::BrokerError;
@@ -8,18 +8,18 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 impl ShovelTransport {
-    /// Those of these queues from which a shovel moves messages that this user could not remove. Consumers are listed
-    /// some seconds after they came, or not at all where statistics are disabled.
+    /// Returns the queues from which a shovel moves messages that this user cannot remove. The broker lists consumers
+    /// some seconds after they subscribed, or not at all if statistics are disabled.
     pub async fn out_of_reach(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {
         match self.leftovers().await {
-            // Without the plugin, there are none.
+            // Without the plugin, no shovels exist.
             Ok(_) | Err(BrokerError::NotFound { .. }) => return Ok(BTreeSet::new()),
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => {}
             Err(error) => return Err(error),
         }
         let mut found = BTreeSet::new();
         for queue in queues {
-            let shown = match self.look("queues", queue.as_str(), "").await {
+            let shown = match self.read("queues", queue.as_str(), "").await {
                 Ok(shown) => shown,
                 Err(BrokerError::NotFound { .. }) => continue,
                 Err(error) => return Err(error),
@@ -33,8 +33,8 @@ impl ShovelTransport {
     }
 }
 
-/// Whether a consumer is internal to the broker, and of a shovel of topo where that is recognizable.
+/// Returns true if a consumer is internal to the broker and, if recognizable, of a shovel of topo.
 fn is_shovel(consumer: &Value, version: BrokerVersion) -> bool {
-    let is_inside = consumer["channel_details"]["user"] == "none";
-    is_inside && (version < BrokerVersion::new(3, 9, 0) || consumer["arguments"]["x-priority"] == PRIORITY)
+    let is_internal = consumer["channel_details"]["user"] == "none";
+    is_internal && (version < BrokerVersion::new(3, 9, 0) || consumer["arguments"]["x-priority"] == PRIORITY)
 }

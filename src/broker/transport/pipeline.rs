@@ -1,4 +1,4 @@
-//! Messages on their way: published, and not yet known to be safe. In the order of the source.
+//! Published messages without a final answer, in the order of the source.
 
 use super::answers::Answers;
 use super::connection::short;
@@ -14,24 +14,24 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// What was published on one channel and not taken out again.
+/// The published messages of one channel that were not removed yet.
 #[derive(Default)]
 pub(super) struct Pipeline {
     sent: VecDeque<Sent>,
-    /// The number of the first of them; the others' follow.
+    /// The number of the first message; the others follow.
     first: u64,
     answers: Arc<Answers>,
-    /// Whether one of them was rejected.
+    /// True if a message was rejected.
     has_rejected: bool,
-    /// Messages that came back. Which of the sent ones they are, the library does not know: it hands a returned message
-    /// out with *some* confirm that the broker sent after it.
+    /// Returned messages. The library does not report which of the sent messages each of them is. It reports a returned
+    /// message together with *some* confirm that the broker sent after it.
     returned: VecDeque<BasicReturnMessage>,
 }
 
 struct Sent {
-    /// Of the delivery, to acknowledge it by.
+    /// The tag of the delivery, for its acknowledgement.
     tag: DeliveryTag,
-    bell: Waker,
+    waker: Waker,
     answer: Answer,
 }
 
@@ -41,19 +41,19 @@ enum Answer {
     Rejected(Delivery),
 }
 
-/// What became of one message, when all are answered.
+/// The outcome of one message, after all messages are answered.
 pub(super) enum Outcome {
-    /// Safe at the target.
+    /// The message is safe at the target.
     Confirmed,
-    /// Nobody took it: the target leads nowhere.
+    /// The message was returned: the target routes to no queue.
     Returned { reason: String },
-    /// It or another came back.
+    /// This message or another one was returned.
     Unknown { reason: String },
-    /// A queue behind the target did not take it.
+    /// A queue behind the target rejected the message.
     Rejected(Box<Delivery>),
 }
 
-/// Hands a message to the broker as it came: its own key, its properties, its body.
+/// Publishes a message unchanged: its routing key, properties and body.
 fn publish(
     channel: &Channel,
     target: &str,
@@ -71,39 +71,39 @@ fn publish(
 }
 
 impl Pipeline {
-    /// How many messages are in it.
+    /// Returns the number of messages.
     pub(super) fn len(&self) -> usize {
         self.sent.len()
     }
 
-    /// Whether nothing is on its way.
+    /// Returns true if no message is in transit.
     pub(super) fn is_empty(&self) -> bool {
         self.sent.is_empty()
     }
 
-    /// Sends one more. It is on its way when this returns: the first poll writes to the library's queue, so the order of calls
-    /// is the order on the wire.
+    /// Publishes a message. The first poll writes to the queue of the library, so the order of calls is the order on
+    /// the wire.
     pub(super) fn push(&mut self, channel: &Channel, target: &str, delivery: Delivery) {
         let (tag, number) = (delivery.delivery_tag, self.first + self.sent.len() as u64);
-        let bell = self.answers.bell(number);
+        let waker = self.answers.waker_of(number);
         let mut answer = publish(channel, target, delivery);
-        if let Poll::Ready(at_once) = answer.poll_unpin(&mut Context::from_waker(&bell)) {
-            answer = std::future::ready(at_once).boxed();
-            self.answers.ring(number);
+        if let Poll::Ready(ready) = answer.poll_unpin(&mut Context::from_waker(&waker)) {
+            answer = std::future::ready(ready).boxed();
+            self.answers.mark(number);
         }
-        self.sent.push_back(Sent { tag, bell, answer: Answer::Awaited(answer) });
+        self.sent.push_back(Sent { tag, waker, answer: Answer::Awaited(answer) });
     }
 
-    /// Waits until the oldest that has no answer has one, and takes in all answers that are there by then.
+    /// Waits until the oldest unanswered message is answered, and processes all answers that have arrived by then.
     pub(super) async fn settle(&mut self) -> lapin::Result<()> {
         let Some(oldest) = self.sent.iter().position(Sent::is_awaited) else { return Ok(()) };
         poll_fn(|context| {
             loop {
-                self.look_at_answered()?;
+                self.poll_answered()?;
                 if !self.sent.get(oldest).is_some_and(Sent::is_awaited) {
                     return Poll::Ready(Ok(()));
                 }
-                if self.answers.wake_at(self.first + oldest as u64, context.waker()) {
+                if self.answers.wake_on(self.first + oldest as u64, context.waker()) {
                     return Poll::Pending;
                 }
             }
@@ -111,13 +111,16 @@ impl Pipeline {
         .await
     }
 
-    /// A message that came back is handed out with the first confirm that the broker sent after it. So whoever has seen a
-    /// confirm, and looks at all others *afterwards*, has seen all that came back before that confirm: only then it is certain
-    /// that what was confirmed did not come back.
+    /// Polls all messages whose waker was called, until no further waker was called.
     ///
-    /// To look at all whose bells have rung is to look at all: the library takes one answer after the other, and rings for
-    /// one before it takes the next. But only when none has rung since the last look: what is answered meanwhile shows.
-    fn look_at_answered(&mut self) -> lapin::Result<()> {
+    /// The library reports a returned message together with the first confirm that the broker sent after it. So a
+    /// confirmed message is known not to be returned only if all other messages are polled *after* its confirm. Then
+    /// all messages that were returned before this confirm are known.
+    ///
+    /// It is enough to poll the messages whose waker was called. The library processes one answer after another, and
+    /// calls the waker of one before it processes the next. The polls are repeated until no waker was called meanwhile,
+    /// because further answers can arrive.
+    fn poll_answered(&mut self) -> lapin::Result<()> {
         let mut failed = Ok(());
         loop {
             let answered = self.answers.take();
@@ -125,21 +128,21 @@ impl Pipeline {
                 return failed;
             }
             for number in answered {
-                // Those before were taken out.
+                // Earlier messages were removed.
                 let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
                 let Some(sent) = index.and_then(|index| self.sent.get_mut(index)) else { continue };
-                failed = failed.and(sent.look(&mut self.returned));
+                failed = failed.and(sent.poll(&mut self.returned));
                 self.has_rejected |= matches!(sent.answer, Answer::Rejected(_));
             }
         }
     }
 
-    /// Whether all answers so far are good ones.
-    pub(super) fn is_going_well(&self) -> bool {
+    /// Returns true if no message was rejected or returned so far.
+    pub(super) fn has_only_confirms(&self) -> bool {
         self.returned.is_empty() && !self.has_rejected
     }
 
-    /// Takes out the oldest that are all safe: the tag of the last of them, and how many they are.
+    /// Removes the oldest messages that are confirmed. Returns the tag of the last one, and their number.
     pub(super) fn take_confirmed(&mut self) -> Option<(DeliveryTag, u64)> {
         let mut taken = None;
         while let Some(Sent { tag, answer: Answer::Confirmed(_), .. }) = self.sent.front() {
@@ -150,8 +153,8 @@ impl Pipeline {
         taken
     }
 
-    /// Waits until all are answered, and takes all out. Those that came back are found by what they are: if two are the same
-    /// in everything, it does not matter which of them it was.
+    /// Waits until all messages are answered, and removes them. Returned messages are identified by their content. If
+    /// two are identical, it does not matter which one was returned.
     pub(super) async fn drain(&mut self) -> lapin::Result<Vec<(DeliveryTag, Outcome)>> {
         while self.sent.iter().any(Sent::is_awaited) {
             self.settle().await?;
@@ -163,22 +166,22 @@ impl Pipeline {
         for Sent { tag, answer, .. } in self.sent.drain(..) {
             let outcome = match answer {
                 Answer::Confirmed(delivery) => {
-                    let found = returned.iter().position(|back| is_same(back, &delivery));
+                    let found = returned.iter().position(|returned_message| is_same(returned_message, &delivery));
                     match found.and_then(|index| returned.remove(index)) {
-                        Some(back) => Outcome::Returned { reason: reason(&back) },
+                        Some(returned_message) => Outcome::Returned { reason: reason(&returned_message) },
                         None => Outcome::Confirmed,
                     }
                 }
                 Answer::Rejected(delivery) => Outcome::Rejected(Box::new(delivery)),
-                // Not after the loop above.
+                // Impossible after the loop above.
                 Answer::Awaited(_) => continue,
             };
             outcomes.push((tag, outcome));
         }
-        // One that is not found could be any: then none counts as safe.
-        if let Some(back) = returned.front() {
+        // A returned message that is not found could be any message, so none counts as safe.
+        if let Some(returned_message) = returned.front() {
             for (_, outcome) in &mut outcomes {
-                *outcome = Outcome::Unknown { reason: reason(back) };
+                *outcome = Outcome::Unknown { reason: reason(returned_message) };
             }
         }
         Ok(outcomes)
@@ -190,21 +193,21 @@ impl Sent {
         matches!(self.answer, Answer::Awaited(_))
     }
 
-    fn look(&mut self, returned: &mut VecDeque<BasicReturnMessage>) -> lapin::Result<()> {
+    fn poll(&mut self, returned: &mut VecDeque<BasicReturnMessage>) -> lapin::Result<()> {
         let Answer::Awaited(answer) = &mut self.answer else { return Ok(()) };
-        let mut context = Context::from_waker(&self.bell);
+        let mut context = Context::from_waker(&self.waker);
         let Poll::Ready((delivery, confirmation)) = answer.poll_unpin(&mut context) else { return Ok(()) };
         self.answer = match confirmation {
-            Ok(Confirmation::Ack(back)) => {
-                returned.extend(back);
+            Ok(Confirmation::Ack(messages)) => {
+                returned.extend(messages);
                 Answer::Confirmed(delivery)
             }
-            Ok(Confirmation::Nack(back)) => {
-                // Of another message, perhaps.
-                returned.extend(back);
+            Ok(Confirmation::Nack(messages)) => {
+                // These may be other messages.
+                returned.extend(messages);
                 Answer::Rejected(delivery)
             }
-            // Without confirms, which were asked for, nothing is known to be safe.
+            // Without confirms, which were requested, no message is known to be safe.
             Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
                 self.answer = Answer::Rejected(delivery);
@@ -215,10 +218,12 @@ impl Sent {
     }
 }
 
-fn is_same(back: &BasicReturnMessage, delivery: &Delivery) -> bool {
-    back.routing_key == delivery.routing_key && back.data == delivery.data && back.properties == delivery.properties
+fn is_same(returned_message: &BasicReturnMessage, delivery: &Delivery) -> bool {
+    returned_message.routing_key == delivery.routing_key
+        && returned_message.data == delivery.data
+        && returned_message.properties == delivery.properties
 }
 
-fn reason(back: &BasicReturnMessage) -> String {
-    foreign(&format!("{} {}", back.reply_code, back.reply_text))
+fn reason(returned_message: &BasicReturnMessage) -> String {
+    foreign(&format!("{} {}", returned_message.reply_code, returned_message.reply_text))
 }

@@ -1,66 +1,67 @@
-//! What is to be moved, how far it is, and why it ended.
+//! The order of a move, its progress, and the reason why it ended.
 
 use crate::broker::error::BrokerError;
 use crate::model::{ExchangeName, QueueName};
 use std::time::Instant;
 
-/// What to move where to.
+/// The source and the target of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The queue whose messages are taken.
+    /// The queue from which messages are moved.
     pub source: QueueName,
-    /// The fanout exchange that they go to.
+    /// The fanout exchange to which messages are published.
     pub target: ExchangeName,
-    /// How many messages are on their way at most. As many are held in memory, and as many may come twice if topo is
+    /// The maximum number of messages in transit. All of them are held in memory, and may be duplicated if topo is
     /// killed.
     pub prefetch: u16,
 }
 
 impl Order {
-    /// What most moves take: more makes them hardly faster (benches/transport.rs), and as many more may come twice.
+    /// The prefetch of most moves. A higher one hardly makes a move faster (benches/transport.rs), and may duplicate
+    /// more messages.
     pub const PREFETCH: u16 = 1000;
 
-    /// With the usual prefetch.
+    /// Creates an order with the default prefetch.
     pub fn new(source: &QueueName, target: &ExchangeName) -> Self {
         Self { source: source.clone(), target: target.clone(), prefetch: Self::PREFETCH }
     }
 }
 
-/// How far a move is.
+/// The progress of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How many messages are safely at their target, and acknowledged at their source; one that was at both counts twice.
-    /// `None` where the broker does not count them: a shovel before 4.2.
+    /// The number of messages that are at the target and acknowledged at the source. A message that was in both queues
+    /// counts twice. `None` if the broker does not count them: a shovel before 4.2.
     pub moved: Option<u64>,
-    /// When the last of them was.
+    /// The time at which the last message was moved.
     pub last_moved: Option<Instant>,
-    /// How many are taken and not acknowledged yet.
+    /// The number of received messages that are not acknowledged yet.
     pub in_flight: usize,
-    /// How many may be at their target and at their source, because a connection was lost before they were acknowledged.
+    /// The number of messages that may be in both queues, because a connection was lost before they were acknowledged.
     pub possible_duplicates: u64,
-    /// What it is doing.
+    /// The state.
     pub state: State,
 }
 
-/// What a move is doing.
+/// The state of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// It moves, or waits for messages.
+    /// The move is running, or waits for messages.
     Moving,
-    /// A queue behind the target takes no more (it is full, and rejects): tried again with growing pauses.
+    /// A queue behind the target is full and rejects messages. The move tries again with growing pauses.
     Rejected,
-    /// The broker takes no messages from anybody: an alarm of memory or disk.
+    /// The broker accepts no messages from any client: memory or disk alarm.
     Blocked,
-    /// The connection was lost; it is made again.
+    /// The connection was lost, and is being restored.
     Reconnecting,
-    /// It was stopped.
+    /// The move was stopped.
     Stopped,
-    /// It stopped by itself.
+    /// The move stopped because of a fault.
     Failed(Fault),
 }
 
 impl State {
-    /// Whether nothing is moved any more.
+    /// Returns true if the move has ended.
     pub fn is_over(&self) -> bool {
         match self {
             Self::Stopped | Self::Failed(_) => true,
@@ -69,69 +70,72 @@ impl State {
     }
 }
 
-/// Why a move stopped by itself. No message is lost by any of these: what was not acknowledged is in the source.
+/// The reason why a move stopped. No fault loses messages: unacknowledged messages are in the source.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// The source was deleted, or is not there: `basic.cancel`, or 404.
-    #[error("the source queue is gone: {reason}")]
+    /// The source was deleted or does not exist: `basic.cancel`, or 404.
+    #[error("the source queue does not exist: {reason}")]
     SourceGone {
-        /// The broker's words.
+        /// The error of the broker.
         reason: String,
     },
-    /// A consumer has the source for itself.
+    /// Another consumer uses the source exclusively.
     #[error("another consumer uses the source queue exclusively: {reason}")]
     Exclusive {
-        /// The broker's words.
+        /// The error of the broker.
         reason: String,
     },
-    /// The target is not there.
-    #[error("the target exchange is gone: {reason}")]
+    /// The target does not exist.
+    #[error("the target exchange does not exist: {reason}")]
     TargetGone {
-        /// The broker's words.
+        /// The error of the broker.
         reason: String,
     },
-    /// A message came back: nothing is bound to the target.
-    #[error("exchange {target} routes to no queue ({reason}): its messages stay in the source queue")]
+    /// A message was returned: nothing is bound to the target.
+    #[error("exchange {target} routes to no queue ({reason}); the messages stay in the source queue")]
     Unroutable {
         /// The target.
         target: ExchangeName,
-        /// The broker's words: `NO_ROUTE`.
+        /// The error of the broker: `NO_ROUTE`.
         reason: String,
     },
-    /// A message says that it is of a user, and the broker takes it from nobody else (without the tag `impersonator`).
+    /// A message has the `user_id` of another user. The broker accepts it only from that user, or from a user with the
+    /// tag `impersonator`.
     #[error("a message with the property user_id `{user_id}` can be published only by that user: {reason}")]
     ForeignUser {
         /// The property.
         user_id: String,
-        /// The broker's words.
+        /// The error of the broker.
         reason: String,
     },
-    /// A message that does not fit a frame, or that the AMQP library cannot read. It stays in the source.
+    /// A message does not fit into a frame, or the AMQP library cannot read it. It remains in the source.
     #[error("AMQP cannot carry a message: {reason}")]
     NotCarried {
-        /// Why, in words.
+        /// The reason.
         reason: String,
     },
-    /// An alarm: what is on its way waits, and goes on after it.
+    /// An alarm. Messages in transit wait, and continue after it.
     #[error("the broker accepts no messages now: memory or disk alarm")]
     Blocked,
-    /// There is no plugin for shovels on the node.
+    /// The node has no shovel plugin.
     #[error("the broker does not support shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
     NoShovels,
-    /// The broker took the definition of a shovel, and starts none: it may be busy, or its plugin has stopped for good, as
-    /// it does when its one supervisor dies (`rabbit_shovel_sup` allows no restart; seen on 4.0.5).
+    /// The broker accepted the definition of a shovel and did not start it. The broker may be busy, or the plugin has
+    /// stopped: this happens when its only supervisor ends, because `rabbit_shovel_sup` allows no restart (seen on
+    /// 4.0.5).
     #[error(
-        "the broker starts no shovel, although it took its definition; if it starts no other, the plugin has stopped: \
-         `rabbitmq-plugins disable rabbitmq_shovel_management rabbitmq_shovel`, then enable both"
+        "the broker accepted the definition of the shovel but did not start it; if it starts no other shovel, the \
+         plugin has stopped: run `rabbitmq-plugins disable rabbitmq_shovel_management rabbitmq_shovel`, then enable \
+         both plugins"
     )]
     NotStarted,
-    /// A shovel ended. The broker starts it again and again, until it is removed.
+    /// A shovel ended. The broker restarts it until it is removed.
     #[error("the shovel ended: {reason}")]
     ShovelEnded {
-        /// The broker's words.
+        /// The error of the broker.
         reason: String,
     },
-    /// Anything else.
+    /// Another error.
     #[error(transparent)]
     Broker(#[from] BrokerError),
 }

@@ -1,4 +1,4 @@
-//! Checks whether the user may publish to an exchange, before the first message is consumed.
+//! Checks that the user may publish to an exchange, before the first message is consumed.
 
 use super::connection::{Connection, short};
 use crate::broker::error::BrokerError;
@@ -6,9 +6,12 @@ use crate::model::ExchangeName;
 use lapin::BasicProperties;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 
-/// Publishes a message that no broker takes, because its expiration is no number. Which refusal comes tells the rest:
-/// `rabbit_channel` looks at the permission (403) and at the exchange (404) before it looks at the properties (406).
-pub(super) async fn may_publish(connection: &Connection, target: &ExchangeName) -> Result<(), BrokerError> {
+/// Publishes a message that every broker refuses, because its expiration is not a number. `rabbit_channel` checks the
+/// permission (403) and the exchange (404) before the properties (406), so the status of the refusal is the result.
+pub(super) async fn check_publish_permission(
+    connection: &Connection,
+    target: &ExchangeName,
+) -> Result<(), BrokerError> {
     let request = format!("basic.publish to {target}");
     let channel = connection.channel().await?;
     let refused = connection.answer(&request, async {

@@ -1,8 +1,9 @@
-//! The properties of a message, byte by byte as the broker sent them.
+//! The properties of a message, byte by byte, as the broker sent them.
 //!
-//! The AMQP library parses headers recursively, on a thread with a small stack: a message that nests thousands of tables
-//! overflows it, and the process aborts. So the socket hides all properties from the library ([`super::frames`]): they reach it as
-//! one byte array in a header of its own, and leave it the same way. This also keeps every byte, such as text that is not UTF-8.
+//! The AMQP library parses headers recursively, on a thread with a small stack. A message with thousands of nested
+//! tables overflows the stack, and the process aborts. So the socket hides all properties from the library
+//! ([`super::frames`]): the library reads and writes them as one byte array in a header. This also preserves every
+//! byte, such as text that is not UTF-8.
 
 use super::field_table::{Entries, long, short};
 use lapin::BasicProperties;
@@ -13,14 +14,15 @@ use std::ops::Range;
 const NAME: &str = "topo";
 /// The flags of properties that consist of headers.
 const HEADERS: u16 = 1 << 13;
-/// How often a quorum queue handed the message out. Up to 3.12 it writes this the first time, too (`rabbit_fifo_client`).
+/// The numbers of deliveries by a quorum queue. Up to 3.12, the queue writes them at the first delivery, too
+/// (`rabbit_fifo_client`).
 const COUNTS: [&[u8]; 2] = [b"x-delivery-count", b"x-acquired-count"];
 
-/// How a property is encoded.
+/// The encoding of a property.
 enum Encoding {
     ShortString,
     Table,
-    /// Of a fixed length.
+    /// Bytes of a fixed length.
     Bytes(usize),
 }
 
@@ -56,13 +58,13 @@ const USER_ID_INDEX: usize = 11;
 pub(super) struct RawProperties<'a>(&'a [u8]);
 
 impl<'a> RawProperties<'a> {
-    /// Those that the socket hid in what the library read.
+    /// Returns the properties that the socket hid in the properties of the library.
     pub(super) fn hidden_in(properties: &'a BasicProperties) -> Option<Self> {
         let AMQPValue::ByteArray(bytes) = properties.headers().as_ref()?.inner().get(NAME)? else { return None };
         Some(Self(bytes.as_slice()))
     }
 
-    /// Where the value of one property is.
+    /// Returns the position of the value of one property.
     fn position(self, desired: usize) -> Option<Range<usize>> {
         let (flags, mut rest) = self.0.split_first_chunk::<2>()?;
         let flags = u16::from_be_bytes(*flags);
@@ -89,19 +91,20 @@ impl<'a> RawProperties<'a> {
         self.0.get(self.position(desired)?)
     }
 
-    /// The user that the publisher claims to be.
+    /// Returns the user that the publisher claims to be.
     pub(super) fn user_id(self) -> Option<String> {
         self.property(USER_ID_INDEX).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Whether a quorum queue counted how often it handed the message out.
+    /// Returns true if a quorum queue has counted deliveries of this message.
     pub(super) fn has_count(self) -> bool {
         let headers = self.property(HEADERS_INDEX).unwrap_or_default();
         Entries(headers).any(|entry| COUNTS.contains(&entry.name))
     }
 
-    /// The properties as the publisher sent them: with the move, counting starts again. The next quorum queue would overwrite
-    /// the old numbers, and a classic queue would keep showing them. A message that had no other headers keeps an empty table.
+    /// Returns the properties as the publisher sent them, so that counting restarts with the move. The next quorum
+    /// queue would overwrite the old numbers, and a classic queue would keep showing them. A message without other
+    /// headers keeps an empty table.
     fn without_counts(self) -> Option<Vec<u8>> {
         let Range { start, end } = self.position(HEADERS_INDEX).filter(|_| self.has_count())?;
         let headers = self.0.get(start..end)?;
@@ -112,14 +115,14 @@ impl<'a> RawProperties<'a> {
                 kept.extend(entry.bytes);
             }
         }
-        // An entry that cannot be read stays, and so does everything behind it.
+        // An entry that cannot be read remains, like everything behind it.
         kept.extend(headers.get(read..)?);
         let length = u32::try_from(kept.len()).ok()?.to_be_bytes();
         Some([self.0.get(..start.checked_sub(length.len())?)?, &length, &kept, self.0.get(end..)?].concat())
     }
 }
 
-/// The properties of a message without the counts of a quorum queue.
+/// Returns the properties of a message without the counts of a quorum queue.
 pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     match RawProperties::hidden_in(&properties).and_then(RawProperties::without_counts) {
         None => properties,
@@ -131,7 +134,8 @@ pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     }
 }
 
-/// In front of the hidden properties: the flags, the length of the table, the name, the type and the length of the value.
+/// The length in front of the hidden properties: the flags, the length of the table, the name, the type and the length
+/// of the value.
 const PREFIX: usize = 2 + 4 + 1 + NAME.len() + 1 + 4;
 
 /// Hides flags and properties.
@@ -142,7 +146,7 @@ pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     Some([&HEADERS.to_be_bytes(), &of_table.to_be_bytes()[..], &name, b"x", &length.to_be_bytes(), raw].concat())
 }
 
-/// What was hidden; `None` for properties of the library's own.
+/// Returns hidden properties; `None` for properties of the library itself.
 pub(super) fn reveal(properties: &[u8]) -> Option<&[u8]> {
     let raw = properties.get(PREFIX..)?;
     (hide(raw)?.get(..PREFIX) == properties.get(..PREFIX)).then_some(raw)
@@ -171,7 +175,7 @@ mod tests {
         for raw in [&[0, 0][..], &raw()] {
             let hidden = hide(raw).unwrap();
             assert_eq!(reveal(&hidden), Some(raw));
-            // Also where a publisher sent the same header.
+            // This also holds if a publisher sent the same header.
             assert_eq!(reveal(&hide(&hidden).unwrap()), Some(&hidden[..]));
             assert_eq!(reveal(&hidden[..PREFIX - 1]), None);
         }
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_properties_are_left_as_they_are() {
+    fn truncated_properties_are_unchanged() {
         let raw = raw();
         // The priority and the user ID follow the headers.
         let headers = raw.len() - 1 - 3;

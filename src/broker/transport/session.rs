@@ -1,16 +1,16 @@
-//! One channel's worth of a move: takes, publishes, acknowledges what is confirmed. A lost connection ends it, and the next one
-//! goes on.
+//! Runs a session, the part of a move on one channel: receives, publishes, and acknowledges confirmed messages. A lost
+//! connection ends the session, and the next session continues the move.
 
 mod ending;
 
 use self::ending::{GRACE, PATIENCE};
 use super::acknowledging::Acknowledging;
-use super::connection::{Connection, is_of_channel, not_carried, protocol_error, words};
+use super::connection::{Connection, error_text, is_channel_error, not_carried_reason, protocol_error};
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
-use super::publish_permission::may_publish;
+use super::publish_permission::check_publish_permission;
 use super::raw_properties::{RawProperties, without_counts};
-use super::session_end::Over;
+use super::session_end::SessionEnd;
 use super::subscription::{CAREFUL, subscribe, was_delivered_before};
 use crate::broker::error::BrokerError;
 use futures_util::{FutureExt, StreamExt};
@@ -22,39 +22,40 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Between attempts at a queue that rejects.
+/// The pauses between two attempts to publish to a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// One move, through all of its sessions.
+/// A move with all of its sessions.
 pub(super) struct Job {
     pub(super) connection: Arc<Connection>,
     pub(super) order: Order,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) stop: watch::Receiver<bool>,
-    /// Whether the broker takes messages of other users from this one, once that was seen.
+    /// True if the broker has accepted a message with the `user_id` of another user from this user.
     pub(super) impersonates: bool,
 }
 
+/// A session of a move, on one channel.
 pub(super) struct Session {
     channel: Channel,
     consumer: Consumer,
     pipeline: Pipeline,
     acknowledging: Acknowledging,
-    /// How many messages may be under way.
+    /// The maximum number of messages in transit.
     window: u16,
-    /// How many messages came.
-    taken: usize,
-    /// How many consumed from the source before this one was canceled, where that is known.
+    /// The number of received messages.
+    received: usize,
+    /// The number of consumers of the source before this one was canceled, if known.
     consumers: Option<u32>,
-    /// Whether it ended with nothing left under way.
+    /// True if the session ended without messages in transit.
     pub(super) is_finished: bool,
 }
 
 impl Session {
-    /// Subscribes, after it is certain that what will come may be published.
+    /// Subscribes, after it has verified that messages can be published.
     pub(super) async fn open(connection: &Connection, order: &Order) -> Result<Self, Fault> {
-        match may_publish(connection, &order.target).await {
+        match check_publish_permission(connection, &order.target).await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
             permitted => permitted?,
         }
@@ -71,7 +72,7 @@ impl Session {
                 pipeline: Pipeline::default(),
                 acknowledging: Acknowledging::default(),
                 window: CAREFUL,
-                taken: 0,
+                received: 0,
                 consumers: None,
                 is_finished: false,
             }),
@@ -84,115 +85,117 @@ impl Session {
         }
     }
 
-    /// The number of messages that may be in both queues if the channel is lost now: acknowledgements have no reply, so the last
-    /// of them may be lost with it.
+    /// Returns the number of messages that may be in both queues if the channel is lost now. Acknowledgements have no
+    /// reply, so the last ones may be lost with the channel.
     pub(super) fn doubtful(&self, order: &Order) -> usize {
-        self.taken.min(order.prefetch.into())
+        self.received.min(order.prefetch.into())
     }
 
-    /// The number of received messages that are not acknowledged.
+    /// Returns the number of received messages that are not acknowledged.
     pub(super) fn in_flight(&self) -> usize {
         self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
     /// Moves messages until the session ends. After a stop, this takes at most 20 s.
-    pub(super) async fn run(&mut self, job: &mut Job) -> Over {
+    pub(super) async fn run(&mut self, job: &mut Job) -> SessionEnd {
         let mut stop = job.stop.clone();
-        let too_long = async move {
+        let time_limit = async move {
             stop_requested(&mut stop).await;
             tokio::time::sleep(PATIENCE + GRACE).await;
         };
         tokio::select! {
             biased;
-            over = self.go_on(job) => over,
-            () = too_long => Over::Stopped,
+            end = self.move_messages(job) => end,
+            () = time_limit => SessionEnd::Stopped,
         }
     }
 
-    async fn go_on(&mut self, job: &mut Job) -> Over {
+    async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
         loop {
-            let over = tokio::select! {
+            let end = tokio::select! {
                 biased;
                 _ = stop_requested(&mut job.stop) => break,
-                Some(written) = self.acknowledging.next() => self.written(job, written),
+                Some(written) = self.acknowledging.next() => self.count_acknowledged(job, written),
                 settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
-                    Ok(()) => self.book(job).await,
-                    Err(error) => Err(job.over(&error)),
+                    Ok(()) => self.acknowledge_confirmed(job).await,
+                    Err(error) => Err(job.end(&error)),
                 },
-                next = self.consumer.next() => self.take(job, next).await,
+                next = self.consumer.next() => self.forward_ready(job, next).await,
             };
-            if let Err(over) = over {
-                return over;
+            if let Err(end) = end {
+                return end;
             }
         }
         match self.finish(job).await {
-            Ok(()) => Over::Stopped,
-            Err(over) => over,
+            Ok(()) => SessionEnd::Stopped,
+            Err(end) => end,
         }
     }
 
-    /// Sends on what was delivered, and all that is there already.
-    async fn take(&mut self, job: &mut Job, next: Option<lapin::Result<Delivery>>) -> Result<(), Over> {
+    /// Forwards a delivery, and all further deliveries that have already arrived.
+    async fn forward_ready(&mut self, job: &mut Job, next: Option<lapin::Result<Delivery>>) -> Result<(), SessionEnd> {
         let mut next = Some(next);
         while let Some(delivered) = next {
             match delivered {
                 Some(Ok(delivery)) => {
                     let is_new = !was_delivered_before(&delivery);
                     self.forward(job, delivery).await?;
-                    // While it is under way, no other is handed out, which would go back. That of another user is safe already.
+                    // While this message is in transit, the queue delivers no other message, which the cancel would
+                    // requeue. A message of another user is already settled.
                     if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
-                        self.widen(job).await?;
+                        self.widen_window(job).await?;
                     }
                 }
-                Some(Err(error)) => return Err(job.over(&error)),
-                None => return Err(self.canceled(job).await),
+                Some(Err(error)) => return Err(job.end(&error)),
+                None => return Err(self.handle_cancel(job).await),
             }
             next = self.consumer.next().now_or_never();
         }
-        self.tell(job);
+        self.report_in_flight(job);
         Ok(())
     }
 
-    /// Says how many are under way, before something is waited for that may last.
-    fn tell(&self, job: &Job) {
+    /// Reports the number of messages in transit, before a wait that may be long.
+    fn report_in_flight(&self, job: &Job) {
         job.progress.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
-    /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
-    async fn widen(&mut self, job: &mut Job) -> Result<(), Over> {
-        self.tell(job);
+    /// Increases the window after the last redelivered message. A new prefetch applies only to a new consumer.
+    async fn widen_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        self.report_in_flight(job);
         self.unsubscribe(job).await?;
         let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
-        self.consumer = consumer.map_err(|error| job.over(&error))?;
+        self.consumer = consumer.map_err(|error| job.end(&error))?;
         self.window = job.order.prefetch;
         Ok(())
     }
 
-    /// Waits until all that was taken is at the target, and acknowledged.
-    async fn all_safe(&mut self, job: &mut Job) -> Result<(), Over> {
+    /// Waits until all received messages are at the target and acknowledged.
+    async fn settle_all(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         while !self.pipeline.is_empty() {
-            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
-            self.book(job).await?;
+            self.pipeline.settle().await.map_err(|error| job.end(&error))?;
+            self.acknowledge_confirmed(job).await?;
         }
-        self.all_written(job).await
+        self.write_acknowledgements(job).await
     }
 
-    /// The broker canceled the consumer: the queue is gone. What was taken from it is safe or is not; nothing goes back.
-    async fn canceled(&mut self, job: &mut Job) -> Over {
+    /// Handles a cancel by the broker: the queue no longer exists. Completes the received messages if possible; they
+    /// cannot be requeued.
+    async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
         let reason = "the broker canceled the consumer".to_owned();
-        match tokio::time::timeout(GRACE, self.all_safe(job)).await {
-            Ok(Err(over @ (Over::Fault(_) | Over::Lost(_)))) => over,
-            Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
+        match tokio::time::timeout(GRACE, self.settle_all(job)).await {
+            Ok(Err(end @ (SessionEnd::Fault(_) | SessionEnd::Lost(_)))) => end,
+            Ok(Ok(()) | Err(SessionEnd::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
         }
     }
 
-    async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), Over> {
-        self.taken += 1;
+    async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), SessionEnd> {
+        self.received += 1;
         delivery.properties = without_counts(delivery.properties);
-        let of = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
-        match of {
+        let claimed_user = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
+        match claimed_user {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
-                self.forward_of_another(job, delivery, user).await
+                self.forward_of_other_user(job, delivery, user).await
             }
             Some(_) | None => {
                 self.pipeline.push(&self.channel, job.order.target.as_str(), delivery);
@@ -201,44 +204,52 @@ impl Session {
         }
     }
 
-    /// A message that says it is of another user. The broker refuses it, and closes the channel, unless this user has the tag
-    /// `impersonator`: so it is tried on a channel of its own, and after all others are safe.
-    async fn forward_of_another(&mut self, job: &mut Job, delivery: Delivery, user_id: String) -> Result<(), Over> {
-        self.all_safe(job).await?;
-        let channel = job.connection.channel().await.map_err(Over::Lost)?;
+    /// Forwards a message with the `user_id` of another user. Unless this user has the tag `impersonator`, the broker
+    /// refuses the message and closes the channel. So the message is published on a separate channel, after all others
+    /// are settled.
+    async fn forward_of_other_user(
+        &mut self,
+        job: &mut Job,
+        delivery: Delivery,
+        user_id: String,
+    ) -> Result<(), SessionEnd> {
+        self.settle_all(job).await?;
+        let channel = job.connection.channel().await.map_err(SessionEnd::Lost)?;
         let select = channel.confirm_select(ConfirmSelectOptions::default()).await;
-        select.map_err(|error| job.over(&error))?;
+        select.map_err(|error| job.end(&error))?;
         self.pipeline.push(&channel, job.order.target.as_str(), delivery);
-        self.tell(job);
+        self.report_in_flight(job);
         match self.pipeline.settle().await {
             Ok(()) => {
                 job.impersonates = true;
-                self.book(job).await
+                self.acknowledge_confirmed(job).await
             }
             Err(error) => Err(match protocol_error(&error) {
                 Some(reply) if reply.get_id() == 406 => {
-                    // It was refused, so it is at one place only.
+                    // The message was refused, so it is only in the source.
                     self.pipeline = Pipeline::default();
-                    Fault::ForeignUser { user_id, reason: words(&error) }.into()
+                    Fault::ForeignUser { user_id, reason: error_text(&error) }.into()
                 }
-                Some(_) | None => job.over(&error),
+                Some(_) | None => job.end(&error),
             }),
         }
     }
 
-    /// Acknowledges what is safe, without waiting for it where all goes well.
-    async fn book(&mut self, job: &mut Job) -> Result<(), Over> {
-        if self.pipeline.is_going_well() {
+    /// Acknowledges confirmed messages. Waits for the acknowledgements to be written only if a message was rejected or
+    /// returned.
+    async fn acknowledge_confirmed(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        if self.pipeline.has_only_confirms() {
             if let Some((tag, count)) = self.pipeline.take_confirmed() {
                 self.acknowledging.push(&self.channel, tag, true, count);
             }
             return Ok(());
         }
-        self.all_written(job).await?;
-        let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
+        self.write_acknowledgements(job).await?;
+        let outcomes = self.pipeline.drain().await.map_err(|error| job.end(&error))?;
         let mut rejected = Vec::new();
-        let mut lost_way = None;
-        // One acknowledgement for all before the first that is not safe: as few as can be (see `close`).
+        let mut unroutable = None;
+        // One acknowledgement for all messages before the first unconfirmed one, to send as few as possible (see
+        // `close`).
         let safe = outcomes.iter().take_while(|(_, outcome)| matches!(outcome, Outcome::Confirmed)).count();
         if let Some((tag, _)) = safe.checked_sub(1).and_then(|last| outcomes.get(last)) {
             self.acknowledge(job, *tag, true, safe as u64).await?;
@@ -246,38 +257,38 @@ impl Session {
         for (tag, outcome) in outcomes.into_iter().skip(safe) {
             match outcome {
                 Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
-                Outcome::Returned { reason } => lost_way = Some(reason),
+                Outcome::Returned { reason } => unroutable = Some(reason),
                 Outcome::Unknown { reason } => {
                     job.progress.send_modify(|progress| progress.possible_duplicates += 1);
-                    lost_way = Some(reason);
+                    unroutable = Some(reason);
                 }
                 Outcome::Rejected(delivery) => rejected.push(delivery),
             }
         }
-        if let Some(reason) = lost_way {
+        if let Some(reason) = unroutable {
             return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
         }
         let mut pause = FIRST_PAUSE;
         for delivery in rejected {
-            self.insist(job, *delivery, &mut pause).await?;
+            self.republish(job, *delivery, &mut pause).await?;
         }
         job.progress.send_modify(|progress| progress.state = State::Moving);
         Ok(())
     }
 
-    /// Tries one message until it is taken. Nothing else is taken meanwhile, so that the order stays. The pause before the
-    /// next attempt grows with each rejection, and is none after a message that was taken.
-    async fn insist(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), Over> {
+    /// Publishes a rejected message until the target accepts it. Receives no other message meanwhile, to keep the
+    /// order. The pause before the next attempt grows with each rejection, and is zero after an accepted message.
+    async fn republish(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), SessionEnd> {
         let mut delivery = Some(delivery);
-        while let Some(again) = delivery.take() {
+        while let Some(message) = delivery.take() {
             job.progress.send_modify(|progress| progress.state = State::Rejected);
             tokio::select! {
                 biased;
-                _ = stop_requested(&mut job.stop) => return Err(Over::Stopped),
+                _ = stop_requested(&mut job.stop) => return Err(SessionEnd::Stopped),
                 () = tokio::time::sleep(*pause) => {}
             }
-            self.pipeline.push(&self.channel, job.order.target.as_str(), again);
-            let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
+            self.pipeline.push(&self.channel, job.order.target.as_str(), message);
+            let outcomes = self.pipeline.drain().await.map_err(|error| job.end(&error))?;
             for (tag, outcome) in outcomes {
                 match outcome {
                     Outcome::Confirmed => {
@@ -297,21 +308,21 @@ impl Session {
         Ok(())
     }
 
-    async fn acknowledge(&mut self, job: &Job, tag: DeliveryTag, multiple: bool, count: u64) -> Result<(), Over> {
+    async fn acknowledge(&mut self, job: &Job, tag: DeliveryTag, multiple: bool, count: u64) -> Result<(), SessionEnd> {
         self.acknowledging.push(&self.channel, tag, multiple, count);
-        self.all_written(job).await
+        self.write_acknowledgements(job).await
     }
 
-    async fn all_written(&mut self, job: &Job) -> Result<(), Over> {
+    async fn write_acknowledgements(&mut self, job: &Job) -> Result<(), SessionEnd> {
         while let Some(written) = self.acknowledging.next().await {
-            self.written(job, written)?;
+            self.count_acknowledged(job, written)?;
         }
         Ok(())
     }
 
-    /// So many more are acknowledged.
-    fn written(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), Over> {
-        let count = written.map_err(|error| job.over(&error))?;
+    /// Counts the messages of a written acknowledgement.
+    fn count_acknowledged(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), SessionEnd> {
+        let count = written.map_err(|error| job.end(&error))?;
         job.progress.send_modify(|progress| {
             progress.moved = progress.moved.map(|moved| moved + count);
             progress.last_moved = Some(Instant::now());
@@ -323,25 +334,25 @@ impl Session {
 
 impl Job {
     /// Converts an error of the channel to the end of a session.
-    fn over(&self, error: &lapin::Error) -> Over {
-        if let Some(reason) = not_carried(error) {
+    fn end(&self, error: &lapin::Error) -> SessionEnd {
+        if let Some(reason) = not_carried_reason(error) {
             return Fault::NotCarried { reason }.into();
         }
-        let Some(reply) = protocol_error(error).filter(|reply| is_of_channel(reply)) else {
-            return Over::Lost(self.connection.refused("the move", error));
+        let Some(reply) = protocol_error(error).filter(|reply| is_channel_error(reply)) else {
+            return SessionEnd::Lost(self.connection.request_error("the move", error));
         };
-        let reason = words(error);
+        let reason = error_text(error);
         match reply.get_id() {
             404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
             404 => Fault::SourceGone { reason }.into(),
-            // Held for half an hour, because a queue rejected for so long: "delivery acknowledgement … timed out".
-            406 if reason.contains("timed out") => Over::Lost(self.connection.refused("the move", error)),
-            _ => Fault::Broker(self.connection.refused("the move", error)).into(),
+            // A queue rejected the message for half an hour: "delivery acknowledgement … timed out".
+            406 if reason.contains("timed out") => SessionEnd::Lost(self.connection.request_error("the move", error)),
+            _ => Fault::Broker(self.connection.request_error("the move", error)).into(),
         }
     }
 }
 
-/// Returns when the move is stopped, or its owner is gone.
+/// Returns when the move is stopped, or its owner is dropped.
 async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

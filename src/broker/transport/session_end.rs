@@ -1,19 +1,19 @@
-//! The reason why a session of a move ended.
+//! Defines the reasons why a session of a move ends.
 
 use super::progress::Fault;
 use crate::broker::error::BrokerError;
 
-/// Why a session is over.
-pub(super) enum Over {
-    /// It was stopped.
+/// The reason why a session ended.
+pub(super) enum SessionEnd {
+    /// The move was stopped.
     Stopped,
-    /// For good.
+    /// A fault ends the move.
     Fault(Fault),
-    /// The connection or the channel is gone; another session may go on.
+    /// The connection or the channel was lost; another session may continue the move.
     Lost(BrokerError),
 }
 
-impl From<Fault> for Over {
+impl From<Fault> for SessionEnd {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }

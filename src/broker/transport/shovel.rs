@@ -1,8 +1,8 @@
-//! The broker's own transport: a dynamic shovel, made, watched and removed over HTTP. For where the AMQP port is closed.
+//! Moves messages with a dynamic shovel on the broker, managed over HTTP, for brokers whose AMQP port is not reachable.
 //!
-//! A shovel never says that it is done (`src-delete-after: never`): where it does, it counts what was *ready* when it
-//! started, and counts a rejected message as moved. And it publishes without `mandatory`: what its target does not route
-//! is lost, so it is started only when the target is bound.
+//! A shovel never ends by itself (`src-delete-after: never`). Otherwise it would count the messages that were *ready*
+//! when it started, and count rejected messages as moved. A shovel publishes without `mandatory`, so messages that its
+//! target does not route are lost. It is started only if the target is bound.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// As for the transport over AMQP.
+/// The consumer priority, as for the transport over AMQP.
 pub(super) const PRIORITY: i64 = 1000;
-/// Between looks at a shovel that starts or ends.
+/// The pause between two checks of a shovel that starts or ends.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Until a shovel that failed is tried again.
+/// The time after which the broker restarts a failed shovel.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// For a shovel to be running, and for one to be gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The maximum time in which a shovel starts or disappears.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Moves by shovels on the broker. Cheap to clone.
+/// A transport by shovels on the broker. Cheap to clone.
 #[derive(Clone)]
 pub struct ShovelTransport {
     broker: Broker,
@@ -35,7 +35,7 @@ pub struct ShovelTransport {
     pub(super) version: BrokerVersion,
 }
 
-/// A shovel. Dropping it leaves it on the broker: it is removed by [`Self::stop`], or by name.
+/// A move by a shovel. Dropping the value leaves the shovel on the broker; [`Self::stop`] removes it.
 pub struct ShovelMove {
     transport: ShovelTransport,
     name: String,
@@ -44,29 +44,29 @@ pub struct ShovelMove {
 /// A shovel that an earlier run left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// Its name.
+    /// The name of the shovel.
     pub name: String,
-    /// The queue that it moves from.
+    /// The source of the shovel.
     pub source: QueueName,
 }
 
 /// An entry of `GET /api/shovels/VHOST`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Status {
-    /// Shovels of the configuration file have no vhost; those are not listed here.
+    /// The name of the shovel. Shovels of the configuration file have no vhost, and are not listed here.
     name: String,
     state: String,
     reason: Option<String>,
     timestamp: Option<String>,
-    /// From 4.2 on.
+    /// The number of moved messages, from 4.2 on.
     forwarded: Option<u64>,
     /// `running`, `flow` or `blocked`, from 3.11 on.
     blocked_status: Option<String>,
 }
 
 impl Status {
-    /// Whether it may be all that is left of a shovel.
-    fn says_its_last(&self) -> bool {
+    /// Returns true if the status may remain although the shovel has ended.
+    fn may_be_obsolete(&self) -> bool {
         matches!(self.state.as_str(), "starting" | "terminated")
     }
 }
@@ -97,13 +97,13 @@ struct Definition {
 }
 
 impl ShovelTransport {
-    /// By the shovels of that broker, of that version.
+    /// Creates a transport for a broker of this version.
     pub fn new(broker: Broker, vhost: &VhostName, version: BrokerVersion) -> Self {
         Self { broker, vhost: vhost.clone(), version }
     }
 
-    /// Whether shovels can be made and watched here, asked before anything is done: the plugins are on, and this user may
-    /// see shovels (`monitoring`) and their definitions (`policymaker`).
+    /// Checks that this user can manage shovels, before any change: the plugins are enabled, and the user may see
+    /// shovels (`monitoring`) and their definitions (`policymaker`).
     pub async fn check(&self) -> Result<(), Fault> {
         match self.statuses().await {
             Err(BrokerError::NotFound { .. }) => return Err(Fault::NoShovels),
@@ -113,20 +113,20 @@ impl ShovelTransport {
         Ok(())
     }
 
-    /// Starts to move, or says why it cannot. A shovel of the same queue that a killed run left is replaced.
+    /// Starts a move, or returns the reason why not. Replaces a shovel of the same queue that a killed run left.
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
-        // A shovel would declare it.
-        match self.look("queues", order.source.as_str(), "").await {
+        // Otherwise the shovel would declare the source.
+        match self.read("queues", order.source.as_str(), "").await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
             source => source?,
         };
-        // First the exchange itself: the bindings of one that is not there are an empty list.
-        match self.look("exchanges", order.target.as_str(), "").await {
+        // Checks the exchange first, because the list of bindings of a missing exchange is empty.
+        match self.read("exchanges", order.target.as_str(), "").await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
             target => target?,
         };
-        let bindings = self.look("exchanges", order.target.as_str(), "/bindings/source").await?;
+        let bindings = self.read("exchanges", order.target.as_str(), "/bindings/source").await?;
         if bindings.as_array().is_none_or(Vec::is_empty) {
             let reason = "nothing is bound to it".to_owned();
             return Err(Fault::Unroutable { target: order.target, reason });
@@ -138,15 +138,15 @@ impl ShovelTransport {
             Err(BrokerError::Refused { reason, .. }) if reason.contains("component shovel not found") => {
                 return Err(Fault::NoShovels);
             }
-            made => made?,
+            created => created?,
         };
         let mut moving = ShovelMove { transport: self.clone(), name };
-        match moving.until_running(old).await {
+        match moving.wait_until_running(old).await {
             Ok(()) => Ok(moving),
             Err(fault) => {
                 moving.stop().await?;
-                // The shovel says no more than that it could not subscribe.
-                Err(if self.is_taken(&order.source).await? {
+                // The shovel only reports that it could not subscribe.
+                Err(if self.has_exclusive_consumer(&order.source).await? {
                     Fault::Exclusive { reason: "it is listed as exclusive".to_owned() }
                 } else {
                     fault
@@ -155,7 +155,7 @@ impl ShovelTransport {
         }
     }
 
-    /// The shovels of killed runs in this vhost.
+    /// Returns the shovels of killed runs in this vhost.
     pub async fn leftovers(&self) -> Result<Vec<Leftover>, BrokerError> {
         let listed: Vec<Parameter> = self.broker.get(path("parameters", &["shovel", self.vhost.as_str()])).await?;
         let own = listed.into_iter().filter(|parameter| is_shovel(&parameter.name));
@@ -165,11 +165,11 @@ impl ShovelTransport {
         Ok(own.filter_map(leftover).collect())
     }
 
-    /// Removes a shovel, and waits until the broker has ended it: while it runs, it would declare a queue that is deleted.
+    /// Removes a shovel, and waits until the broker has ended it: a running shovel would declare a deleted queue again.
     pub async fn remove(&self, name: &str) -> Result<(), BrokerError> {
         let parameter = self.parameter(name);
         gone_is_done(self.broker.send(&Request::delete(parameter.clone())).await)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let (mut since, mut last) = (Instant::now(), None);
         loop {
             let is_defined = match self.broker.send(&Request::get(parameter.clone())).await {
@@ -178,13 +178,13 @@ impl ShovelTransport {
                 Err(error) => return Err(error),
             };
             let status = self.status(name).await?;
-            // A shovel that runs takes its status back when it is stopped. From 3.13 on, one that had failed does not, nor one
-            // that had not connected yet, because it is killed: their last words stay for ever (mended after 4.3.5,
-            // rabbitmq-server f6565763). But the broker answers a DELETE when the shovel is stopped, and one that lived would
-            // say more.
+            // A running shovel deletes its status when it stops. From 3.13 on, a shovel that had failed or had not
+            // connected yet is killed, and its last status remains (fixed after 4.3.5, rabbitmq-server f6565763). But
+            // the broker answers a DELETE only when the shovel is stopped, and a shovel that still ran would change its
+            // status.
             let is_over = match &status {
                 None => true,
-                Some(status) if status.says_its_last() => since.elapsed() > RECONNECT_DELAY * 3,
+                Some(status) if status.may_be_obsolete() => since.elapsed() > RECONNECT_DELAY * 3,
                 Some(_) => false,
             };
             if is_defined || last != status {
@@ -200,8 +200,8 @@ impl ShovelTransport {
         }
     }
 
-    /// Whether a consumer has the queue for itself. Consumers are listed a while after they subscribed.
-    async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+    /// Returns true if a consumer uses the queue exclusively. Consumers are listed some time after they subscribed.
+    async fn has_exclusive_consumer(&self, queue: &QueueName) -> Result<bool, BrokerError> {
         let deadline = Instant::now() + self.broker.intervals().listing();
         loop {
             let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
@@ -220,7 +220,7 @@ impl ShovelTransport {
     }
 
     fn definition(&self, order: &Order) -> Value {
-        // Without a host it is a connection inside the broker; without a path it would be the vhost `/`.
+        // Without a host, the URI is a connection inside the broker. Without a path, it would be the vhost `/`.
         let uri = format!("amqp:///{}", encode(self.vhost.as_str()));
         let mut value = json!({
             "src-protocol": "amqp091",
@@ -230,23 +230,23 @@ impl ShovelTransport {
             "src-prefetch-count": order.prefetch,
             "dest-protocol": "amqp091",
             "dest-uri": uri,
-            // And no key: each message keeps its own.
+            // Without a routing key, each message keeps its own.
             "dest-exchange": order.target,
             "ack-mode": "on-confirm",
             "reconnect-delay": RECONNECT_DELAY.as_secs(),
         });
-        // Refused as an unknown key before.
+        // Older brokers refuse this key as unknown.
         if self.version >= BrokerVersion::new(3, 9, 0) {
             value["src-consumer-args"] = json!({ "x-priority": PRIORITY });
         }
         if self.version >= BrokerVersion::new(4, 0, 0) {
-            // Not declared again when it is deleted.
+            // The shovel does not declare a deleted queue again.
             value["src-predeclared"] = json!(true);
         }
         json!({ "value": value })
     }
 
-    pub(super) async fn look(&self, kind: &str, name: &str, below: &str) -> Result<Value, BrokerError> {
+    pub(super) async fn read(&self, kind: &str, name: &str, below: &str) -> Result<Value, BrokerError> {
         self.broker.get(path(kind, &[self.vhost.as_str(), name]) + below).await
     }
 
@@ -260,13 +260,13 @@ impl ShovelTransport {
 }
 
 impl ShovelMove {
-    /// How far it is, as far as the broker says: before 4.2 that it runs, and no number.
+    /// Returns the progress that the broker reports. Before 4.2, the number of messages is unknown.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         Ok(progress(self.transport.status(&self.name).await?))
     }
 
-    /// Removes it, and returns when it has ended: what it held unacknowledged is back in the source then, and perhaps at the
-    /// target, too.
+    /// Removes the shovel, and returns when it has ended. Its unacknowledged messages are then back in the source, and
+    /// may be at the target, too.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         let last = self.transport.status(&self.name).await?;
         self.transport.remove(&self.name).await?;
@@ -274,9 +274,9 @@ impl ShovelMove {
         Ok(Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state: State::Stopped })
     }
 
-    /// An old status of a shovel of that name says nothing of this one.
-    async fn until_running(&mut self, old: Option<Status>) -> Result<(), Fault> {
-        let deadline = Instant::now() + PATIENCE;
+    /// Waits until the shovel is running. Ignores the `old` status of an earlier shovel with the same name.
+    async fn wait_until_running(&mut self, old: Option<Status>) -> Result<(), Fault> {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let status = self.transport.status(&self.name).await?;
             match progress(status.filter(|status| Some(status) != old.as_ref())).state {
@@ -289,7 +289,7 @@ impl ShovelMove {
     }
 }
 
-/// What the broker says of a shovel.
+/// Converts the status of a shovel to the progress of the move.
 fn progress(status: Option<Status>) -> Progress {
     let moved = status.as_ref().and_then(|status| status.forwarded);
     let state = match status {

@@ -1,10 +1,10 @@
-//! The socket under AMQP, with TLS or without.
+//! The socket of an AMQP connection, with or without TLS.
 //!
-//! The library can do TLS itself, and brings sixty crates for the forms of certificates that it takes, PKCS #12 among
-//! them. Its runtime is told another kind of socket instead, and TLS is the one of HTTP.
+//! The TLS support of the AMQP library adds sixty crates for formats of certificates, such as PKCS #12. So topo gives
+//! the runtime of the library another type of socket, with the TLS of HTTP.
 
 use super::frames::Frames;
-use super::greeting::{Heard, TeeStream};
+use super::greeting::{Greeting, TeeStream};
 use async_rs::traits::Reactor;
 use async_rs::util::RuntimeParts;
 use async_rs::{Runtime, Tokio};
@@ -21,23 +21,28 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
-/// Bytes go in and out, encrypted or not.
+/// A stream of bytes, encrypted or not.
 pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
-/// In the library's terms.
+/// The socket as the library expects it.
 pub(super) type Socket = Compat<Box<dyn Bytes>>;
 
-/// Tokio, with such sockets.
+/// The Tokio runtime with these sockets.
 pub(super) type Sockets = RuntimeParts<Tokio, Reactors>;
 
-/// The runtime that this is called in.
+/// Returns the runtime of the caller.
 pub(super) fn runtime() -> Runtime<Sockets> {
     Runtime::new(RuntimeParts::new(Tokio::current(), Reactors(Tokio::current())))
 }
 
-/// Connects, and shakes hands where there is TLS to speak. What the broker says first is overheard.
-pub(super) async fn connect(host: &str, port: u16, tls: Option<Arc<ClientConfig>>, heard: Heard) -> io::Result<Socket> {
+/// Connects, performs the TLS handshake if configured, and records the greeting of the broker.
+pub(super) async fn connect(
+    host: &str,
+    port: u16,
+    tls: Option<Arc<ClientConfig>>,
+    greeting: Greeting,
+) -> io::Result<Socket> {
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
     let bytes: Box<dyn Bytes> = match tls {
@@ -48,11 +53,11 @@ pub(super) async fn connect(host: &str, port: u16, tls: Option<Arc<ClientConfig>
             Box::new(TlsConnector::from(config).connect(name, stream).await?)
         }
     };
-    let bytes: Box<dyn Bytes> = Box::new(Frames::new(Box::new(TeeStream { bytes, heard })));
+    let bytes: Box<dyn Bytes> = Box::new(Frames::new(Box::new(TeeStream { bytes, greeting })));
     Ok(bytes.compat())
 }
 
-/// Tokio's reactor in all but its socket.
+/// The reactor of Tokio, with another socket.
 #[derive(Clone, Debug)]
 pub(super) struct Reactors(Tokio);
 
@@ -60,7 +65,7 @@ impl Reactor for Reactors {
     type TcpStream = Socket;
     type Sleep = <Tokio as Reactor>::Sleep;
 
-    // For sockets that others have opened; the library asks for none.
+    // Registers sockets that were opened elsewhere; the library never does this.
     fn register<H: Read + Write + Send + 'static>(
         &self,
         _: H,
@@ -81,6 +86,6 @@ impl Reactor for Reactors {
         &self,
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
-        async move { connect(&address.ip().to_string(), address.port(), None, Heard::default()).await }
+        async move { connect(&address.ip().to_string(), address.port(), None, Greeting::default()).await }
     }
 }

@@ -1,4 +1,4 @@
-//! A consumer with the highest priority, which limits its prefetch while messages are redelivered.
+//! Subscribes a consumer with the highest priority, and limits its prefetch while messages are redelivered.
 
 use super::connection::short;
 use super::raw_properties::RawProperties;
@@ -9,10 +9,11 @@ use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Consumer};
 
-/// Above every application's, which mostly have none: what is moved is not tried by a consumer first.
+/// Higher than the priorities of applications, which mostly use none, so that no consumer receives messages before they
+/// are moved.
 const PRIORITY: i64 = 1000;
-/// What is under way while messages come that were delivered before: one of them may be at its delivery limit, and would be
-/// dropped or dead-lettered if it went back. A quorum queue hands these out before all others.
+/// The prefetch while redelivered messages arrive. Such a message may be at its delivery limit, and a requeue would
+/// drop or dead-letter it. A quorum queue delivers redelivered messages before all others.
 pub(super) const CAREFUL: u16 = 1;
 
 /// Subscribes with the highest priority.
@@ -24,7 +25,8 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
     channel.basic_consume(short(source.as_str()), short(TRANSPORT_TAG), options, arguments).await
 }
 
-/// Whether a quorum queue handed it out before, and got it back. What others wrote into its headers does not count.
+/// Returns true if a quorum queue has delivered the message before, and it was requeued. Headers of other clients do
+/// not count.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
     delivery.redelivered && RawProperties::hidden_in(&delivery.properties).is_some_and(RawProperties::has_count)
 }

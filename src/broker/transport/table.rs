@@ -1,10 +1,10 @@
-//! Arguments as an AMQP field table, with the types that the broker gives to the same values over HTTP: integers are
-//! `long`, other numbers `double`, texts `longstr`. And a void, which HTTP cannot carry.
+//! Converts arguments to an AMQP field table, with the types that the broker assigns to the same values over HTTP.
+//! Integers are `long`, other numbers `double`, and strings `longstr`. Void is supported, too, which HTTP cannot carry.
 
 use crate::model::{ArgumentValue, Arguments};
 use lapin::types::{AMQPValue, FieldTable};
 
-/// The table of these arguments.
+/// Converts arguments to a table.
 pub(super) fn table(arguments: &Arguments) -> FieldTable {
     let mut table = FieldTable::default();
     for (name, argument) in arguments {

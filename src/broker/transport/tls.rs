@@ -1,4 +1,5 @@
-//! TLS for AMQP, with the same files and flags as for HTTP. The AMQP library accepts CAs, but cannot skip verification.
+//! Configures TLS for AMQP, with the same files and flags as for HTTP. The AMQP library accepts CAs, but cannot skip
+//! verification.
 
 use super::address::AmqpOptions;
 use crate::broker::error::BrokerError;
@@ -10,8 +11,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use rustls_platform_verifier::Verifier;
 use std::sync::Arc;
 
-/// Whom to trust and what to show, in the library's terms. Given authorities stand alone; otherwise those of the system and
-/// of Mozilla's list are trusted.
+/// Builds the TLS configuration. If CA certificates are given, only these are trusted; otherwise those of the system
+/// and of Mozilla's list.
 pub(super) fn config(options: &AmqpOptions) -> Result<ClientConfig, BrokerError> {
     let provider = Arc::new(ring::default_provider());
     let unusable = |what: &'static str| move |reason: String| BrokerError::Certificate { what, reason };
@@ -49,7 +50,7 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(store)
 }
 
-/// `--insecure`: accepts any certificate, but verifies that the peer has its key.
+/// The verifier of `--insecure`: accepts any certificate, but verifies that the peer has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,9 +1,9 @@
-//! Returns the messages of a holding queue to the queue, and decides when to stop.
+//! Returns the messages of a holding queue to the queue, and detects when to stop.
 
-use super::super::stall_reason::{held_by, takes_none};
-use super::super::{StepFailure, fault::setback};
+use super::super::stall_reason::{describe_stall, unavailability};
+use super::super::{StepFailure, fault::classify_fault};
 use super::full::Limit;
-use super::{LONG_ENOUGH, Moving, Purpose, StallDetector};
+use super::{Moving, Purpose, STEADY_TIME, StallDetector};
 use crate::broker::BrokerError;
 use crate::broker::transport::{Fault, State};
 use crate::model::{Binding, ExchangeName, QueueName};
@@ -11,38 +11,40 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
-const LONGEST_RETURN: Duration = Duration::from_secs(60);
+/// The minimum time without progress before a return is given up. `--drain-timeout` may be shorter, because it concerns
+/// messages that other clients hold.
+const LEAST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What comes back, and until when.
+/// The messages to return, and the level at which to stop.
 pub(in super::super) struct Return<'m> {
     /// The holding queue; only this transport consumes from it.
     pub(in super::super) from: &'m QueueName,
-    /// The exchange through which it comes back.
+    /// The exchange through which the messages return.
     pub(in super::super) through: &'m ExchangeName,
-    /// The queue into which it comes back.
+    /// The queue to which the messages return.
     pub(in super::super) into: &'m QueueName,
-    /// What that queue takes at most.
+    /// The length limit of that queue.
     pub(in super::super) limit: Limit,
-    /// What it is moved for.
+    /// The purpose of the move.
     pub(in super::super) purpose: Purpose,
-    /// When it is enough.
+    /// The remaining number of messages at which the return ends.
     pub(in super::super) until: Level,
-    /// Where more comes: bound as soon as next to nothing is left.
+    /// The binding that routes new messages to the queue again, if messages still arrive. It is added as soon as almost
+    /// no messages are held.
     pub(in super::super) switch: Option<&'m Binding>,
-    /// Whether the totals are those of the last tick of a quorum queue.
+    /// True if the totals are those of the last tick of a quorum queue.
     pub(in super::super) has_ticks: bool,
 }
 
 impl Moving<'_> {
     /// Returns the messages of a holding queue.
-    pub(in super::super) async fn bring_back(
+    pub(in super::super) async fn return_messages(
         &mut self,
         back: &Return<'_>,
-        tell: impl Fn(Option<u64>, Option<u64>),
+        notify: impl Fn(Option<u64>, Option<u64>),
     ) -> Result<(), StepFailure> {
         let intervals = self.broker.broker().intervals();
-        let mut pace = StallDetector::new(self.patience(back.has_ticks).max(LONG_ENOUGH), intervals);
+        let mut detector = StallDetector::new(self.patience(back.has_ticks).max(STEADY_TIME), intervals);
         let mut before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
             self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
@@ -51,35 +53,35 @@ impl Moving<'_> {
             self.broker.check()?;
             let mut refused = match self.start(back.from, back.through, back.purpose).await {
                 Ok(()) => None,
-                Err(fault) => Some(self.refused(back.from, fault).await?),
+                Err(fault) => Some(self.handle_fault(back.from, fault).await?),
             };
-            match self.is_idle(back.until, back.switch).await {
+            match self.wait_until_idle(back.until, back.switch).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => refused = Some(setback(back.from, error.into())?),
+                Err(error) => refused = Some(classify_fault(back.from, error.into())?),
             }
             let Some(live) = self.live(back.from).await? else { return Ok(()) };
             let (progress, fault) = self.progress().await?;
             let is_rejected = progress.as_ref().is_some_and(|progress| progress.state == State::Rejected);
             if let Some(fault) = fault {
-                refused = Some(self.refused(back.from, fault).await?);
+                refused = Some(self.handle_fault(back.from, fault).await?);
             }
-            let moved = self.moved_with(progress.as_ref());
-            // By this step: the same messages were moved once already, out of the old queue.
+            let moved = self.total_moved(progress.as_ref());
+            // Counts only this step: the same messages were moved before, out of the old queue.
             let before = *before.get_or_insert(self.moved.unwrap_or(0));
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
             let so_far = is_counted.then_some(moved.saturating_sub(before));
-            tell(so_far, live.messages.filter(|_| !back.has_ticks));
-            pace.saw(live.messages, moved);
-            if self.is_shovel() && pace.is_reached(back.until, back.has_ticks) {
+            notify(so_far, live.messages.filter(|_| !back.has_ticks));
+            detector.record(live.messages, moved);
+            if self.is_shovel() && detector.has_reached(back.until, back.has_ticks) {
                 return Ok(());
             }
-            if back.until == Level::NearlyEmpty && self.is_outrun(back, &pace).await {
+            if back.until == Level::NearlyEmpty && self.is_outrun(back, &detector).await {
                 self.reordered = live.messages;
                 return Ok(());
             }
-            if let Some(reason) = self.why_stuck(back, &pace, (&live, refused.as_ref(), is_rejected)).await? {
-                // A shovel counts as moved what is rejected, and tries it again.
+            if let Some(reason) = self.stuck_reason(back, &detector, (&live, refused.as_ref(), is_rejected)).await? {
+                // A shovel counts rejected messages as moved, and tries them again.
                 if self.is_shovel() {
                     (self.returned, self.from_drained) = (None, None);
                 }
@@ -89,32 +91,33 @@ impl Moving<'_> {
         }
     }
 
-    /// Whether more comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-    async fn is_outrun(&self, back: &Return<'_>, pace: &StallDetector) -> bool {
-        pace.is_not_falling() && takes_none(self.broker, back.into).await.is_none()
+    /// Returns true if messages arrive as fast as they are moved, or faster. Then only the order of the last messages
+    /// is lost.
+    async fn is_outrun(&self, back: &Return<'_>, detector: &StallDetector) -> bool {
+        detector.has_not_decreased() && unavailability(self.broker, back.into).await.is_none()
     }
 
-    /// Why it will not get on, if it seems so: what counts is that what is held gets less.
-    async fn why_stuck(
+    /// Returns the reason why the return makes no progress, if the number of held messages does not decrease.
+    async fn stuck_reason(
         &self,
         back: &Return<'_>,
-        pace: &StallDetector,
+        detector: &StallDetector,
         (live, refused, is_rejected): (&QueueActivity, Option<&Fault>, bool),
     ) -> Result<Option<String>, BrokerError> {
-        if !pace.is_not_falling() {
+        if !detector.has_not_decreased() {
             return Ok(None);
         }
         if let Some(target) = self.live(back.into).await?
             && let Some(reason) = back.limit.rejects(back.into, &target, is_rejected)
         {
-            // Who waits for consumers where there are none waits in vain.
+            // If the queue has no consumers, waiting for them is pointless.
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
-            return Ok(Some(reason).filter(|_| !is_consumed || pace.has_not_fallen_for(LONGEST_RETURN)));
+            return Ok(Some(reason).filter(|_| !is_consumed || detector.has_not_decreased_for(LEAST_PATIENCE)));
         }
-        if !pace.has_not_fallen_for(self.patience(back.has_ticks).max(LONGEST_RETURN)) {
+        if !detector.has_not_decreased_for(self.patience(back.has_ticks).max(LEAST_PATIENCE)) {
             return Ok(None);
         }
-        let reason = takes_none(self.broker, back.into).await;
-        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused, self.tick(back.has_ticks)))))
+        let reason = unavailability(self.broker, back.into).await;
+        Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], refused, self.tick(back.has_ticks)))))
     }
 }

@@ -1,20 +1,21 @@
-//! Lets a shovel take over where AMQP cannot carry a message.
+//! Replaces AMQP by a shovel if AMQP cannot carry a message.
 
 use super::Moving;
 use crate::apply::migrate::StepFailure;
-use crate::apply::migrate::fault::setback;
+use crate::apply::migrate::fault::classify_fault;
 use crate::broker::transport::{Fault, Transport};
 use crate::model::QueueName;
 
 impl Moving<'_> {
-    /// Converts a fault into a setback, unless a shovel can take over because AMQP cannot carry a message.
-    pub(in crate::apply::migrate) async fn refused(
+    /// Returns a fault that can end by itself, or selects a shovel if AMQP cannot carry a message. Otherwise returns a
+    /// step failure.
+    pub(in crate::apply::migrate) async fn handle_fault(
         &mut self,
         from: &QueueName,
         fault: Fault,
     ) -> Result<Fault, StepFailure> {
-        let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
-        let advice = match self.means.transport {
+        let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
+        let advice = match self.resources.transport {
             Some(Transport::AmqpOrShovel(_, shovel)) => match shovel.check().await {
                 Ok(()) => {
                     self.fallback = Some(reason.clone());
@@ -24,10 +25,10 @@ impl Moving<'_> {
             },
             Some(Transport::Amqp(_) | Transport::Shovel(_)) | None => "use `--transport shovel`".to_owned(),
         };
-        setback(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
+        classify_fault(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
     }
 
-    /// Why a shovel took over from AMQP, if it did.
+    /// Returns the reason why a shovel took over from AMQP, if it did.
     pub(in crate::apply::migrate) fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
     }

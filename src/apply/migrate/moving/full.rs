@@ -10,12 +10,12 @@ use crate::rabbitmq::{Governors, Policies};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Limit {
     messages: Option<u64>,
-    /// Whether it rejects further messages; otherwise it drops the oldest ones.
+    /// True if the full queue rejects new messages; otherwise it drops the oldest ones.
     is_rejecting: bool,
 }
 
 impl Limit {
-    /// Determined by the arguments and the effective policies.
+    /// Determines the limit from the arguments and the effective policies.
     pub(in super::super) fn of(name: &QueueName, queue: &Queue, seen: &Snapshot) -> Self {
         let version = seen.profile.version;
         let operator_policies = seen.topology.operator_policies();
@@ -26,22 +26,23 @@ impl Limit {
         Self { messages, is_rejecting: settings.when_full().refuses() }
     }
 
-    /// The maximum number of messages, if the queue drops the rest.
+    /// Returns the maximum number of messages, if the queue drops the oldest ones beyond it.
     pub(in super::super) fn keeps(self) -> Option<u64> {
         self.messages.filter(|_| !self.is_rejecting)
     }
 
-    /// Describes why the queue accepts no messages now, if so. `is_rejected`: the broker has rejected a message of a transport.
+    /// Describes the reason why the queue accepts no messages now, if so. `is_rejected` is true if the broker has
+    /// rejected a message of a transport.
     pub(super) fn rejects(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
-        let why = match full {
+        let reason = match full {
             Some((limit, ready)) if ready >= limit => {
                 format!("is full ({} of {} messages) and rejects new messages", number(ready), number(limit))
             }
             Some(_) | None if is_rejected => "rejects new messages: it is full".to_owned(),
             Some(_) | None => return None,
         };
-        Some(format!("queue {queue} {why}; consume from it or raise its limit, then apply again"))
+        Some(format!("queue {queue} {reason}; consume from it or raise its limit, then apply again"))
     }
 }
 
@@ -50,20 +51,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue() {
+    fn full_queue_is_described_if_it_rejects() {
         let live =
             |ready| QueueActivity { messages: Some(90), ready, unacknowledged: None, ..QueueActivity::default() };
         let limit = Limit { messages: Some(50), is_rejecting: true };
-        let said = |limit: Limit, live, told| limit.rejects(&"q".into(), &live, told);
+        let described = |limit: Limit, live, is_rejected| limit.rejects(&"q".into(), &live, is_rejected);
         assert_eq!(
-            said(limit, live(Some(50)), false).unwrap(),
-            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, then apply again"
+            described(limit, live(Some(50)), false).unwrap(),
+            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, \
+             then apply again"
         );
-        assert_eq!(said(limit, live(Some(49)), false), None, "unacknowledged ones do not count");
+        assert_eq!(described(limit, live(Some(49)), false), None, "unacknowledged messages do not count");
         let dropping = Limit { is_rejecting: false, ..limit };
-        assert_eq!((said(dropping, live(Some(50)), false), dropping.keeps()), (None, Some(50)));
+        assert_eq!((described(dropping, live(Some(50)), false), dropping.keeps()), (None, Some(50)));
         assert_eq!(limit.keeps(), None);
-        let by_bytes = said(Limit { messages: None, ..limit }, live(Some(3)), true).unwrap();
+        let by_bytes = described(Limit { messages: None, ..limit }, live(Some(3)), true).unwrap();
         assert!(by_bytes.starts_with("queue q rejects new messages: it is full;"), "{by_bytes}");
     }
 }

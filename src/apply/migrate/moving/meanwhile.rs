@@ -1,4 +1,4 @@
-//! Detects concurrent changes: bindings to the queue, and policies on the holding queues.
+//! Detects concurrent changes: new bindings to the queue, and new policies on the holding queues.
 
 use super::super::StepFailure;
 use super::Moving;
@@ -19,8 +19,8 @@ impl Moving<'_> {
         Ok(migration.conflicting_policy(&policies, &operator, version))
     }
 
-    /// Fails if there is one: as long as the old queue is there, all can be put back into it.
-    pub(in super::super) async fn expect_no_eater(
+    /// Fails if such a policy exists. While the old queue exists, the migration can be rolled back.
+    pub(in super::super) async fn expect_no_conflicting_policy(
         &self,
         migration: &Migration,
         version: BrokerVersion,
@@ -28,35 +28,38 @@ impl Moving<'_> {
         match self.conflicting_policy(migration, version).await? {
             None => Ok(()),
             Some(conflicting_policy) => {
-                let reason =
-                    format!("{conflicting_policy}, where its messages are held; this has changed since the plan");
+                let reason = format!(
+                    "{conflicting_policy}, which holds its messages; the policies have changed since the plan was made"
+                );
                 Err(BrokerError::NotMoved { queue: migration.queue.clone(), reason })
             }
         }
     }
 
-    /// Fails when something leads to the queue: whoever bound it did so meanwhile.
-    pub(in super::super) async fn unbound(&self, queue: &QueueName) -> Result<(), StepFailure> {
+    /// Fails if the queue has a binding, which another client added meanwhile.
+    pub(in super::super) async fn expect_unbound(&self, queue: &QueueName) -> Result<(), StepFailure> {
         let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
         bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
             let (object, binding) = (queue.to_string(), binding.to_string());
-            Err(StepFailure::Again(BrokerError::BoundMeanwhile { object, binding }))
+            Err(StepFailure::Retry(BrokerError::BoundMeanwhile { object, binding }))
         })
     }
 
-    /// Fails when something leads to the queue that would be lost with it. What leads to the tap, too, is not: it is bound
-    /// again with the rest, and what comes by it is held.
+    /// Fails if a binding would be lost with the queue. A binding that also leads to the tap is not lost: topo restores
+    /// it with the others, and its messages are held.
     pub(in super::super) async fn expect_tapped(
         &self,
         queue: &QueueName,
         tap: &ExchangeName,
     ) -> Result<(), BrokerError> {
-        let (_, keys) = self.broker.broker().bindings(self.broker.vhost()).await?;
-        let is_tapped = |binding: &Binding, by: &Vec<String>| {
-            let other = Binding { destination: Destination::Exchange(tap.clone()), ..binding.clone() };
-            keys.get(&other).is_some_and(|tapped| by.iter().all(|key| tapped.contains(key)))
+        let (_, all_keys) = self.broker.broker().bindings(self.broker.vhost()).await?;
+        let is_tapped = |binding: &Binding, properties_keys: &Vec<String>| {
+            let to_tap = Binding { destination: Destination::Exchange(tap.clone()), ..binding.clone() };
+            all_keys.get(&to_tap).is_some_and(|tapped| properties_keys.iter().all(|key| tapped.contains(key)))
         };
-        let lost = keys.iter().find(|(binding, by)| binding.touches_queue(queue) && !is_tapped(binding, by));
+        let lost = all_keys
+            .iter()
+            .find(|(binding, properties_keys)| binding.touches_queue(queue) && !is_tapped(binding, properties_keys));
         lost.map_or(Ok(()), |(binding, _)| {
             let (object, binding) = (queue.to_string(), binding.to_string());
             Err(BrokerError::BoundMeanwhile { object, binding })

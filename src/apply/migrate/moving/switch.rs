@@ -1,6 +1,6 @@
 //! Finds the moment to route new messages to the queue again: when no older message is in transit.
 
-use super::{Current, IDLE, LONG_ENOUGH, Moving, POLL};
+use super::{Current, IDLE, Moving, POLL, STEADY_TIME};
 use crate::broker::BrokerError;
 use crate::broker::transport::{Move, Progress, State};
 use crate::model::Binding;
@@ -8,40 +8,47 @@ use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a transport may have under way where new messages are let through before the last old ones.
+/// The maximum number of messages in transit that new messages may overtake.
 const MOST_IN_FLIGHT: usize = 3;
-/// And what may be ready: a third of a second of 300 messages a second.
+/// The maximum number of ready messages that new messages may overtake: a third of a second at 300 messages a second.
 const MOST_READY: u32 = 100;
-/// Between two looks for the moment in which nothing is left.
-const BREATH: Duration = Duration::from_millis(2);
+/// The pause between two checks for an idle moment.
+const PAUSE: Duration = Duration::from_millis(2);
 
 impl Moving<'_> {
-    /// Watches a transport of our own for a while: whether it has got all there was. It knows that before any total does.
+    /// Watches a move over AMQP for one poll. Returns true if it has moved all messages, which it detects before the
+    /// totals of the broker show it.
     ///
-    /// Where messages still come, the moment counts: from when the tap is bound again, what comes to the queue must not
-    /// overtake what is under way. So it is bound in the moment in which the last message is confirmed, over the same
-    /// connection: with 300 messages a second the next one is mostly some milliseconds off.
-    pub(super) async fn is_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
+    /// If messages still arrive, the moment matters: as soon as the tap leads to the queue again, new messages could
+    /// overtake messages in transit. So `switch` is bound when the last message is confirmed, over the same connection.
+    /// At 300 messages a second, the next message is usually some milliseconds away.
+    pub(super) async fn wait_until_idle(
+        &mut self,
+        until: Level,
+        switch: Option<&Binding>,
+    ) -> Result<bool, BrokerError> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };
         let Some(Current { from, since, handle: Move::Amqp(moving), .. }) = &mut self.current else { return Ok(false) };
-        let quiet = |progress: &Progress| progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
+        let idle_time = |progress: &Progress| progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
         let deadline = Instant::now() + POLL;
         if until == Level::NearlyEmpty {
             let binder = amqp.binder().await?;
             while Instant::now() < deadline {
                 let is_idle = moving.until_idle(POLL).await;
-                // A busy broker delivers by fits and starts, and between them nothing is under way: so it is asked.
+                // A busy broker delivers in bursts, and nothing is in transit between them, so topo also queries the
+                // queue.
                 let ready = binder.counted(from).await?.map(|counted| counted.ready);
                 let progress = moving.progress();
                 let is_quiet = is_idle && ready == Some(0) && progress.in_flight == 0;
-                let never_began = ready == Some(0) && progress.last_moved.is_none() && quiet(&progress) >= IDLE;
-                // Only where no such moment comes: the last few are overtaken.
+                let has_nothing_to_move =
+                    ready == Some(0) && progress.last_moved.is_none() && idle_time(&progress) >= IDLE;
+                // Only if no idle moment occurs: new messages overtake the last few.
                 let is_close = progress.state == State::Moving
                     && ready.is_some_and(|ready| ready <= MOST_READY)
                     && progress.in_flight <= MOST_IN_FLIGHT
-                    && since.elapsed() >= LONG_ENOUGH;
-                if is_quiet || is_close || never_began {
+                    && since.elapsed() >= STEADY_TIME;
+                if is_quiet || is_close || has_nothing_to_move {
                     if let Some(switch) = switch {
                         binder.bind(switch).await?;
                     }
@@ -50,14 +57,14 @@ impl Moving<'_> {
                 if progress.state.is_over() {
                     return Ok(false);
                 }
-                // Asked again at once, it would have no time for anything else.
-                sleep(BREATH).await;
+                // Without a pause, the broker would have no time for other work.
+                sleep(PAUSE).await;
             }
             return Ok(false);
         }
         loop {
             let progress = moving.progress();
-            if progress.state == State::Moving && progress.in_flight == 0 && quiet(&progress) >= IDLE {
+            if progress.state == State::Moving && progress.in_flight == 0 && idle_time(&progress) >= IDLE {
                 return Ok(true);
             }
             if progress.state.is_over() || Instant::now() >= deadline {

@@ -2,7 +2,7 @@
 
 use super::super::ack_settled::{SETTLE_TIME, ack_settled};
 use super::super::declare::counted;
-use super::super::session_end::Over;
+use super::super::session_end::SessionEnd;
 use super::{Job, Session};
 use crate::model::QueueName;
 use futures_util::StreamExt;
@@ -10,25 +10,25 @@ use lapin::options::BasicCancelOptions;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// The time for messages in transit when a move is stopped.
+/// The maximum time for messages in transit when a move is stopped.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
-/// Within which a queue that has more hands it out, however busy it is; then the consumer is canceled all the same.
+/// The maximum time in which a busy queue delivers more messages. After it, the consumer is canceled.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// A queue that hands out nothing for so long may have nothing: it is asked.
+/// The time without a delivery after which the queue is queried, because it may be empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// Within which acknowledgements are passed on to a quorum queue that is busy.
-const LONGEST_SETTLE_TIME: Duration = Duration::from_secs(15);
-/// The same if a message is requeued, which is indistinguishable from pending acknowledgements.
-const BROKEN_OFF: Duration = Duration::from_secs(3);
+/// The maximum time in which a busy quorum queue processes acknowledgements.
+const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
+/// The same limit if messages are requeued, because the queue does not distinguish them from pending acknowledgements.
+const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
 
 impl Session {
-    /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
-    pub(super) async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
-        self.fill(job).await?;
-        // Where nothing was taken, there is nothing to wait for; and without a cancel, a message that comes just now goes back
-        // to where it was.
-        if self.taken > 0 {
-            let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+    /// Stops receiving, and completes the received messages. A requeued message would count as delivered once more.
+    pub(super) async fn finish(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        self.fill_window(job).await?;
+        // If no message was received, there is nothing to wait for. Without a cancel, a message that arrives now
+        // returns to its position.
+        if self.received > 0 {
+            let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
             self.consumers = counted.map(|counted| counted.consumers);
             self.unsubscribe(job).await?;
         }
@@ -36,23 +36,24 @@ impl Session {
         Ok(())
     }
 
-    /// Takes until the queue may hand out no more, because so many are not acknowledged, or has no more. What it hands out
-    /// while it processes the cancel is requeued: behind all others in a quorum queue without a delivery limit
-    /// since 3.10 (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
-    async fn fill(&mut self, job: &mut Job) -> Result<(), Over> {
-        let end = Instant::now() + PATIENCE;
-        while self.pipeline.len() < usize::from(self.window) && Instant::now() < end {
+    /// Receives messages until the window is full or the queue is empty. Messages that the queue delivers while it
+    /// processes the cancel are requeued. Since 3.10, a quorum queue without a delivery limit requeues them behind all
+    /// others (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    async fn fill_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.pipeline.len() < usize::from(self.window) && Instant::now() < deadline {
             match timeout(QUIET, self.consumer.next()).await {
                 Ok(Some(next)) => {
-                    let delivery = next.map_err(|error| job.over(&error))?;
+                    let delivery = next.map_err(|error| job.end(&error))?;
                     self.forward(job, delivery).await?;
                 }
-                Ok(None) => return Err(self.canceled(job).await),
-                // It may never: another is the single active consumer.
-                Err(_) if self.taken == 0 => break,
+                Ok(None) => return Err(self.handle_cancel(job).await),
+                // The queue may never deliver: another consumer is the single active one.
+                Err(_) if self.received == 0 => break,
                 Err(_) => {
-                    let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
-                    // One without a leader is said to have no messages, but no consumers either, not even this one.
+                    let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
+                    // A queue without a leader is reported without messages, but also without consumers, although this
+                    // one exists.
                     if counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0) {
                         break;
                     }
@@ -62,27 +63,28 @@ impl Session {
         Ok(())
     }
 
-    /// Takes no more, but for what is on its way already, and waits until all of it is safe.
-    pub(super) async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), Over> {
-        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
-        cancelled.map_err(|error| job.over(&error))?;
+    /// Cancels the consumer, and waits until all messages are settled, including those that were already in transit.
+    pub(super) async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        canceled.map_err(|error| job.end(&error))?;
         while let Some(next) = self.consumer.next().await {
-            let delivery = next.map_err(|error| job.over(&error))?;
+            let delivery = next.map_err(|error| job.end(&error))?;
             self.forward(job, delivery).await?;
         }
-        self.all_safe(job).await
+        self.settle_all(job).await
     }
 
-    /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue receives them in the
-    /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
-    /// more than 32 commands under way: seen on a busy 3.10.8). So it is waited for; false if that was in vain.
-    /// Where something is left under way, the queue does not show whether it has heard of the rest.
+    /// Closes the channel. The broker has then received all acknowledgements. But a quorum queue processes them in the
+    /// background, and loses those that are pending when the channel is closed. This was seen on a busy 3.10.8
+    /// (`rabbit_fifo_client` with more than 32 commands in transit). So this waits for the queue first. Returns false
+    /// if the wait failed. If messages are left in transit, the queue does not show whether it has processed the other
+    /// acknowledgements.
     pub(in super::super) async fn close(self, source: &QueueName) -> bool {
         let mut is_settled = true;
-        if self.taken > 0 {
+        if self.received > 0 {
             tokio::time::sleep(SETTLE_TIME).await;
-            let longest = if self.is_finished { LONGEST_SETTLE_TIME } else { BROKEN_OFF };
-            is_settled = timeout(longest, ack_settled(&self.channel, source, self.consumers)).await.is_ok();
+            let max_settle_time = if self.is_finished { MAX_SETTLE_TIME } else { ABORTED_SETTLE_TIME };
+            is_settled = timeout(max_settle_time, ack_settled(&self.channel, source, self.consumers)).await.is_ok();
         }
         let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
         is_settled || !self.is_finished
