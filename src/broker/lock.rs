@@ -1,25 +1,17 @@
 //! The lock of an apply: a queue in the vhost. The lock is held while the queue exists; an argument names the holder.
 //!
-//! # Acquisition
-//!
-//! A GET shows that the queue does not exist, a PUT declares the queue, and a second GET compares the holder. The
-//! response to the PUT proves nothing: of several concurrent PUTs, several get 201 (7 of 8 on 3.10.8). A later PUT of
-//! another run gets 204 and does not change the arguments, because the broker does not compare unknown arguments. After
-//! its own PUT, each run reads the same holder.
-//!
-//! `x-expires` is the lease. A PUT counts as use of the queue and renews the lease; the lock of a crashed run expires.
-//! The queue is classic although a cluster can lose its node, because a PUT does not count as use of a quorum queue
-//! (observed on 3.10.8 and 4.3.6).
-//!
-//! # A node that is down
+//! If a GET shows no queue, a PUT declares the queue, and a second GET compares the holder. The response to the PUT
+//! proves nothing: of several concurrent PUTs, several get 201 (7 of 8 on 3.10.8). A later PUT of another run gets 204
+//! and does not change the arguments, because the broker does not compare unknown arguments. After its own PUT, each
+//! run reads the same holder. `x-expires` is the lease. A PUT counts as use of the queue and renews the lease; the lock
+//! of a crashed run expires. The queue is classic although a cluster can lose its node, because a PUT does not count as
+//! use of a quorum queue (observed on 3.10.8 and 4.3.6).
 //!
 //! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
 //! transient queue disappears immediately, so the lock is transient on 3.x. From 4.0 on, the queue remains in the lists
 //! as if it were running. The broker neither renews nor expires the queue, but can delete it. topo deletes such a lock
-//! after the time in which its holder must have detected the loss.
-//!
-//! Only one run at a time deletes a lock, protected by a second lock. A DELETE cannot name the holder, so the DELETE of
-//! a second run would remove the new lock of the first one.
+//! after the time in which its holder must have detected the loss. A second lock serializes these deletes: a DELETE
+//! cannot name the holder, so the DELETE of a second run would remove the new lock of the first one.
 
 mod inspect;
 mod process;
@@ -84,16 +76,14 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A broker with a vhost that this run has locked. [`Self::release`] deletes the lock; after a drop, the lock expires
-/// with its lease.
+/// A broker with a vhost that this run has locked. Without [`Self::release`], the lock expires with its lease.
 #[derive(Debug)]
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// The time at which the lock expires without a renewal. A process that was suspended detects the loss by this
-    /// time.
+    /// The expiry without a renewal. A process that was suspended detects the loss by this time.
     held_until: Arc<Mutex<Instant>>,
-    renewal_mutex: Arc<RenewalMutex>,
+    mutex: Arc<RenewalMutex>,
     renewal: JoinHandle<()>,
 }
 
@@ -124,16 +114,11 @@ struct OtherLock {
 }
 
 impl Broker {
-    /// Locks an existing vhost of a broker of this version.
+    /// Locks an existing vhost of a broker of this version. Starts a task that renews the lock in the tokio runtime.
     ///
-    /// While another apply holds the lock, checks the lock again until `patience` is over or `give_up`, which receives
-    /// the holder, returns true. Deletes a lock whose node has been down for the duration of a lease. A user without
-    /// the tag `monitoring` cannot see the state of nodes.
-    ///
-    /// Must run inside a tokio runtime, because a separate task renews the lock.
-    ///
-    /// # Errors
-    /// [`BrokerError::LockHeld`] if another apply still holds the lock.
+    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `patience` is over or
+    /// `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration of
+    /// a lease; only a user with the tag `monitoring` can see the state of nodes.
     pub async fn lock(
         &self,
         vhost: &VhostName,
@@ -183,10 +168,9 @@ impl Broker {
         };
         let lost = Arc::new(OnceLock::new());
         let held_until = Arc::new(Mutex::new(put_at + LEASE));
-        let renewal_mutex = Arc::default();
-        let renewal =
-            tokio::spawn(renew_until_lost(lock.clone(), lost.clone(), held_until.clone(), Arc::clone(&renewal_mutex)));
-        Ok(LockedBroker { lock, lost, held_until, renewal_mutex, renewal })
+        let mutex = Arc::default();
+        let renewal = tokio::spawn(keep_renewed(lock.clone(), lost.clone(), held_until.clone(), Arc::clone(&mutex)));
+        Ok(LockedBroker { lock, lost, held_until, mutex, renewal })
     }
 
     /// Returns the node if it is known to be down.
@@ -213,7 +197,7 @@ impl LockedBroker {
         &self.lock.vhost
     }
 
-    /// Returns true if this run has lost the lock and must not change anything more.
+    /// Returns true if this run has lost the lock and must not make further changes.
     pub fn lost(&self) -> bool {
         self.loss_reason().is_some()
     }
@@ -233,10 +217,7 @@ impl LockedBroker {
         self.lost.get().cloned().or_else(|| has_expired().then(|| EXPIRED.to_owned()))
     }
 
-    /// Reads the lock from the broker, to detect a loss before the next renewal.
-    ///
-    /// # Errors
-    /// [`BrokerError::LockLost`] if this run has lost the lock.
+    /// Reads the lock from the broker to detect a loss before the next renewal. [`BrokerError::LockLost`] after a loss.
     pub async fn confirm(&self) -> Result<(), BrokerError> {
         self.check()?;
         let reason = match self.lock.read().await? {
@@ -262,13 +243,12 @@ impl LockedBroker {
     }
 
     /// Releases the lock. Does not change a lost lock, which belongs to another apply.
-    ///
     /// If the broker does not respond, the attempts end with the lease, but after 15 s at the earliest: a lock whose
     /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
         // A running renewal could reach the broker after the delete and create the lock again. A renewal ends with the
         // lease at the latest.
-        let _renewal = self.renewal_mutex.lock().await;
+        let _renewal = self.mutex.lock().await;
         self.renewal.abort();
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();
@@ -395,15 +375,10 @@ fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
 }
 
 /// Renews the lock until it is lost: a response shows the loss, or no renewal succeeds for the duration of the lease.
-async fn renew_until_lost(
-    lock: Lock,
-    lost: Arc<OnceLock<String>>,
-    until: Arc<Mutex<Instant>>,
-    renewal_mutex: Arc<RenewalMutex>,
-) {
+async fn keep_renewed(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, mutex: Arc<RenewalMutex>) {
     loop {
         sleep(RENEWAL).await;
-        let _renewal = renewal_mutex.lock().await;
+        let _renewal = mutex.lock().await;
         let started = Instant::now();
         let held_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match timeout_at(held_until, lock.renew()).await {
