@@ -9,12 +9,12 @@ use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// An open port answers at once; one behind a firewall may never answer.
+/// The timeout of a connection. An open port responds immediately, but a port behind a firewall may never respond.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of queues that are asked before the first answers. A quorum queue that has not answered the broker within
-/// 250 ms counts as empty, so the answers must not wait for one another that long.
-const ASKED_AT_ONCE: usize = 32;
+/// The number of queues that topo queries concurrently. A quorum queue counts as empty if it does not respond to the
+/// broker within 250 ms, so the queries must not delay one another that long.
+const CONCURRENT_QUERIES: usize = 32;
 
 /// The transport of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -51,8 +51,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Creates the client; nothing is sent yet. The transport is [`TransportKind::Auto`], at the AMQP address that the broker
-    /// reports.
+    /// Creates the client, without sending a request. The transport is [`TransportKind::Auto`], with the AMQP address
+    /// that the broker reports.
     ///
     /// # Errors
     /// [`BrokerError::Certificate`] if a certificate or key cannot be used.
@@ -61,7 +61,7 @@ impl Access {
         Ok(Self { broker, process, options, amqp_url: None, kind: TransportKind::Auto })
     }
 
-    /// Sets the AMQP address; `None` is the one that the broker reports.
+    /// Sets the AMQP address; `None` for the address that the broker reports.
     #[must_use]
     pub fn with_amqp_url(self, amqp_url: Option<AmqpUrl>) -> Self {
         Self { amqp_url, ..self }
@@ -76,7 +76,7 @@ impl Access {
     /// Returns the transport for the messages of a vhost.
     ///
     /// # Errors
-    /// The reason of each transport.
+    /// The reasons why each transport is not available.
     pub async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
         let mut reasons = Vec::new();
         if self.kind != TransportKind::Shovel {
@@ -86,14 +86,14 @@ impl Access {
                     let shovel = ShovelTransport::new(self.broker.clone(), vhost, version);
                     return Ok(Transport::AmqpOrShovel(transport, shovel));
                 }
-                Err(reason) => reasons.push(format!("over AMQP, {reason}")),
+                Err(reason) => reasons.push(format!("AMQP: {reason}")),
             }
         }
         if self.kind != TransportKind::Amqp {
             let transport = ShovelTransport::new(self.broker.clone(), vhost, version);
             match transport.check().await {
                 Ok(()) => return Ok(Transport::Shovel(transport)),
-                Err(fault) => reasons.push(format!("by shovel, {fault}")),
+                Err(fault) => reasons.push(format!("shovel: {fault}")),
             }
         }
         Err(reasons)
@@ -111,33 +111,33 @@ impl Access {
         }
     }
 
-    /// Asks queues over AMQP for their messages and consumers, to replace stale counts by current ones. Returns whether that
-    /// changed anything.
+    /// Queries queues over AMQP to replace stale counts of messages and consumers. Returns true if `activity` changed.
     ///
-    /// A passive declare needs no permission on the queue, and does not change it. It does not count unacknowledged messages, so
-    /// only a quorum queue without consumers counts as asked. [`Activity::unasked`] names the reason why queues were not asked.
-    pub async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
+    /// A passive declare requires no permission on the queue and does not change the queue. The declare does not count
+    /// unacknowledged messages, so topo uses its count only for quorum queues without consumers. [`Activity::unasked`]
+    /// contains the reason why queues were not queried.
+    pub async fn ask(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if queues.is_empty() {
             return false;
         }
-        let answers = match self.counted(&live.vhost, queues).await {
+        let answers = match self.query_counts(&current.vhost, queues).await {
             Ok(answers) => answers,
             Err(reason) => {
                 activity.unasked = Some(Unasked { queues: queues.len() as u64, reason });
                 return true;
             }
         };
-        let is_quorum = |name| live.queues.get(name).is_some_and(|it| it.queue_type() == Some(QueueType::Quorum));
-        let mut is_better = false;
+        let is_quorum = |name| current.queues.get(name).is_some_and(|it| it.queue_type() == Some(QueueType::Quorum));
+        let mut has_changed = false;
         for (name, answer) in queues.iter().zip(answers) {
             let counted = match answer {
                 Ok(counted) => counted,
-                // The plan is stale, which the apply detects.
+                // The plan is stale, which apply detects.
                 Err(BrokerError::NotFound { .. }) => continue,
                 Err(error) => {
                     let unasked = activity.unasked.take().map_or(0, |unasked| unasked.queues);
                     activity.unasked = Some(Unasked { queues: unasked + 1, reason: error.to_string() });
-                    is_better = true;
+                    has_changed = true;
                     continue;
                 }
             };
@@ -145,19 +145,22 @@ impl Access {
             if counted.consumers > 0 {
                 let listed = known.consumers.as_ref().map_or(0, Vec::len) as u64;
                 known.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
-                is_better |= known.unlisted_consumers.is_some();
+                has_changed |= known.unlisted_consumers.is_some();
             } else if known.messages == Some(0) && is_quorum(name) {
                 known.messages = Some(u64::from(counted.ready));
                 known.ready = known.messages;
                 known.asked = true;
-                is_better = true;
+                has_changed = true;
             }
         }
-        is_better
+        has_changed
     }
 
-    /// Queries all queues concurrently over one channel. Returns the answers in order, or the reason why no queue was queried.
-    async fn counted(
+    /// Queries all queues concurrently over one channel. Returns the counts in order.
+    ///
+    /// # Errors
+    /// The reason why no queue was queried.
+    async fn query_counts(
         &self,
         vhost: &VhostName,
         queues: &[QueueName],
@@ -168,11 +171,11 @@ impl Access {
         let transport = self.amqp(vhost).await?;
         if transport.cluster().is_none() {
             transport.close().await;
-            return Err("the broker at the AMQP address does not name its cluster".to_owned());
+            return Err("the broker at the AMQP address does not report its cluster name".to_owned());
         }
         let mut answers = Vec::with_capacity(queues.len());
         let mut binder = None;
-        for some in queues.chunks(ASKED_AT_ONCE) {
+        for some in queues.chunks(CONCURRENT_QUERIES) {
             let channel = match binder.take() {
                 Some(channel) => channel,
                 None => match transport.binder().await {
@@ -188,7 +191,7 @@ impl Access {
             for (name, counted) in some.iter().zip(counted) {
                 answers.push(match counted {
                     Ok(Some(counted)) => Ok(Some(counted)),
-                    // A refused request closes the channel for all others, and a late answer may be no answer.
+                    // A refused request closes the channel for all others, and a late response counts as no response.
                     Ok(None) | Err(_) => transport.counted(name).await,
                 });
             }
@@ -198,21 +201,25 @@ impl Access {
         Ok(answers)
     }
 
-    /// The queues of interrupted migrations from which a shovel moves messages that this user may not delete.
+    /// Returns the queues of interrupted migrations with a shovel that this user may not delete.
     ///
     /// # Errors
     /// The shovels could not be read.
     pub async fn out_of_reach(
         &self,
-        live: &Topology,
+        current: &Topology,
         version: BrokerVersion,
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
-        match left_behind(live) {
+        match left_behind(current) {
             none if none.is_empty() => Ok(BTreeSet::new()),
-            queues => ShovelTransport::new(self.broker.clone(), &live.vhost, version).out_of_reach(&queues).await,
+            queues => ShovelTransport::new(self.broker.clone(), &current.vhost, version).out_of_reach(&queues).await,
         }
     }
 
+    /// Connects over AMQP to the cluster of the management API.
+    ///
+    /// # Errors
+    /// The reason why the connection failed, or the name of the other cluster.
     async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
         let mut options = match &self.amqp_url {
             Some(url) => AmqpOptions::at(url.clone(), vhost, &self.options),
@@ -231,7 +238,8 @@ impl Access {
             (Some(there), Some(here)) if there != here => {
                 transport.close().await;
                 Err(format!(
-                    "{address} is cluster {there}, but the management API belongs to {here}: set the right address with --amqp-url"
+                    "{address} is cluster {there}, but the management API belongs to {here}: set the right address with \
+                     --amqp-url"
                 ))
             }
             (_, _) => Ok(transport),

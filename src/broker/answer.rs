@@ -1,7 +1,7 @@
 //! Converts the status, content type and body of a response into a result or an error. Pure.
 //!
-//! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and answers of live brokers
-//! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
+//! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and responses of live
+//! brokers from 3.8 to 4.3. For a missing permission, RabbitMQ returns 401, and LavinMQ returns 403.
 
 use super::error::BrokerError;
 use super::redact::{foreign, redacted_url};
@@ -9,12 +9,12 @@ use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
-/// How many characters of an answer that is no JSON are shown.
-const EXCERPT: usize = 80;
+/// The maximum number of characters shown of a response that is not JSON.
+const EXCERPT_LENGTH: usize = 80;
 
 /// A raw response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawResponse<'a> {
     pub(super) status: u16,
     pub(super) content_type: Option<&'a str>,
     pub(super) location: Option<&'a str>,
@@ -23,22 +23,26 @@ pub(super) struct Raw<'a> {
 
 /// The request and its user, for error messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestContext<'a> {
     pub(super) url: &'a str,
     pub(super) username: &'a str,
     pub(super) request: &'a Request,
 }
 
-/// Whether the answer is one; a status of 2xx with a body that is no JSON is none.
-pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
-    let Asked { url, username, request: sent } = asked;
+/// Accepts a response with status 2xx and a body that is empty or JSON.
+///
+/// # Errors
+/// The error that the response represents.
+pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result<(), BrokerError> {
+    let RequestContext { url, username, request: sent } = context;
     let request = sent.to_string();
     let status = raw.status;
     let is_json = raw.content_type.is_some_and(|content_type| content_type.contains("json"));
     match status {
         200..=299 if raw.body.is_empty() || is_json => return Ok(()),
         300..=399 => {
-            let to = raw.location.map_or_else(|| "nowhere".to_owned(), |to| clean(&without_secrets(to)));
+            let to =
+                raw.location.map_or_else(|| "an unspecified location".to_owned(), |to| clean(&without_secrets(to)));
             return Err(BrokerError::Redirected { url: url.to_owned(), to });
         }
         _ => {}
@@ -61,14 +65,14 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
     };
     let username = username.to_owned();
     Err(match status {
-        // The second is said of policies to who has neither `policymaker` nor `administrator`
+        // The second reason is about policies: the user has neither the tag `policymaker` nor `administrator`
         // (`rabbit_web_dispatch_access_control:is_authorized_policies`).
         401 if reason.starts_with("Not ") && reason.ends_with(" user")
             || reason == "User not authorised to access object" =>
         {
             BrokerError::WrongTag { username, request, reason }
         }
-        // The last is what a channel says, as to a `get` of a queue that this user may not read.
+        // The last prefix is the error of a channel, for example on a `get` of a queue that this user may not read.
         401 if ["Access refused", "User not authorised", "ACCESS_REFUSED"]
             .iter()
             .any(|word| reason.starts_with(word)) =>
@@ -77,15 +81,16 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
         }
         401 => BrokerError::Unauthorized { username, reason },
         403 => BrokerError::AccessRefused { username, request, reason },
-        // `rabbit_amqqueue:not_found_or_absent`: the queue is there, its node is not.
+        // `rabbit_amqqueue:not_found_or_absent`: the queue exists, but its node is down.
         404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
         404 => BrokerError::NotFound { request, reason },
-        // The second is LavinMQ, which names no argument.
+        // The second reason is that of LavinMQ, which does not name the argument.
         400 if reason.contains("inequivalent arg") || reason.contains("declared with other arguments") => {
             BrokerError::Inequivalent { request, reason }
         }
-        // The metadata store had no majority for a moment: `failed to declare .. because the operation timed out`.
-        // The members of a quorum queue did not start in time, and what there was of it is deleted (3.10.8, under load).
+        // `failed to declare .. because the operation timed out`: the metadata store had no majority for a moment.
+        // `cluster_not_formed`: the members of a quorum queue did not start in time, and the broker deleted them
+        // (3.10.8, under load).
         400 if reason.contains("operation timed out") || reason.contains("cluster_not_formed") => {
             BrokerError::Unavailable { request, status, reason }
         }
@@ -94,22 +99,23 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
     })
 }
 
-/// The broker's words in an error: `reason`, or `error` where there is no more. `None` if it is not the broker's JSON.
+/// Returns the error message of the broker: `reason`, or otherwise `error`. `None` if the body is not JSON of the
+/// broker.
 fn reason(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
-    let words = answer.get("reason").or_else(|| answer.get("error"))?;
-    // Not a text: `["not_boolean",1]`.
-    Some(foreign(&unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned))))
+    let reason = answer.get("reason").or_else(|| answer.get("error"))?;
+    // Some reasons are not strings: `["not_boolean",1]`.
+    Some(foreign(&unescape_html(&reason.as_str().map_or_else(|| reason.to_string(), str::to_owned))))
 }
 
-/// Up to 4.0 some reasons are escaped for HTML: `&lt;&lt;"x"&gt;&gt;`.
-fn unescaped(words: &str) -> String {
-    words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+/// Reverts the HTML escapes that some reasons contain up to 4.0: `&lt;&lt;"x"&gt;&gt;`.
+fn unescape_html(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
 }
 
-/// The first characters of a text, without HTML tags and with single spaces.
+/// Returns the first characters of a text, without HTML tags and with single spaces.
 fn excerpt(body: &[u8]) -> String {
-    // More than enough for the tags in front of the first words.
+    // More than enough for the tags before the first words.
     let text = String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]);
     let mut bare = String::new();
     let mut in_tag = false;
@@ -126,12 +132,12 @@ fn excerpt(body: &[u8]) -> String {
     }
     let words: Vec<_> = bare.split_whitespace().collect();
     let line = words.join(" ");
-    let short: String = line.chars().take(EXCERPT).collect();
+    let short: String = line.chars().take(EXCERPT_LENGTH).collect();
     let is_cut = short.len() < line.len();
     foreign(&if is_cut { format!("{short}…") } else { short })
 }
 
-/// The target of a redirect, without credentials. A path alone keeps all but its query.
+/// Returns the target of a redirect without credentials. A path is kept without its query.
 fn without_secrets(location: &str) -> String {
     if location.starts_with('/') && !location.starts_with("//") {
         return location.split(['?', '#']).next().unwrap_or_default().to_owned();
@@ -145,13 +151,13 @@ mod tests {
 
     fn error(status: u16, content_type: &str, body: &str) -> BrokerError {
         let request = Request::get("/api/queues/v");
-        let raw = Raw {
+        let raw = RawResponse {
             status,
             content_type: Some(content_type),
             location: Some("https://me:secret@sso/login?token=1"),
             body: body.as_bytes(),
         };
-        check(raw, Asked { url: "http://h:15672", username: "me", request: &request }).unwrap_err()
+        check(raw, RequestContext { url: "http://h:15672", username: "me", request: &request }).unwrap_err()
     }
 
     fn json(status: u16, reason: &str) -> BrokerError {
@@ -160,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_kinds_of_401() {
+    fn reasons_of_401_are_distinguished() {
         assert!(matches!(json(401, "Login failed"), BrokerError::Unauthorized { .. }));
         assert!(matches!(json(401, "Not_Authorized"), BrokerError::Unauthorized { .. }));
         assert!(matches!(json(401, "Access refused."), BrokerError::AccessRefused { .. }));
@@ -172,10 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_400_and_404() {
-        let words = "inequivalent arg 'x-message-ttl' for queue 'q' in vhost 'v': received '1' but current is '2'";
-        assert!(matches!(json(400, words), BrokerError::Inequivalent { reason, .. } if reason == words));
-        assert!(!json(400, words).is_transient());
+    fn reasons_of_400_and_404_are_distinguished() {
+        let inequivalent =
+            "inequivalent arg 'x-message-ttl' for queue 'q' in vhost 'v': received '1' but current is '2'";
+        assert!(matches!(json(400, inequivalent), BrokerError::Inequivalent { reason, .. } if reason == inequivalent));
+        assert!(!json(400, inequivalent).is_transient());
         assert!(json(400, "failed to declare queue because the operation timed out").is_transient());
         assert!(json(400, "Cannot declare quorum queue 'q' in vhost 'v': cluster_not_formed").is_transient());
         assert!(matches!(json(400, "queue 'q' in vhost 'v' not empty"), BrokerError::Refused { status: 400, .. }));
@@ -188,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn transient_statuses() {
+    fn statuses_429_and_5xx_are_transient() {
         for status in [429, 500, 502, 503, 504] {
             assert!(json(status, "x").is_transient(), "{status}");
             assert!(error(status, "text/html", "<h1>Bad Gateway</h1>").is_transient(), "{status}");
@@ -197,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn html_is_no_management_api() {
+    fn html_is_not_a_management_api() {
         let page = "<!doctype html><html><head><title>Sign in</title></head>\n<body>  Welcome to the proxy";
         for status in [200, 401, 404] {
-            let words = error(status, "text/html", page).to_string();
+            let message = error(status, "text/html", page).to_string();
             assert_eq!(
-                words,
+                message,
                 format!(
                     "http://h:15672 is not a RabbitMQ management API: it answered {status} with text/html for \
                      GET /api/queues/v: Sign in Welcome to the proxy"
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_show_no_secret() {
+    fn redirects_do_not_contain_secrets() {
         assert_eq!(
             error(302, "text/html", "").to_string(),
             "http://h:15672 redirects to https://sso/login; use that URL if it is the broker's"

@@ -1,4 +1,4 @@
-//! The URL of a management API, without user info, and a parser for URLs that may have some.
+//! The URL of a management API, without user info, and a parser for URLs with user info.
 
 use super::redact::is_unambiguous;
 use percent_encoding::percent_decode_str;
@@ -6,46 +6,47 @@ use reqwest::Url;
 use secrecy::SecretString;
 use std::fmt;
 
-/// The address of a management API up to and without `/api`, for example `https://host:15671/rabbit`.
+/// The address of a management API without the trailing `/api`, for example `https://host:15671/rabbit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
-/// A URL as people write it: where, and perhaps as whom.
+/// A URL and its optional user info.
 #[derive(Clone, Debug)]
 pub struct UrlWithLogin {
-    /// Where.
+    /// The URL without the user info.
     pub url: BaseUrl,
-    /// The user in front of the `@`, decoded.
+    /// The user name before the `@`, decoded.
     pub username: Option<String>,
-    /// The password in front of the `@`, decoded.
+    /// The password before the `@`, decoded.
     pub password: Option<SecretString>,
 }
 
-/// Why a text is not the URL of a management API. It never repeats the text, which may hold a password.
+/// The reason why a string is not the URL of a management API. The message never contains the string, because the
+/// string may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotABaseUrl {
-    /// Not a URL at all.
+    /// The string is not a URL.
     #[error(
-        "the URL cannot be read; it should look like http://host:15672 or https://host:15671/prefix, and what is special in \
-         a user name or password must be percent-encoded"
+        "the URL is malformed; expected http://host:15672 or https://host:15671/prefix; percent-encode special \
+         characters in the user name and password"
     )]
     Malformed,
-    /// `amqp://`, say.
+    /// Another scheme, such as `amqp://`.
     #[error(
         "the URL must start with http:// or https://; the management API listens on port 15672, or 15671 with TLS, \
-         and not where AMQP clients connect"
+         not on the AMQP port"
     )]
     Scheme,
     /// A `?` or `#`.
-    #[error("the URL must have no `?` and no `#`")]
+    #[error("the URL must not contain `?` or `#`")]
     Query,
-    /// An `@` behind the host: a `/` in the password, for example, ends the host too early.
+    /// An `@` after the host. For example, a `/` in the password ends the host too early.
     #[error(
-        "the URL must have no `@` behind the host; a `/` or another special character in a user name or password must be \
-         percent-encoded"
+        "the URL must not contain `@` after the host; percent-encode `/` and other special characters in the user name \
+         and password"
     )]
     AtSign,
-    /// A host that is a URL, has a port or names a user.
+    /// A host that is a URL or contains a port or a user name.
     #[error("the host must be a name or an IP address, and the port a number")]
     Host,
     /// A path prefix that is a URL.
@@ -54,9 +55,9 @@ pub enum NotABaseUrl {
 }
 
 impl BaseUrl {
-    /// Reads `http[s]://[user[:password]@]host[:port][/prefix]`; a trailing `/` and a trailing `/api` are dropped.
+    /// Parses `http[s]://[user[:password]@]host[:port][/prefix]`. Removes a trailing `/` and a trailing `/api`.
     ///
-    /// Without a port it is 80 or 443, as in every URL.
+    /// The default port is 80 or 443, as in every URL.
     pub fn parse(text: &str) -> Result<UrlWithLogin, NotABaseUrl> {
         let mut url = Url::parse(text.trim()).map_err(|_| NotABaseUrl::Malformed)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -71,7 +72,7 @@ impl BaseUrl {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
         let password = url.password().map(|password| SecretString::from(decoded(password)));
-        // Both cannot fail for a URL with a host, which every http URL has.
+        // Both calls succeed for URLs with a host, which every http URL has.
         url.set_username("").map_err(|()| NotABaseUrl::Malformed)?;
         url.set_password(None).map_err(|()| NotABaseUrl::Malformed)?;
         let prefix = url.path().trim_end_matches('/');
@@ -80,7 +81,7 @@ impl BaseUrl {
         Ok(UrlWithLogin { url: Self(url), username, password })
     }
 
-    /// The URL of a host, which is a name or an IP address, with or without brackets.
+    /// Builds the URL of a host: a name or an IP address, with or without brackets.
     pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, NotABaseUrl> {
         if host.contains(['/', '\\', '?', '#', '@', '%']) || !port.chars().all(|c| c.is_ascii_digit()) {
             return Err(NotABaseUrl::Host);
@@ -90,7 +91,7 @@ impl BaseUrl {
         Self::parse(&format!("{scheme}://{host}:{port}"))?.url.with_prefix(prefix)
     }
 
-    /// The URL with a path prefix behind its own.
+    /// Appends a path prefix.
     pub fn with_prefix(&self, prefix: &str) -> Result<Self, NotABaseUrl> {
         if prefix.contains("://") {
             return Err(NotABaseUrl::Prefix);
@@ -98,17 +99,17 @@ impl BaseUrl {
         Ok(Self::parse(&format!("{self}/{}", prefix.trim_matches('/')))?.url)
     }
 
-    /// Whether the port uses TLS.
+    /// Returns true if the port uses TLS.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// The host, an IPv6 address without its brackets.
+    /// The host; an IPv6 address has no brackets.
     pub(super) fn host(&self) -> String {
         self.0.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned()
     }
 
-    /// Whether it is this machine, where no proxy has any business.
+    /// Returns true if the host is this machine, which topo never reaches through a proxy.
     pub fn is_loopback(&self) -> bool {
         match self.0.host_str() {
             Some("localhost") => true,
@@ -120,14 +121,14 @@ impl BaseUrl {
         }
     }
 
-    /// The URL of a path below it; `None` when a URL cannot carry that path as it is (dot segments).
+    /// The URL of a path below this URL; `None` if URL parsing changes the path (dot segments).
     pub(super) fn join(&self, path: &str) -> Option<Url> {
         let text = format!("{self}{path}");
         Url::parse(&text).ok().filter(|url| url.as_str() == text)
     }
 }
 
-/// Without a trailing slash.
+/// Formats the URL without a trailing slash.
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str().trim_end_matches('/'))
@@ -140,7 +141,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     #[test]
-    fn user_info_is_taken_out() {
+    fn user_info_is_separated_from_the_url() {
         let read = BaseUrl::parse("https://me%40x:p%2Fw@host:15671/rabbit/api/").unwrap();
         assert_eq!(read.url.to_string(), "https://host:15671/rabbit");
         assert_eq!(read.username.as_deref(), Some("me@x"));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_urls() {
+    fn urls_without_user_info_are_parsed() {
         for (text, shown) in [
             ("http://localhost:15672", "http://localhost:15672"),
             ("http://localhost:15672/", "http://localhost:15672"),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_refused_without_being_repeated() {
+    fn errors_do_not_contain_the_url() {
         assert_eq!(BaseUrl::parse("amqp://guest:secret@host").unwrap_err(), NotABaseUrl::Scheme);
         assert_eq!(BaseUrl::parse("localhost:15672").unwrap_err(), NotABaseUrl::Scheme);
         assert_eq!(BaseUrl::parse("not a url").unwrap_err(), NotABaseUrl::Malformed);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback() {
+    fn loopback_hosts_are_recognized() {
         for (text, expected) in [
             ("http://localhost", true),
             ("http://127.0.0.9:1", true),
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_names_survive_and_dot_segments_do_not() {
+    fn encoded_names_are_kept_and_dot_segments_are_refused() {
         let base = BaseUrl::parse("http://h:1/p").unwrap().url;
         for path in ["/api/queues/%2F/a%2Fb%20%25%23%C3%BC~", "/api/bindings/%2F/e/x/q/y/%252E%252E", "/api/q/...?a=b"]
         {

@@ -9,36 +9,36 @@ use std::io;
 /// The reason for a failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectProblem {
-    /// Nothing listens there.
+    /// The port is closed.
     Refused,
-    /// The name does not resolve.
+    /// The host name does not resolve.
     NoSuchHost,
-    /// The broker's certificate is of an authority that is not trusted.
+    /// An untrusted authority issued the certificate of the broker.
     UnknownIssuer,
-    /// The broker's certificate is for another name.
+    /// The certificate of the broker is for another host name.
     WrongHost,
-    /// The broker's certificate is out of date, or not valid yet.
+    /// The certificate of the broker is expired or not valid yet.
     Expired,
-    /// The broker wants a client certificate.
+    /// The broker requires a client certificate.
     CertificateRequired,
-    /// The broker ends the handshake without saying why: with TLS 1.2 a missing client certificate looks like that.
+    /// The broker ends the handshake without a reason. With TLS 1.2, a missing client certificate has this effect.
     HandshakeRefused,
-    /// The broker does not take the client certificate.
+    /// The broker does not accept the client certificate.
     CertificateRefused(String),
-    /// TLS was spoken to a port that does not.
+    /// The URL has https, but the port does not use TLS.
     HttpsToHttp,
-    /// The other side hung up, or spoke no HTTP, at a port that may want TLS.
+    /// The URL has http, and the response is not HTTP. The port may require TLS.
     HttpToHttps(String),
-    /// Something else about TLS.
+    /// Another TLS error.
     Tls(String),
-    /// The connection broke after the request was sent, or while the answer was read.
+    /// The connection was lost after the request was sent, or while the response was read.
     Broken(String),
-    /// Something else, before anything was sent.
+    /// Another error before the request was sent.
     Other(String),
 }
 
 impl ConnectProblem {
-    /// Whether it may go away by itself. A name that does not resolve may: containers start in any order.
+    /// Returns true if the problem may be transient, such as an unknown host name: containers start in any order.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Refused | Self::NoSuchHost | Self::Broken(_) | Self::Other(_) => true,
@@ -54,7 +54,7 @@ impl ConnectProblem {
         }
     }
 
-    /// Whether the request may have reached the broker.
+    /// Returns true if the request may have reached the broker.
     pub fn is_after_sending(&self) -> bool {
         match self {
             Self::Broken(_) => true,
@@ -73,31 +73,34 @@ impl ConnectProblem {
         }
     }
 
-    /// Reads it off an error of reqwest, whose own text says "error sending request" and no more.
+    /// Converts an error of reqwest by its causes. Its own message is only "error sending request".
     pub(super) fn of(error: &reqwest::Error) -> Self {
-        let texts = match Self::known(error.source()) {
+        let texts = match Self::recognize(error.source()) {
             Ok(problem) => return problem,
             Err(texts) => texts,
         };
-        let words = texts.last().cloned().unwrap_or_else(|| "no reason given".to_owned());
-        if words.contains("invalid HTTP version") {
-            return Self::HttpToHttps(words);
+        let reason = texts.last().cloned().unwrap_or_else(|| "no reason given".to_owned());
+        if reason.contains("invalid HTTP version") {
+            return Self::HttpToHttps(reason);
         }
-        if error.is_connect() { Self::Other(words) } else { Self::Broken(words) }
+        if error.is_connect() { Self::Other(reason) } else { Self::Broken(reason) }
     }
 
-    /// Reads it off an error of connecting over AMQP.
+    /// Converts an error of an AMQP connection.
     pub(super) fn of_io(error: &io::Error) -> Self {
-        match Self::known(Some(error)) {
-            // The words of that one are about URLs of HTTP.
+        match Self::recognize(Some(error)) {
+            // The message of `HttpsToHttp` is about HTTP URLs.
             Ok(Self::HttpsToHttp) => Self::Tls("the port does not use TLS".to_owned()),
             Ok(problem) => problem,
             Err(texts) => Self::Other(texts.last().cloned().unwrap_or_default()),
         }
     }
 
-    /// What one of the causes says clearly; otherwise the words of all of them.
-    fn known(first: Option<&(dyn Error + 'static)>) -> Result<Self, Vec<String>> {
+    /// Returns the problem of the first recognized cause.
+    ///
+    /// # Errors
+    /// The messages of all causes, if none is recognized.
+    fn recognize(first: Option<&(dyn Error + 'static)>) -> Result<Self, Vec<String>> {
         let mut texts = Vec::new();
         let mut next = first;
         while let Some(cause) = next {
@@ -118,11 +121,11 @@ impl ConnectProblem {
     }
 
     fn of_tls(error: &TlsError) -> Self {
-        // Both enums are open: new reasons read as "TLS: …".
+        // Both enums are non-exhaustive. Other variants are shown as "TLS: …".
         #[allow(clippy::wildcard_enum_match_arm)]
         match error {
             TlsError::InvalidCertificate(certificate) => match certificate {
-                // A signature is bad when an authority was made again under its old name: same subject, other key.
+                // The signature is invalid if the CA was recreated with the same subject and another key.
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Self::WrongHost,
                 CertificateError::Expired
@@ -148,7 +151,7 @@ impl ConnectProblem {
     }
 }
 
-/// The TLS library's error, also from inside I/O errors, whose `source()` skips what they wrap.
+/// Returns the error of the TLS library, also if an I/O error contains it: its `source()` skips the inner error.
 fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a TlsError> {
     if let Some(tls) = cause.downcast_ref::<TlsError>() {
         return Some(tls);
@@ -168,14 +171,16 @@ impl fmt::Display for ConnectProblem {
             Self::HandshakeRefused => {
                 f.write_str("the broker refuses the TLS handshake; perhaps it requires a client certificate")
             }
-            Self::CertificateRefused(words) => write!(f, "the broker does not accept the client certificate ({words})"),
-            Self::HttpsToHttp => f.write_str("the port does not use TLS; did you mean http:// instead of https://?"),
-            Self::HttpToHttps(words) => {
-                write!(f, "the response is not HTTP; did you mean https:// instead of http://? ({words})")
+            Self::CertificateRefused(reason) => {
+                write!(f, "the broker does not accept the client certificate ({reason})")
             }
-            Self::Tls(words) => write!(f, "TLS: {words}"),
-            Self::Broken(words) => write!(f, "the connection was lost: {words}"),
-            Self::Other(words) => f.write_str(words),
+            Self::HttpsToHttp => f.write_str("the port does not use TLS; did you mean http:// instead of https://?"),
+            Self::HttpToHttps(reason) => {
+                write!(f, "the response is not HTTP; did you mean https:// instead of http://? ({reason})")
+            }
+            Self::Tls(reason) => write!(f, "TLS: {reason}"),
+            Self::Broken(reason) => write!(f, "the connection was lost: {reason}"),
+            Self::Other(reason) => f.write_str(reason),
         }
     }
 }

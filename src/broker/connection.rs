@@ -1,8 +1,8 @@
 //! A connection to a broker: sends requests, retries transient failures, and reads responses.
 //!
-//! Paths are sent as they are made: a `%2F` stays one. Nothing is followed, nothing is kept between requests.
+//! Paths are sent unchanged, so `%2F` remains encoded. Redirects are not followed, and no cookies are kept.
 
-use super::answer::{Asked, Raw, check};
+use super::answer::{RawResponse, RequestContext, check};
 use super::base_url::BaseUrl;
 use super::connect_problem::ConnectProblem;
 use super::emptiness::Emptiness;
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// No list of a vhost is larger (100,000 queues with their bindings are some 30 MB); an endless answer is.
-const LARGEST_ANSWER: usize = 512 << 20;
-/// A handshake takes no longer on a network that works.
+/// The limit for endless responses. No list of a vhost is larger: 100,000 queues with bindings are about 30 MB.
+const LARGEST_RESPONSE: usize = 512 << 20;
+/// The maximum duration of a handshake on a working network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// RabbitMQ 4.3 closes a connection that was idle for 5 s (older ones after 60 s; measured). What stands between may keep
-/// the nearer half open, and then a request is sent to nobody.
+/// RabbitMQ 4.3 closes a connection that was idle for 5 s; older versions close it after 60 s (measured). A proxy in
+/// between may keep its connection to topo open, and the next request would not reach the broker.
 const LONGEST_IDLE: Duration = Duration::from_secs(3);
 
 /// A broker that can be read and changed. Cheap to clone: clones share their connections.
@@ -42,7 +42,7 @@ struct Inner {
     retries: Retries,
     emptiness: Mutex<Emptiness>,
     intervals: Intervals,
-    /// Whether two ticks of a quorum queue were observed within the intervals that are assumed.
+    /// True if a user specified the tick, or if two ticks of a quorum queue were observed within the assumed interval.
     has_observed_ticks: AtomicBool,
 }
 
@@ -52,15 +52,15 @@ impl std::fmt::Debug for Broker {
     }
 }
 
-/// A good answer.
+/// A successful response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
-    /// Its JSON.
+impl Response {
+    /// Parses the body as JSON.
     pub(super) fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, BrokerError> {
         bounded(self.body.len(), || serde_json::from_slice(&self.body)).map_err(|error| BrokerError::Malformed {
             request: request.to_string(),
@@ -70,7 +70,10 @@ impl Answer {
 }
 
 impl Broker {
-    /// Makes the client. Nothing is sent yet; what can fail are certificates and keys.
+    /// Creates the client, without sending a request.
+    ///
+    /// # Errors
+    /// [`BrokerError::Certificate`] if a certificate or key cannot be used.
     pub fn connect(options: ConnectionOptions) -> Result<Self, BrokerError> {
         let ConnectionOptions {
             base_url,
@@ -83,9 +86,9 @@ impl Broker {
             retries,
             intervals,
         } = options;
-        // Fails when one is installed already, which is as good.
+        // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let given = if ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
+        let what = if ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
         let mut client = Client::builder()
             .redirect(redirect::Policy::none())
             .timeout(timeout)
@@ -93,10 +96,10 @@ impl Broker {
             .pool_idle_timeout(LONGEST_IDLE)
             .user_agent(concat!("topo/", env!("CARGO_PKG_VERSION")));
         if base_url.is_loopback() {
-            // Packing takes the broker longer than the way saves: 150 ms for a list of ten thousand.
+            // On loopback, compression costs the broker more time than it saves: 150 ms for a list of ten thousand.
             client = client.no_proxy().gzip(false);
         }
-        client = trust(client, &base_url, ca_cert.as_deref())?;
+        client = set_trusted_authorities(client, &base_url, ca_cert.as_deref())?;
         if insecure {
             client = client.tls_danger_accept_invalid_certs(true);
         }
@@ -107,12 +110,11 @@ impl Broker {
                 reason: innermost(&error),
             };
             let identity = Identity::from_pem(&pem).map_err(unusable)?;
-            // Some mistakes are found only when a client is made, and then nobody says in which of the files.
+            // Building a client detects further errors but does not name the file. This client has only the identity.
             Client::builder().tls_certs_only([]).identity(identity.clone()).build().map_err(unusable)?;
             client = client.identity(identity);
         }
-        let client =
-            client.build().map_err(|error| BrokerError::Certificate { what: given, reason: innermost(&error) })?;
+        let client = client.build().map_err(|error| BrokerError::Certificate { what, reason: innermost(&error) })?;
         let emptiness = Mutex::new(Emptiness::new(intervals.longest_pause()));
         let has_observed_ticks = AtomicBool::new(intervals.is_tick_specified());
         Ok(Self(Arc::new(Inner {
@@ -128,7 +130,7 @@ impl Broker {
         })))
     }
 
-    /// Where the broker is, without user info.
+    /// The URL of the broker, without user info.
     pub fn shown_url(&self) -> String {
         self.0.base_url.to_string()
     }
@@ -137,46 +139,49 @@ impl Broker {
         &self.0.base_url
     }
 
-    /// As whom it is spoken to.
+    /// The user of the connection.
     pub fn username(&self) -> &str {
         &self.0.username
     }
 
-    /// How often the broker updates its counts.
+    /// The intervals in which the broker updates its counts.
     pub fn intervals(&self) -> Intervals {
         self.0.intervals
     }
 
-    /// Whether the tick of quorum queues is known: specified, or observed.
+    /// Returns true if the tick of quorum queues is known: specified, or observed.
     pub(super) fn is_tick_known(&self) -> bool {
         self.0.has_observed_ticks.load(Ordering::Relaxed)
     }
 
-    /// Records that the tick was observed to be as short as assumed.
-    pub(super) fn tick_observed(&self) {
+    /// Records the observation that the tick is as short as assumed.
+    pub(super) fn record_observed_tick(&self) {
         self.0.has_observed_ticks.store(true, Ordering::Relaxed);
     }
 
-    /// What the looks at totals so far have shown. Never held over an await.
+    /// The queues that were empty in the reads of totals so far. Callers must not hold the guard across an await.
     pub(super) fn emptiness(&self) -> MutexGuard<'_, Emptiness> {
-        // Each change of it is whole, so a panic elsewhere leaves nothing half done.
+        // Each update is complete in itself, so a panic of another thread leaves a consistent state.
         self.0.emptiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads JSON, trying again what may go away.
+    /// Reads JSON, with retries after transient errors.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: impl Into<String>) -> Result<T, BrokerError> {
         let request = Request::get(path);
         self.send(&request).await?.json(&request)
     }
 
-    /// Sends a request, and sends it again when that may help. Not for deletes: what is there by then may be somebody's
-    /// new object of the same name ([`Self::delete_once`]).
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, BrokerError> {
+    /// Sends a request, with retries after transient errors. Not for deletes: between two attempts, another client may
+    /// create an object of the same name ([`Self::delete_once`]).
+    pub(super) async fn send(&self, request: &Request) -> Result<Response, BrokerError> {
         self.retrying(|| self.send_once(request)).await
     }
 
-    /// Repeats what fails for a reason that may go away. An attempt that may have been carried out is not forgotten over
-    /// a last one that never reached the broker, because the broker is gone by then.
+    /// Retries an operation after transient errors.
+    ///
+    /// # Errors
+    /// The last error. If the last attempt did not reach the broker, the error of an earlier attempt that the broker
+    /// may have processed.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
@@ -184,10 +189,10 @@ impl Broker {
         self.retrying_when(BrokerError::is_transient, operation).await
     }
 
-    /// [`Self::retrying`], but only after such errors.
+    /// [`Self::retrying`] that retries only after the errors that `is_retryable` accepts.
     pub(super) async fn retrying_when<T, F>(
         &self,
-        again: fn(&BrokerError) -> bool,
+        is_retryable: fn(&BrokerError) -> bool,
         operation: impl FnMut() -> F,
     ) -> Result<T, BrokerError>
     where
@@ -202,7 +207,7 @@ impl Broker {
         let mut doubtful = None;
         let result = operation
             .retry(pauses)
-            .when(again)
+            .when(is_retryable)
             .notify(|error: &BrokerError, _| {
                 if error.leaves_doubt() {
                     doubtful = Some(error.clone());
@@ -215,8 +220,8 @@ impl Broker {
         })
     }
 
-    /// Sends a request and reads the answer to its end.
-    pub(super) async fn send_once(&self, request: &Request) -> Result<Answer, BrokerError> {
+    /// Sends a request once, and reads the whole response.
+    pub(super) async fn send_once(&self, request: &Request) -> Result<Response, BrokerError> {
         let inner = &*self.0;
         let unaddressable =
             |segment: &str| BrokerError::Unaddressable { request: request.to_string(), segment: segment.to_owned() };
@@ -240,19 +245,20 @@ impl Broker {
         let status = response.status().as_u16();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (content_type, location) = (header(CONTENT_TYPE), header(LOCATION));
-        // A body that grows is there twice for a moment.
+        // The capacity avoids reallocations, which hold the body in memory twice.
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
-        let mut body = Vec::with_capacity(announced.unwrap_or_default().min(LARGEST_ANSWER));
+        let mut body = Vec::with_capacity(announced.unwrap_or_default().min(LARGEST_RESPONSE));
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > LARGEST_ANSWER {
-                let detail = format!("it is larger than {} MiB", LARGEST_ANSWER >> 20);
+            if body.len() + chunk.len() > LARGEST_RESPONSE {
+                let detail = format!("it is larger than {} MiB", LARGEST_RESPONSE >> 20);
                 return Err(BrokerError::Malformed { request: request.to_string(), detail });
             }
             body.extend_from_slice(&chunk);
         }
-        let raw = Raw { status, content_type: content_type.as_deref(), location: location.as_deref(), body: &body };
-        check(raw, Asked { url: &self.shown_url(), username: &inner.username, request })?;
-        Ok(Answer { status, body })
+        let raw =
+            RawResponse { status, content_type: content_type.as_deref(), location: location.as_deref(), body: &body };
+        check(raw, RequestContext { url: &self.shown_url(), username: &inner.username, request })?;
+        Ok(Response { status, body })
     }
 
     fn failure(&self, request: &Request, error: &reqwest::Error) -> BrokerError {
@@ -264,10 +270,16 @@ impl Broker {
     }
 }
 
-/// Whom to trust. Given authorities stand alone, so that a broker with a certificate of any public one is not believed.
-/// Without TLS no authority is loaded at all: in an image without a CA bundle, reqwest builds no client otherwise. With
-/// TLS, Mozilla's list is added to the system's for the same reason.
-fn trust(client: ClientBuilder, url: &BaseUrl, ca_cert: Option<&[u8]>) -> Result<ClientBuilder, BrokerError> {
+/// Sets the certificate authorities that the client trusts.
+///
+/// A given CA certificate replaces all public authorities. Otherwise, the client trusts those of the system and
+/// Mozilla's list. Mozilla's list is necessary in an image without a CA bundle, where reqwest otherwise builds no
+/// client. Without TLS, the client loads no authorities, for the same reason.
+fn set_trusted_authorities(
+    client: ClientBuilder,
+    url: &BaseUrl,
+    ca_cert: Option<&[u8]>,
+) -> Result<ClientBuilder, BrokerError> {
     let unusable = |reason: String| BrokerError::Certificate { what: "CA certificate", reason };
     if let Some(pem) = ca_cert {
         let authorities = Certificate::from_pem_bundle(pem).map_err(|error| unusable(innermost(&error)))?;
@@ -283,7 +295,7 @@ fn trust(client: ClientBuilder, url: &BaseUrl, ca_cert: Option<&[u8]>) -> Result
     Ok(client.tls_certs_merge(mozilla.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(innermost(&error)))?))
 }
 
-/// The last of the causes: the one that says something.
+/// Returns the message of the root cause, which is the most specific one.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {

@@ -1,19 +1,19 @@
-//! Reads a node's entry of `rabbitmqadmin.conf`, in both of its generations. Pure: it is given the text.
+//! Parses the entry of a node from `rabbitmqadmin.conf`, in both generations of the file. Pure.
 //!
-//! Generation 1 is the INI file of the Python tool that comes with the broker (`priv/www/cli/rabbitmqadmin` of
-//! rabbitmq_management): a section a node, read by Python's `configparser`. Generation 2 is the TOML file of
-//! rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`): a table a node. Keys that are not about connecting are
-//! left alone.
+//! Generation 1 is the INI file of the Python tool that is part of the broker (`priv/www/cli/rabbitmqadmin` of
+//! rabbitmq_management), with a section per node. Python's `configparser` reads it. Generation 2 is the TOML file of
+//! rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`), with a table per node. Keys that do not concern the
+//! connection are ignored.
 
 use super::base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
-use super::ini::{self, NotIni, Section};
+use super::ini::{self, IniError, Section};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// The node that is meant when none is named, in both generations.
+/// The default node in both generations.
 pub const DEFAULT_NODE: &str = "default";
 
-/// Which generation of the file it is.
+/// The generation of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfFormat {
     /// Generation 1.
@@ -22,10 +22,10 @@ pub enum ConfFormat {
     Toml,
 }
 
-/// The settings of a node in the file. Missing ones are `None`.
+/// The settings of a node in the file; `None` if missing.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
-    /// Where it is, when it is said by a whole URL; that goes before host, port and TLS.
+    /// The URL of the management API; overrides the host, the port and TLS.
     pub base_uri: Option<BaseUrl>,
     /// The host.
     pub hostname: Option<String>,
@@ -37,50 +37,53 @@ pub struct NodeSettings {
     pub password: Option<SecretString>,
     /// The vhost.
     pub vhost: Option<String>,
-    /// Whether to speak TLS.
+    /// True to use TLS.
     pub tls: Option<bool>,
-    /// Whether to take any certificate (generation 1 only).
+    /// True to accept any certificate (generation 1 only).
     pub insecure: Option<bool>,
-    /// Path of a PEM file.
+    /// The path of a PEM file.
     pub ca_cert: Option<String>,
-    /// Path of a PEM file.
+    /// The path of a PEM file.
     pub client_cert: Option<String>,
-    /// Path of a PEM file.
+    /// The path of a PEM file.
     pub client_key: Option<String>,
-    /// What stands in front of the API's paths. In generation 2 it ends with `/api`, in generation 1 it does not.
+    /// The prefix of all API paths. It ends with `/api` in generation 2, but not in generation 1.
     pub path_prefix: Option<String>,
 }
 
-/// Why there is nothing to read. It never repeats a value.
+/// The reason why the settings cannot be read. The message never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfError {
-    /// Neither generation.
+    /// The file is neither of the two generations.
     #[error("line {line}: neither TOML of rabbitmqadmin 2 nor INI of rabbitmqadmin 1: {reason}")]
     Malformed {
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What was expected.
+        /// The error of the parser.
         reason: String,
     },
-    /// A key of the node has a value that cannot be one.
+    /// A key of the node has an invalid value.
     #[error("node `{node}`: {reason}")]
     Value {
         /// The node.
         node: String,
-        /// Which key, and what it must be.
+        /// The key, and the expected value.
         reason: String,
     },
-    /// No section or table of that name.
-    #[error("no node `{node}`; the file contains {}", if .known.is_empty() { "none".to_owned() } else { .known.join(", ") })]
+    /// The file has no section or table of that name.
+    #[error(
+        "no node `{node}`; the file contains {}",
+        if .known.is_empty() { "none".to_owned() } else { .known.join(", ") }
+    )]
     NoSuchNode {
-        /// The name that was asked for.
+        /// The requested name.
         node: String,
-        /// The names that are there.
+        /// The existing names.
         known: Vec<String>,
     },
 }
 
-/// Reads the entry of a node from the text of a `rabbitmqadmin.conf` of either generation.
+/// Parses the entry of a node from the text of a `rabbitmqadmin.conf` of either generation.
 pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
     match detect(text)? {
         ConfFormat::Toml => from_toml(text, node),
@@ -88,12 +91,13 @@ pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, C
     }
 }
 
-/// Which generation a text is of: TOML if it is TOML. Values of generation 1 have no quotes, so its host names are none.
+/// Detects the generation of a text. Valid TOML is generation 2: values of generation 1 have no quotes, so a host name
+/// is not valid TOML.
 pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
     let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);
     match ini::sections(text) {
-        // Quoted values make it TOML with a mistake, and the mistake is what a person wants to hear of.
+        // A file with quoted values is TOML with a syntax error, and that error is the useful one.
         Ok(_) if text.contains("= \"") || text.contains("=\"") => Err(ConfError::Malformed {
             line: line(not_toml.span().map_or(0, |span| span.start)),
             reason: not_toml.message().to_owned(),
@@ -103,8 +107,8 @@ pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     }
 }
 
-impl From<NotIni> for ConfError {
-    fn from(error: NotIni) -> Self {
+impl From<IniError> for ConfError {
+    fn from(error: IniError) -> Self {
         Self::Malformed { line: error.line, reason: error.reason.to_owned() }
     }
 }
@@ -115,15 +119,15 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         let at = sections.iter().position(|(known, _)| known == name);
         at.map(|at| sections.remove(at).1)
     };
-    let behind = take_section("DEFAULT").unwrap_or_default();
+    let defaults = take_section("DEFAULT").unwrap_or_default();
     let Some(section) = take_section(node) else {
         return Err(ConfError::NoSuchNode {
             node: node.to_owned(),
             known: sections.into_iter().map(|it| it.0).collect(),
         });
     };
-    // `configparser`: `[DEFAULT]` is behind every section, and `%%` is a `%`.
-    let values = behind.into_iter().chain(section);
+    // In `configparser`, `[DEFAULT]` contains the defaults of every section, and `%%` is a `%`.
+    let values = defaults.into_iter().chain(section);
     let mut values: Section = values.map(|(key, value)| (key, value.replace("%%", "%"))).collect();
     let mut take = |key: &str| values.remove(key).filter(|value| !value.is_empty());
     let wrong = |reason: &str| ConfError::Value { node: node.to_owned(), reason: reason.to_owned() };
@@ -142,7 +146,7 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         port: port.transpose()?,
         username: take("username"),
         password: take("password").map(SecretString::from),
-        // The one is what is listed, the other what is declared in.
+        // `vhost` filters lists, `declare_vhost` applies to declares.
         vhost: take("vhost").or(declare_vhost),
         tls: boolean("ssl", take("ssl"))?,
         insecure: boolean("ssl_insecure", take("ssl_insecure"))?,
@@ -179,7 +183,7 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         let known = tables.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone()).collect();
         return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
     };
-    // The library's message may quote a value, so the reason is told apart by the key alone.
+    // The message of the library may quote a value, so the reason contains only the key.
     let wrong = |key: &str| ConfError::Value { node: node.to_owned(), reason: format!("{key} has the wrong type") };
     let entry: TomlNode = table.clone().try_into().map_err(|_| {
         let key = table.as_table().into_iter().flatten().find(|(key, value)| {
@@ -208,7 +212,7 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
 }
 
 impl NodeSettings {
-    /// With what the URL says; its user and password count where none are said apart.
+    /// Adds `base_uri`. Its user and password apply if the settings have none.
     fn with_base_uri(mut self, text: Option<String>) -> Result<Self, NotABaseUrl> {
         if let Some(text) = text {
             let UrlWithLogin { url, username, password } = BaseUrl::parse(&text)?;
@@ -219,8 +223,8 @@ impl NodeSettings {
         Ok(self)
     }
 
-    /// The URL that they amount to: `base_uri`, or host and port, with the path prefix. A port that is not said is 15671
-    /// with TLS and 15672 without, a host that is not said is `localhost`: the defaults of both generations.
+    /// Returns the URL of the management API: `base_uri`, or the host and port, with the path prefix. As in both
+    /// generations, the default host is `localhost`, and the default port is 15671 with TLS and 15672 without TLS.
     pub fn base_url(&self) -> Result<BaseUrl, NotABaseUrl> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {
@@ -251,7 +255,7 @@ mod tests {
         [uri]\nbase_uri = \"https://me:pw@h:1/\"\n\n[broken]\nport = \"x\"\n";
 
     #[test]
-    fn generation_1() {
+    fn generation_1_is_parsed() {
         assert_eq!(detect(V1), Ok(ConfFormat::Ini));
         let node = from_rabbitmqadmin_conf(V1, "host_normal").unwrap();
         assert_eq!(node.username.as_deref(), Some("guest"));
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn generation_2() {
+    fn generation_2_is_parsed() {
         assert_eq!(detect(V2), Ok(ConfFormat::Toml));
         let node = from_rabbitmqadmin_conf(V2, "local").unwrap();
         assert_eq!(node.vhost.as_deref(), Some("environments/local"));
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_not_there() {
+    fn missing_node_lists_the_existing_ones() {
         for (text, expected) in
             [(V1, "no node `x`; the file contains host_normal, host_tls"), ("", "no node `x`; the file contains none")]
         {
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_toml_is_told_as_one() {
+    fn syntax_error_in_toml_has_the_line_but_no_value() {
         let error = from_rabbitmqadmin_conf("[a]\nhostname = \"h\"\npassword = \"secret\n", "a").unwrap_err();
         assert!(matches!(error, ConfError::Malformed { line: 3, .. }), "{error}");
         assert!(!error.to_string().contains("secret"));

@@ -1,11 +1,14 @@
-//! Reads a definitions file (`rabbitmqctl export_definitions`, `GET /api/definitions`), or nothing, as if it were a live
-//! vhost. It says less than a live broker: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 no internal exchanges.
+//! Reads a vhost from a definitions file (`rabbitmqctl export_definitions`, `GET /api/definitions`), or builds an empty
+//! one.
+//!
+//! A definitions file contains less than a broker reports: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 on
+//! no internal exchanges.
 
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
 use super::records::of_parameter;
-use super::rights::is_of_users;
+use super::rights::is_user_parameter;
 use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
@@ -17,24 +20,25 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lists of permissions of users in vhosts, and what an entry is called.
+/// The lists of permissions of users in vhosts, each with the name of an entry.
 const PERMISSIONS: [(&str, &str); 2] = [("permissions", "permission"), ("topic_permissions", "topic permission")];
 
-/// Why a file is not one.
+/// The reason why a definitions file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionsError {
-    /// Not JSON, or not of that shape.
+    /// The file is not a JSON object.
     #[error("{0}")]
     Shape(#[from] serde_json::Error),
-    /// It is of the whole cluster, or of a vhost, and has no lists at all.
+    /// The file contains none of the lists of a definitions file.
     #[error("it contains no queues, exchanges, bindings or vhosts")]
     Nothing,
-    /// An object that the broker of that version would not import.
+    /// An object that a broker of that version refuses to import.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// It is of a broker that is too old.
+    /// The version of the file is not supported.
     #[error(
-        "it was written by RabbitMQ {version}; topo supports {} and later (set the version to assume with --broker-version)",
+        "it was written by RabbitMQ {version}; topo supports {} and later (set the version to assume with \
+         --broker-version)",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     TooOld {
@@ -56,7 +60,10 @@ struct Parameter {
 }
 
 impl<'a> File<'a> {
-    /// Of any JSON: one without any of the lists is something else. Editors and shells begin a file with a mark.
+    /// Parses a definitions file. Ignores a byte order mark, which some editors and shells write.
+    ///
+    /// # Errors
+    /// The text is not a JSON object, or has none of the lists of a definitions file.
     fn parse(text: &'a str) -> Result<Self, DefinitionsError> {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let file = Self { text, fields: entries::fields(text)? };
@@ -66,7 +73,7 @@ impl<'a> File<'a> {
         Ok(file)
     }
 
-    /// A list, if the file has it.
+    /// Returns a list if the file contains it.
     fn list(&self, key: &str) -> Option<Part<'a>> {
         self.fields.get(key).copied().filter(|part| part.text.starts_with('['))
     }
@@ -75,19 +82,20 @@ impl<'a> File<'a> {
         self.list(key).into_iter().flat_map(Part::elements)
     }
 
-    /// An export of the whole broker has both from 3.8 on, that of one vhost the first alone.
+    /// The version of the broker. From 3.8 on, an export of the whole broker has both fields; that of a vhost has only
+    /// the first.
     fn version(&self) -> Option<BrokerVersion> {
         let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
         serde_json::from_str::<String>(named?.text).ok()?.parse().ok()
     }
 
-    /// The vhosts that it lists with their settings; `None` where it is an export of one vhost.
+    /// Returns the listed vhosts with their settings; `None` for an export of one vhost.
     fn listed_vhosts(&self, version: BrokerVersion) -> Result<Option<Vec<wire::Vhost>>, EntryError> {
         let Some(list) = self.list(VHOSTS.key) else { return Ok(None) };
         list.elements().map(|entry| VHOSTS.read(self.text, entry, version)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The vhosts that entries of the lists name.
+    /// Returns the vhosts that the entries of the lists name.
     fn named_vhosts(&self) -> impl Iterator<Item = String> {
         let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
         lists
@@ -97,7 +105,7 @@ impl<'a> File<'a> {
             .filter_map(Part::vhost)
     }
 
-    /// The entries of one vhost; an entry that names none is of an export of that vhost.
+    /// Returns the entries of a vhost. An entry without a vhost comes from the export of that vhost.
     fn of_vhost<T: DeserializeOwned>(
         &self,
         list: &List,
@@ -112,12 +120,12 @@ impl<'a> File<'a> {
     }
 }
 
-/// A broker without anything in it but, from a spec's point of view, a place for the vhost.
+/// Returns the snapshot of a missing vhost on an empty broker.
 pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
     Snapshot::missing(vhost, &cluster(version))
 }
 
-/// The vhosts of a file, by name; none where it is an export of one vhost, which does not name it.
+/// Returns the vhosts of a file, by name; none for an export of one vhost, which does not contain its name.
 pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     let file = File::parse(text)?;
     let version = file.version().unwrap_or(BrokerVersion::NEWEST_KNOWN);
@@ -126,21 +134,22 @@ pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     Ok(names.into_iter().map(VhostName::new).collect())
 }
 
-/// Objects of the whole cluster that no spec declares, by what they are (`user`), with their names.
+/// Returns the names of cluster-wide objects that a spec cannot declare, by kind (`user`).
 pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, DefinitionsError> {
     let file = File::parse(text)?;
     let kinds = [("users", "user"), ("global_parameters", "global parameter")];
     let named = kinds.map(|(key, thing)| {
         let names = file.entries(key).map(|entry| entry.name("name"));
-        (thing.to_owned(), names.filter(|name| key == "users" || is_of_users(name)).collect::<Vec<String>>())
+        (thing.to_owned(), names.filter(|name| key == "users" || is_user_parameter(name)).collect::<Vec<String>>())
     });
     Ok(named.into_iter().filter(|(_, names)| !names.is_empty()).collect())
 }
 
-/// One vhost of a file. The version is the given one, else the file's, else the newest that is known. An export of one
-/// vhost does not name it: then everything in it is taken for that vhost's.
+/// Reads a vhost from a file. The version is the given one, the version of the file, or the newest known one.
 ///
-/// The broker imports objects of a vhost that the file does not list where that vhost exists: here, it has no settings.
+/// An export of one vhost does not contain the name of the vhost, so all of its objects belong to the given vhost. If
+/// the vhost exists, the broker also imports its objects from a file that does not list the vhost. Such a vhost has no
+/// settings here.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     bounded(text.len(), || read_unbounded(text, vhost, version))
 }
@@ -161,15 +170,15 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         },
         None => None,
     };
-    let mut beside = BTreeMap::new();
+    let mut others = BTreeMap::new();
     let mut queues: Vec<wire::Queue> = file.of_vhost(&QUEUES, vhost, version)?;
-    only_first(&mut queues, "repeated queue", |it| &it.name, &mut beside);
+    keep_first(&mut queues, "repeated queue", |it| &it.name, &mut others);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
-    only_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut beside);
+    keep_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut others);
     for (key, thing) in PERMISSIONS {
         let users: Vec<String> = file.entries_of_vhost(key, vhost).map(|entry| entry.name("user")).collect();
         if !users.is_empty() {
-            beside.insert(thing.to_owned(), users);
+            others.insert(thing.to_owned(), users);
         }
     }
     let lists = Lists {
@@ -178,41 +187,41 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         exchanges,
         bindings: file.of_vhost(&BINDINGS, vhost, version)?,
         policies: file.of_vhost(&POLICIES, vhost, version)?,
-        records: records(&file, vhost, version, &mut beside)?,
+        records: records(&file, vhost, version, &mut others)?,
     };
-    Ok(Snapshot { beside, has_passing: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
+    Ok(Snapshot { beside: others, has_passing: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
 }
 
-/// Of two by one name, a broker that imports them keeps the first (`rabbit_definitions:add_queue_int`).
-fn only_first<T>(
+/// Removes repeated objects. The broker imports the first object of a name (`rabbit_definitions:add_queue_int`).
+fn keep_first<T>(
     listed: &mut Vec<T>,
     thing: &str,
     name: impl Fn(&T) -> &String,
-    beside: &mut BTreeMap<String, Vec<String>>,
+    others: &mut BTreeMap<String, Vec<String>>,
 ) {
     let mut seen = BTreeSet::new();
     listed.retain(|it| {
         let is_first = seen.insert(name(it).clone());
         if !is_first {
-            beside.entry(thing.to_owned()).or_default().push(name(it).clone());
+            others.entry(thing.to_owned()).or_default().push(name(it).clone());
         }
         is_first
     });
 }
 
-/// Splits parameters into records and the names of all others.
+/// Converts parameters into records. Adds the names of all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
     version: BrokerVersion,
-    beside: &mut BTreeMap<String, Vec<String>>,
+    others: &mut BTreeMap<String, Vec<String>>,
 ) -> Result<Records, EntryError> {
     let mut records = Records::new();
     for entry in file.entries_of_vhost(PARAMETERS.key, vhost) {
         let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
         if let Some(row) = RECORD_KINDS.iter().find(|row| row.component == component) {
             if row.kind == RecordKind::OperatorPolicy {
-                // Checks its types, with its line.
+                // Reports values of the wrong type with their line.
                 let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
             }
             let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
@@ -224,7 +233,7 @@ fn records(
             "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
             other => ("parameter".to_owned(), vec![format!("{name} of {other}")]),
         };
-        let known: &mut Vec<String> = beside.entry(thing).or_default();
+        let known: &mut Vec<String> = others.entry(thing).or_default();
         known.extend(names);
     }
     Ok(records)

@@ -1,7 +1,7 @@
 //! Splits a definitions file into the entries of its lists, and completes an entry with the broker's defaults.
 //!
-//! People write such files by hand and leave fields out. What the broker makes of a missing field depends on the list, the
-//! field and the version (`rabbit_definitions`, measured by imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
+//! Definitions files can be written by hand, with missing fields. The default of a missing field depends on the list,
+//! the field and the version (`rabbit_definitions`, measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
 
 use crate::model::BrokerVersion;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The fields of the file, as they are written.
+/// The fields of a JSON object, not parsed.
 pub(super) type Fields<'a> = BTreeMap<String, Part<'a>>;
 
 /// A part of the file.
@@ -21,7 +21,7 @@ pub(super) struct Part<'a> {
     at: usize,
 }
 
-/// Why an entry cannot be used.
+/// The reason why an entry cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[error("{object} (line {line}): {problem}")]
 pub struct EntryError {
@@ -30,20 +30,20 @@ pub struct EntryError {
     problem: String,
 }
 
-/// A list of the file, and how its entries are named and completed.
+/// A list of the file, with the names and defaults of its entries.
 pub(super) struct List {
     /// Its key in the file.
     pub(super) key: &'static str,
-    /// One of its objects.
+    /// The name of the kind in messages.
     noun: &'static str,
     /// The fields that make up the name of an object.
     names: &'static [&'static str],
     required: &'static [&'static str],
-    /// Fields with a default, and the first version that has it.
+    /// Fields with a default, each with its value and the first version that has the default.
     defaults: &'static [(&'static str, &'static str, BrokerVersion)],
 }
 
-/// A default of every version that topo supports.
+/// The first version of defaults that every supported version has.
 const ALWAYS: BrokerVersion = BrokerVersion::OLDEST_SUPPORTED;
 const V3_10: BrokerVersion = BrokerVersion::new(3, 10, 0);
 const V4_0: BrokerVersion = BrokerVersion::new(4, 0, 0);
@@ -57,7 +57,7 @@ pub(super) const QUEUES: List = List {
     defaults: &[("arguments", "{}", V3_10), ("durable", "true", V4_0), ("auto_delete", "false", V4_0)],
 };
 
-/// Without `auto_delete`, 3.8 to 4.2 store `undefined`: such an exchange is not deleted with its last binding.
+/// Without `auto_delete`, 3.8 to 4.2 store `undefined` and do not delete the exchange with its last binding.
 pub(super) const EXCHANGES: List = List {
     key: "exchanges",
     noun: "exchange",
@@ -71,7 +71,7 @@ pub(super) const EXCHANGES: List = List {
     ],
 };
 
-/// No file has the key by which a binding is deleted.
+/// The key that deletes a binding is not part of a file.
 pub(super) const BINDINGS: List = List {
     key: "bindings",
     noun: "binding",
@@ -99,10 +99,10 @@ pub(super) const PARAMETERS: List = List {
     defaults: &[],
 };
 
-/// The fields of a JSON object.
+/// Splits a JSON object of any nesting depth into its fields.
 ///
 /// # Errors
-/// Whatever makes the text no JSON object. Nesting of any depth is read.
+/// The text is not a JSON object.
 pub(super) fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
     serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)?;
     let mut fields = Fields::new();
@@ -117,25 +117,25 @@ pub(super) fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
 }
 
 impl<'a> Part<'a> {
-    /// The elements of a JSON list; none of anything else.
+    /// Returns the elements of a JSON list; none if the part is not a list.
     pub(super) fn elements(self) -> impl Iterator<Item = Self> {
         let is_list = self.text.starts_with('[');
         parts(self).filter(move |_| is_list)
     }
 
-    /// The text of a field, or `?`.
+    /// Returns the string value of a field, or `?`.
     pub(super) fn name(self, field: &str) -> String {
         let fields = fields(self.text).unwrap_or_default();
         let text = fields.get(field).and_then(|part| serde_json::from_str(part.text).ok());
         text.unwrap_or_else(|| "?".to_owned())
     }
 
-    /// The JSON text of a field.
+    /// Returns the JSON text of a field.
     pub(super) fn field(self, name: &str) -> Option<&'a str> {
         fields(self.text).ok()?.get(name).map(|part| part.text)
     }
 
-    /// The vhost that an entry names.
+    /// Returns the vhost of an entry.
     pub(super) fn vhost(self) -> Option<String> {
         #[derive(Deserialize)]
         struct Entry {
@@ -145,7 +145,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The parts of a JSON list, or the keys and values of an object. The text is known to be JSON.
+/// Splits a JSON list into its elements, or an object into its keys and values. The text must be valid JSON.
 fn parts(whole: Part<'_>) -> impl Iterator<Item = Part<'_>> {
     let mut at = 1;
     std::iter::from_fn(move || {
@@ -158,17 +158,17 @@ fn parts(whole: Part<'_>) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The error without its position, which is that in the entry.
+/// Returns the message of an error without its position, which is relative to the entry.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem).to_owned()
 }
 
 impl List {
-    /// An entry with the defaults of that version.
+    /// Parses an entry, with the defaults of a version.
     ///
     /// # Errors
-    /// A field is missing that has no default there, or a value has another type.
+    /// A field without a default in that version is missing, or a value has the wrong type.
     pub(super) fn read<T: DeserializeOwned>(
         &self,
         file: &str,
@@ -189,16 +189,16 @@ impl List {
                 );
                 return Err(self.error(file, entry, &problem));
             }
-            // Every list has required fields: there is a field behind the comma.
+            // Every list has required fields, so a field follows the comma.
             completed = Cow::Owned(format!("{{\"{field}\":{value},{}", completed.get(1..).unwrap_or_default()));
         }
         serde_json::from_str(&completed).map_err(|error| self.error(file, entry, &without_position(&error)))
     }
 
-    /// An operator policy, which is the value of a parameter, with its name.
+    /// Parses the value of a parameter, such as an operator policy, with the name of the parameter as its field `name`.
     ///
     /// # Errors
-    /// A field is missing, or a value has another type.
+    /// A field is missing, or a value has the wrong type.
     pub(super) fn read_value<T: DeserializeOwned>(
         &self,
         file: &str,

@@ -1,7 +1,7 @@
 //! Errors between topo and a broker. Each kind requires a different reaction of the user.
 //!
-//! `Display` is one sentence. It never holds a password, and URLs in it have no user info. The broker's own reason is
-//! kept word for word.
+//! `Display` is one sentence, with the unchanged reason of the broker. It contains no passwords, and its URLs have no
+//! user info.
 
 use super::connect_problem::ConnectProblem;
 use crate::model::count::count;
@@ -11,23 +11,23 @@ use std::time::Duration;
 /// The reason why a broker could not be read, or did not process a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BrokerError {
-    /// A certificate or key that was given cannot be used; nothing was sent.
+    /// A given certificate or key cannot be used. No request was sent.
     #[error("the {what} cannot be used: {reason}")]
     Certificate {
-        /// `CA certificate`, say.
+        /// The kind of file, such as `CA certificate`.
         what: &'static str,
-        /// The TLS library's words.
+        /// The message of the TLS library.
         reason: String,
     },
-    /// No connection, or it broke.
+    /// The connection failed or was lost.
     #[error("cannot connect to {url}: {problem}")]
     Connect {
-        /// Without user info.
+        /// The URL without user info.
         url: String,
-        /// What went wrong.
+        /// The reason.
         problem: ConnectProblem,
     },
-    /// AMQP and HTTP reach different brokers: nothing may be moved or deleted.
+    /// AMQP and HTTP reach different brokers, so topo must not move or delete anything.
     #[error("the broker at {amqp} is not the broker at {url}: {reason}")]
     AnotherBroker {
         /// The AMQP address, without user info.
@@ -37,12 +37,12 @@ pub enum BrokerError {
         /// The difference between the two.
         reason: String,
     },
-    /// No answer in time.
+    /// The broker did not respond in time.
     #[error("{url} did not answer {request} within {}", humantime::format_duration(*.after))]
     Timeout {
-        /// Without user info.
+        /// The URL without user info.
         url: String,
-        /// Method and path.
+        /// The method and the path.
         request: String,
         /// The limit.
         after: Duration,
@@ -52,17 +52,17 @@ pub enum BrokerError {
     Unauthorized {
         /// The user name.
         username: String,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
-    /// 401 (403 on some): logged in, but without the permission for this.
+    /// 401, or 403 on some brokers: the user has no permission for the request.
     #[error("user `{username}` has no permission for {request}: {reason}")]
     AccessRefused {
         /// The user name.
         username: String,
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// The broker's words: `Access refused.`
+        /// The reason of the broker: `Access refused.`
         reason: String,
     },
     /// 401: the user lacks the tag for this part of the management API.
@@ -70,9 +70,9 @@ pub enum BrokerError {
     WrongTag {
         /// The user name.
         username: String,
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// The broker's words: `Not management user`.
+        /// The reason of the broker: `Not management user`.
         reason: String,
     },
     /// The response is not from a management API, but from a reverse proxy, a login page or another port.
@@ -82,9 +82,9 @@ pub enum BrokerError {
         if .excerpt.is_empty() { String::new() } else { format!(": {}", .excerpt) }
     )]
     NotManagementApi {
-        /// Without user info.
+        /// The URL without user info.
         url: String,
-        /// Method and path.
+        /// The method and the path.
         request: String,
         /// The HTTP status.
         status: u16,
@@ -93,89 +93,89 @@ pub enum BrokerError {
         /// The first 80 characters of its text, without tags.
         excerpt: String,
     },
-    /// A redirect, which topo does not follow, because it would send the password elsewhere.
+    /// A redirect. topo does not follow it, because that would send the password elsewhere.
     #[error("{url} redirects to {to}; use that URL if it is the broker's")]
     Redirected {
-        /// Without user info.
+        /// The URL without user info.
         url: String,
-        /// Where to, without user info and query.
+        /// The target, without user info and query.
         to: String,
     },
-    /// The broker refused what was asked: 400, mostly.
+    /// The broker refused the request, usually with 400.
     #[error("the broker refused {request}: {status} {reason}")]
     Refused {
-        /// Method and path.
+        /// The method and the path.
         request: String,
         /// The HTTP status.
         status: u16,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
-    /// The object exists with other properties; an AMQP client gets the same words as `406 PRECONDITION_FAILED`.
+    /// The object exists with other properties. An AMQP client gets the same reason as `406 PRECONDITION_FAILED`.
     #[error("the object exists with other properties: {reason}")]
     Inequivalent {
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// The broker's words: `inequivalent arg 'x-message-ttl' for queue …`.
+        /// The reason of the broker: `inequivalent arg 'x-message-ttl' for queue …`.
         reason: String,
     },
     /// The object of the request, or one that it refers to, does not exist.
     #[error("not found, {request}: {reason}")]
     NotFound {
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
-    /// 404, but the queue exists: its node is down.
+    /// 404, although the queue exists: its node is down.
     #[error("{request} is not possible now: {reason}")]
     HomeNodeDown {
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
-    /// 429, 5xx, or an operation that timed out inside the broker; it was tried again until the attempts ran out.
+    /// 429, 5xx, or an operation that timed out inside the broker. All retries failed.
     #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
-        /// Method and path.
+        /// The method and the path.
         request: String,
         /// The HTTP status.
         status: u16,
-        /// The broker's words, or a proxy's.
+        /// The reason of the broker or of a proxy.
         reason: String,
     },
     /// The broker blocks publishers until its memory or disk alarm is over.
     #[error("{url} accepts no messages now (memory or disk alarm), so {request} was not answered")]
     Alarm {
-        /// Without user info.
+        /// The URL without user info.
         url: String,
-        /// What was asked.
+        /// The operation.
         request: String,
     },
     /// A response that topo cannot parse.
     #[error("cannot parse the response to {request}: {detail}")]
     Malformed {
-        /// Method and path.
+        /// The method and the path.
         request: String,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
     /// A name that the management API cannot carry.
     #[error("{request} cannot be sent: the management API cannot address an object named `{segment}`")]
     Unaddressable {
-        /// Method and path.
+        /// The method and the path.
         request: String,
         /// The name.
         segment: String,
     },
     /// The broker does not report its RabbitMQ version.
-    #[error("the broker does not report its RabbitMQ version (it identifies itself as {product} {said})")]
+    #[error("the broker does not report its RabbitMQ version (it identifies itself as {product} {reported})")]
     VersionUnknown {
-        /// Its product name.
+        /// The name of the product.
         product: String,
-        /// The version that it reported instead.
-        said: String,
+        /// The reported version, if any.
+        reported: String,
     },
     /// The broker is too old.
     #[error(
@@ -183,27 +183,30 @@ pub enum BrokerError {
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     VersionTooOld {
-        /// Its product name.
+        /// The name of the product.
         product: String,
-        /// Its version.
+        /// The RabbitMQ version.
         version: BrokerVersion,
     },
     /// The guard of a deletion: the queue contains messages. Nothing was deleted.
-    #[error("queue {queue} is not empty and was left alone: it holds {}", held(*.messages))]
+    #[error("queue {queue} is not empty and was left alone: it holds {}", message_count(*.messages))]
     NotEmpty {
         /// The queue.
         queue: QueueName,
-        /// How many, when that is known.
+        /// The number of messages, if known.
         messages: Option<u64>,
     },
     /// The guard of a deletion: the queue contains more messages than may be lost. Nothing was deleted.
-    #[error("queue {queue} was left alone: it holds {}, and at most {allowed} may be lost", held(Some(*.messages)))]
+    #[error(
+        "queue {queue} was left alone: it holds {}, and at most {allowed} may be lost",
+        message_count(Some(*.messages))
+    )]
     MoreThanAllowed {
         /// The queue.
         queue: QueueName,
-        /// How many it holds.
+        /// The number of messages.
         messages: u64,
-        /// How many may be lost.
+        /// The maximum number of messages that may be lost.
         allowed: u64,
     },
     /// The guard of a deletion: the number of messages is unknown. Nothing was deleted.
@@ -211,25 +214,25 @@ pub enum BrokerError {
     EmptinessUnknown {
         /// The queue.
         queue: QueueName,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A quorum queue is listed, and there is nothing behind the name: a node died while it was declared or deleted. Nothing
-    /// was deleted.
+    /// A quorum queue is listed, but none of its members runs: a node stopped while the queue was declared or deleted.
+    /// Nothing was deleted.
     #[error(
-        "queue {queue} accepts no messages: none of its members is running ({reason}); if no node that is down has a \
-         member, delete the queue and apply again"
+        "queue {queue} accepts no messages: none of its members is running ({reason}); unless a node that is down hosts \
+         a member, delete the queue and apply again"
     )]
     NoMembers {
         /// The queue.
         queue: QueueName,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
     /// 404 on the delete of a binding that is still listed.
     #[error(
-        "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and `undefined`; \
-         unbind it with an AMQP client"
+        "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and \
+         `undefined`; unbind it with an AMQP client"
     )]
     Undeletable {
         /// The binding.
@@ -252,12 +255,12 @@ pub enum BrokerError {
     /// The broker accepted a request, but did not execute it.
     #[error(
         "the broker reported success, but {object} {}",
-        if *.expected { "is not there" } else { "still exists, or was declared again" }
+        if *.expected { "does not exist" } else { "still exists, or was declared again" }
     )]
     NotVerified {
         /// The queue or exchange.
         object: String,
-        /// Whether it should be there.
+        /// True if the object should exist.
         expected: bool,
     },
     /// The broker accepted a request, but its result could not be verified.
@@ -265,7 +268,7 @@ pub enum BrokerError {
     Unverifiable {
         /// The queue or exchange.
         object: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A queue was not drained, or held messages did not return.
@@ -273,7 +276,7 @@ pub enum BrokerError {
     NotMoved {
         /// The queue.
         queue: QueueName,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// An unmanaged binding could not be restored after a recreate. Nothing was deleted.
@@ -283,7 +286,7 @@ pub enum BrokerError {
         object: String,
         /// The binding.
         binding: String,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
     /// A topic permission could not be restored after a recreate. Nothing was deleted.
@@ -293,20 +296,23 @@ pub enum BrokerError {
         object: String,
         /// The topic permission.
         permission: String,
-        /// The broker's words.
+        /// The reason of the broker.
         reason: String,
     },
-    /// A binding that would make the list of bindings of its whole vhost unreadable. It was not sent.
+    /// A binding that would make the bindings of its whole vhost unreadable. The request was not sent.
     #[error(
         "binding {binding} was not created: with a `~` in the routing key and additional arguments, the management API \
-         answers 500 to every later list of the vhost's bindings"
+         would return 500 for every later list of the vhost's bindings"
     )]
     Unlistable {
         /// The binding.
         binding: Box<Binding>,
     },
     /// Another apply holds the lock.
-    #[error("vhost {vhost} is locked by {holder}{}", down.as_ref().map_or_else(String::new, |node| format!("; {node}, the node of the lock, is down")))]
+    #[error(
+        "vhost {vhost} is locked by {holder}{}",
+        down.as_ref().map_or_else(String::new, |node| format!("; {node}, the node of the lock, is down"))
+    )]
     LockHeld {
         /// The vhost.
         vhost: VhostName,
@@ -314,7 +320,7 @@ pub enum BrokerError {
         queue: QueueName,
         /// The description of its holder.
         holder: String,
-        /// The node on which the lock is, if it is known to be down.
+        /// The node that hosts the lock, if it is known to be down.
         down: Option<String>,
     },
     /// This run has lost the lock.
@@ -322,12 +328,13 @@ pub enum BrokerError {
     LockLost {
         /// The vhost.
         vhost: VhostName,
-        /// How.
+        /// The reason.
         reason: String,
     },
 }
 
-fn held(messages: Option<u64>) -> String {
+/// Formats a number of messages.
+fn message_count(messages: Option<u64>) -> String {
     match messages {
         Some(messages) => count(messages, "message"),
         None => "an unknown number of messages".to_owned(),

@@ -3,7 +3,7 @@
 use super::error::BrokerError;
 
 impl BrokerError {
-    /// Whether the error may be transient, so that a retry is useful.
+    /// Returns true if the error may be transient, so that a retry is useful.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_transient(),
@@ -41,7 +41,7 @@ impl BrokerError {
         }
     }
 
-    /// Whether the broker may have processed the request, because its response was lost.
+    /// Returns true if the broker may have processed the request, because its response was lost.
     pub fn leaves_doubt(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_after_sending(),
@@ -81,16 +81,16 @@ impl BrokerError {
         }
     }
 
-    /// Whether the broker certainly did not do what was asked, but may do it if asked again: nothing was sent, or it was
-    /// turned away at the door. The only errors after which a delete is sent again.
-    pub(super) fn is_untouched(&self) -> bool {
+    /// Returns true if the broker certainly did not process the request, and a retry may succeed: the request was not
+    /// sent, or was rejected before it was processed. topo retries a delete only after these errors.
+    pub(super) fn is_unprocessed(&self) -> bool {
         if let Self::Connect { problem, .. } = self {
             return problem.is_transient() && !problem.is_after_sending();
         }
         matches!(self, Self::Unavailable { status: 429 | 503, .. })
     }
 
-    /// Whether a deletion was not tried, because its guard was not satisfied.
+    /// Returns true if a deletion was not attempted, because its guard was not satisfied.
     pub fn is_guard(&self) -> bool {
         matches!(
             self,
@@ -105,7 +105,7 @@ impl BrokerError {
         )
     }
 
-    /// Whether the error came after the broker had processed the request.
+    /// Returns true if the error occurred after the broker had processed the request.
     pub fn is_after_doing(&self) -> bool {
         matches!(self, Self::NotVerified { .. } | Self::Unverifiable { .. })
     }

@@ -1,23 +1,32 @@
 //! Deletes a queue only while its guard is satisfied, as far as the broker reports it.
 //!
-//! "Empty" is a total of 0: not ready plus unacknowledged, because a backlog of at-least-once dead letters is neither.
-//! A number that is missing is not 0. What the broker's own flags are worth, on 3.8 to 4.3:
+//! A queue is empty if its total is 0. The sum of ready and unacknowledged messages does not suffice, because it
+//! excludes a backlog of at-least-once dead-lettering. A missing total is not 0. The flags of the broker, on 3.8 to
+//! 4.3:
 //!
 //! | | `if-empty` | `if-unused` |
 //! |---|---|---|
-//! | classic | counts *ready* only: with two unacknowledged messages a queue is deleted (`rabbit_amqqueue_process`) | 400 with a consumer |
+//! | classic | counts *ready* messages only: deletes unacknowledged ones (`rabbit_amqqueue_process`) | 400 with a consumer |
 //! | quorum | 400 "not supported" | 400 |
-//! | stream | ignored: deleted with all that is in it (`rabbit_stream_queue:delete`) | ignored |
+//! | stream | ignored: deletes the stream with its messages (`rabbit_stream_queue:delete`) | ignored |
 //!
-//! So a classic queue is asked for its total and deleted with both flags, which one process checks at once: with no
-//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`: a guard is
-//! about messages, and the plan may have leave to disrupt consumers. So a consumer that came after the plan read the
-//! consumers (or up to 5 s before: they come from statistics) is cancelled without leave, and what it takes between the
-//! last look at the total and the delete is unacknowledged, which `if-empty` does not see. A quorum
-//! queue's total comes from a tick (5 s by default) and was seen at 0 with messages inside, so it must stay 0 (or within what may be lost) for two ticks; every
-//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)). What
-//! came after the last tick is found by asking the queue for a message right before the delete. The broker does not show
-//! how long its tick is: where no user specified it, two ticks must be observed ([`Ticks`](super::ticks::Ticks)).
+//! # Classic queues
+//!
+//! topo reads the total and deletes the queue with both flags, which one process checks atomically. Without consumers,
+//! only messages of a `basic.get` can be unacknowledged. With consumers, topo omits `if-unused`: a guard protects
+//! messages, and the plan may allow the disruption of consumers.
+//!
+//! Two limits remain. The delete also cancels consumers that subscribed after the plan read them, or up to 5 s before,
+//! because they come from the statistics. Messages that a consumer receives between the last read of the total and the
+//! delete are unacknowledged, and `if-empty` ignores them.
+//!
+//! # Quorum queues
+//!
+//! The total comes from the last tick (5 s by default), and was observed as 0 while the queue contained messages.
+//! Therefore the total must remain 0, or within the allowed loss, for two ticks. Every read of the totals of the vhost
+//! counts, including reads for other queues ([`Emptiness`](super::emptiness::Emptiness)). A `get` immediately before
+//! the delete finds messages that arrived after the last tick. The broker does not expose the duration of a tick, so
+//! topo must observe two ticks unless a user specified the tick ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -33,14 +42,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The time without new messages after which an unused queue counts as drained.
-const SETTLED: Duration = Duration::from_secs(1);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Receives the duration of a proof by ticks, again and again while the proof waits.
+/// Receives the duration of a proof by ticks, repeatedly while the proof waits.
 pub type OnProof<'a> = &'a dyn Fn(Duration);
 
 impl Broker {
-    /// `delete` is the plain request. What is tried again is the whole check, never the delete alone: when an answer was
-    /// lost, the queue of that name may already be somebody's new one.
+    /// Deletes a queue while its guard is satisfied. `delete` is the request without flags.
+    ///
+    /// A retry repeats the whole check and not only the delete: after a lost response, the name may already refer to a
+    /// new queue of another client.
     pub(super) async fn delete_queue(
         &self,
         vhost: &VhostName,
@@ -51,26 +62,27 @@ impl Broker {
     ) -> Result<Performed, BrokerError> {
         match guard {
             Guard::Nothing => {
-                self.retrying_when(BrokerError::is_untouched, || self.try_to_delete(vhost, name, delete)).await
+                self.retrying_when(BrokerError::is_unprocessed, || self.forget_and_delete(vhost, name, delete)).await
             }
-            // No message may be lost: that is what "empty" proves better than one number does.
+            // No message may be lost. The proof of emptiness is more reliable than a single total.
             Guard::Empty | Guard::AtMost(0) => {
-                self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete, observe))
+                self.retrying_when(BrokerError::is_unprocessed, || self.delete_if_empty(vhost, name, delete, observe))
                     .await
             }
             Guard::Drained => {
-                self.retrying_when(BrokerError::is_untouched, || self.delete_if_drained(vhost, name, delete, observe))
+                self.retrying_when(BrokerError::is_unprocessed, || self.delete_if_drained(vhost, name, delete, observe))
                     .await
             }
             Guard::AtMost(allowed) => {
                 let check = || self.delete_if_at_most(vhost, name, allowed, delete, observe);
-                self.retrying_when(BrokerError::is_untouched, check).await
+                self.retrying_when(BrokerError::is_unprocessed, check).await
             }
         }
     }
 
-    /// What was seen of the queue before says nothing about what is there after this, even if the answer is lost.
-    async fn try_to_delete(
+    /// Sends a delete. Forgets the proof of emptiness first, because it is invalid after the delete, even if the
+    /// response is lost.
+    async fn forget_and_delete(
         &self,
         vhost: &VhostName,
         name: &QueueName,
@@ -91,24 +103,25 @@ impl Broker {
         let mut first = None;
         let mut ticks = Ticks::new(self, vhost, name);
         loop {
-            let asked = Instant::now();
+            let sent = Instant::now();
             let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
-            must_be_at_most(allowed, name, &totals)?;
+            check_at_most(allowed, name, &totals)?;
             if queue_type(&totals) != Some(QueueType::Quorum) {
                 break;
             }
-            // One number of a quorum queue is that of its last tick. What comes after the last look is not seen: a `get`
-            // of so many messages would count as a delivery of each.
+            // The total of a quorum queue is that of its last tick. Messages that arrive after the last read are not
+            // detected: a `get` of all messages would count as a delivery of each message.
             let first = *first.get_or_insert_with(Instant::now);
-            if ticks.are_over(asked.saturating_duration_since(first)).await? {
+            if ticks.have_passed(sent.saturating_duration_since(first)).await? {
                 break;
             }
             self.wait_for_tick(observe).await;
         }
-        self.try_to_delete(vhost, name, delete).await
+        self.forget_and_delete(vhost, name, delete).await
     }
 
-    /// What was routed to the queue right before it was unbound may still be under way to it, from another node, say.
+    /// Deletes an unbound queue after [`SETTLE_TIME`]. Messages that were routed to the queue before the unbind can
+    /// arrive later, for example from another node.
     async fn delete_if_drained(
         &self,
         vhost: &VhostName,
@@ -118,19 +131,20 @@ impl Broker {
     ) -> Result<Performed, BrokerError> {
         loop {
             let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
-            must_be_empty(name, &totals)?;
-            let missing = SETTLED.saturating_sub(self.emptiness().seen_for(vhost, name));
+            check_empty(name, &totals)?;
+            let missing = SETTLE_TIME.saturating_sub(self.emptiness().empty_for(vhost, name));
             if missing.is_zero() {
                 return self.delete_if_empty(vhost, name, delete, observe).await;
             }
-            // In one sleep, two looks could be too far apart to be one observation.
+            // After a longer sleep, the next read could be too late for the same observation.
             sleep(missing.min(self.intervals().between_looks())).await;
         }
     }
 
-    /// Proves that a queue is empty, as well as a broker lets anybody; false if it is not there. What may come after that,
-    /// nobody knows but who deletes it in the same breath: a delete with that guard need not prove it a second time. Who
-    /// deletes it in another way than by [`Self::perform`] has to [forget](Self::forget_emptiness) the proof first.
+    /// Proves that a queue is empty, as far as the broker reports it. Returns false if the queue does not exist.
+    ///
+    /// Messages may arrive after the proof. An immediate delete with a guard reuses the proof. Before any other delete
+    /// than [`Self::perform`], the caller must [forget](Self::forget_emptiness) the proof.
     pub async fn prove_empty(
         &self,
         vhost: &VhostName,
@@ -138,11 +152,11 @@ impl Broker {
         observe: OnProof<'_>,
     ) -> Result<bool, BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
-        let prove = || self.proven_empty(vhost, name, &delete, observe);
-        Ok(self.retrying_when(BrokerError::is_untouched, prove).await?.is_some())
+        let prove = || self.prove_empty_once(vhost, name, &delete, observe);
+        Ok(self.retrying_when(BrokerError::is_unprocessed, prove).await?.is_some())
     }
 
-    /// Forgets the proof of emptiness: from now on, the name refers to another queue.
+    /// Forgets the proof of emptiness, because the name refers to another queue from now on.
     pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
         self.emptiness().forget(vhost, name);
     }
@@ -154,34 +168,38 @@ impl Broker {
         delete: &Request,
         observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
-        match self.proven_empty(vhost, name, delete, observe).await? {
+        match self.prove_empty_once(vhost, name, delete, observe).await? {
             None => Ok(Performed::AlreadyGone),
             Some(QueueType::Classic) => {
                 let unused = delete.clone().with_query("if-empty=true&if-unused=true");
-                match self.try_to_delete(vhost, name, &unused).await {
+                match self.forget_and_delete(vhost, name, &unused).await {
                     Err(BrokerError::Refused { reason, .. }) if reason.ends_with("in use") => {}
-                    answer => return full_is_not_empty(name, answer),
+                    answer => return refusal_as_not_empty(name, answer),
                 }
                 let Some(totals) = self.totals_of(vhost, name, delete).await? else {
                     return Ok(Performed::AlreadyGone);
                 };
-                must_be_empty(name, &totals)?;
+                check_empty(name, &totals)?;
                 let used = delete.clone().with_query("if-empty=true");
-                full_is_not_empty(name, self.try_to_delete(vhost, name, &used).await)
+                refusal_as_not_empty(name, self.forget_and_delete(vhost, name, &used).await)
             }
-            Some(QueueType::Quorum | QueueType::Stream) => match self.try_to_delete(vhost, name, delete).await {
-                // Done by halves: the members are deleted first, and then the metadata store had no leader, because its
-                // node died (4.3.6). Of its messages nothing is left that was not proven to be nothing.
+            Some(QueueType::Quorum | QueueType::Stream) => match self.forget_and_delete(vhost, name, delete).await {
+                // The delete was incomplete: the broker deleted the members, and then the metadata store had no leader,
+                // because its node stopped (4.3.6). The queue was proven to be empty, so no messages are lost.
                 Err(_) if self.members_are_gone(vhost, name).await.is_some() => {
-                    self.try_to_delete(vhost, name, delete).await
+                    self.forget_and_delete(vhost, name, delete).await
                 }
                 answer => answer,
             },
         }
     }
 
-    /// The type of an empty queue; `None` if it does not exist. Never a stream.
-    async fn proven_empty(
+    /// Proves that a queue is empty, and returns its type; `None` if the queue does not exist. The type is never
+    /// stream.
+    ///
+    /// # Errors
+    /// The queue is not empty, or the broker does not prove its emptiness, as for streams.
+    async fn prove_empty_once(
         &self,
         vhost: &VhostName,
         name: &QueueName,
@@ -191,22 +209,22 @@ impl Broker {
         let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
         match queue_type(&totals) {
             Some(QueueType::Classic) => {
-                must_be_empty(name, &totals)?;
+                check_empty(name, &totals)?;
                 Ok(Some(QueueType::Classic))
             }
             Some(QueueType::Quorum) => {
-                must_be_empty(name, &totals)?;
+                check_empty(name, &totals)?;
                 let mut ticks = Ticks::new(self, vhost, name);
                 loop {
-                    let seen = self.emptiness().seen_for(vhost, name);
-                    if ticks.are_over(seen).await? {
+                    let seen = self.emptiness().empty_for(vhost, name);
+                    if ticks.have_passed(seen).await? {
                         break;
                     }
                     self.wait_for_tick(observe).await;
                     let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
-                    must_be_empty(name, &totals)?;
+                    check_empty(name, &totals)?;
                 }
-                self.must_have_nothing_ready(name, delete).await?;
+                self.check_nothing_ready(name, delete).await?;
                 Ok(Some(QueueType::Quorum))
             }
             Some(QueueType::Stream) => Err(unknown(
@@ -217,32 +235,35 @@ impl Broker {
         }
     }
 
-    /// Waits for the next look at the totals.
+    /// Waits until the next read of the totals.
     async fn wait_for_tick(&self, observe: OnProof<'_>) {
         observe(self.intervals().two_ticks());
         sleep(self.intervals().between_looks()).await;
     }
 
-    /// Asks a quorum queue itself, right before it goes: totals do not show what came after its last tick.
+    /// Gets a message from a quorum queue and requeues it, immediately before the delete: the totals do not include
+    /// messages that arrived after the last tick.
     ///
-    /// An empty queue is not changed by it. A message that is there goes back to its place, marked as redelivered, and its
-    /// delivery count goes up by one (not on 4.3), so that one at its delivery limit is dead-lettered: a rejection more,
-    /// against all that is in the queue. What a consumer took since the last tick is not seen.
-    async fn must_have_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
+    /// The request does not change an empty queue. A message returns to its position, marked as redelivered, with a
+    /// delivery count that is one higher (not on 4.3). At the delivery limit, this dead-letters the message, which is
+    /// acceptable compared with the loss of all messages. Messages that a consumer received since the last tick are not
+    /// detected.
+    async fn check_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
         let get = Request {
             method: Method::Post,
             path: format!("{}/get", delete.path),
             body: Some(json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 0})),
         };
         let answer = match self.send_once(&get).await {
-            // Who may delete a queue need not be one who may read it, and a queue with a single active consumer answers
-            // nobody. Both had their two ticks, and would otherwise never be deleted.
+            // The user may have permission to delete the queue, but not to read it. A queue with a single active
+            // consumer refuses every `get`. In both cases, the two ticks must suffice, or the queue could never be
+            // deleted.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {
                 return Err(BrokerError::NoMembers { queue: name.clone(), reason });
             }
-            // It was deleted meanwhile, which the delete reports.
+            // The queue was deleted meanwhile, which the delete reports.
             Err(BrokerError::NotFound { .. }) => return Ok(()),
             answer => answer?,
         };
@@ -252,18 +273,18 @@ impl Broker {
         }
     }
 
-    /// What is the matter when a quorum queue is listed and none of its members runs ([`BrokerError::NoMembers`]): 4.3.6
-    /// shows it as running, with a leader, and rejects what is published to it. Only asked where nothing is shown to be in
-    /// it: a message would be marked as redelivered.
+    /// Returns [`BrokerError::NoMembers`] if a quorum queue is listed, but none of its members runs. 4.3.6 lists such a
+    /// queue as running, with a leader, and rejects all publishes to it. topo checks only queues with a total of 0,
+    /// because the check marks a message as redelivered.
     pub async fn members_are_gone(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
-        must_be_empty(name, &totals).ok()?;
-        self.must_have_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
+        check_empty(name, &totals).ok()?;
+        self.check_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
     }
 
-    /// `None` if the queue is gone: not listed, and the broker says so of the one queue, too. A list from a node that is
-    /// behind may lack a queue that is there.
+    /// Returns the totals of a queue; `None` if the queue does not exist. If the list does not contain the queue, a
+    /// request for the queue decides: the list of a node that lags behind may be incomplete.
     async fn totals_of(
         &self,
         vhost: &VhostName,
@@ -285,7 +306,7 @@ impl Broker {
     }
 }
 
-fn must_be_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
+fn check_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(messages) if messages <= allowed => Ok(()),
         Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
@@ -293,7 +314,7 @@ fn must_be_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Resu
     }
 }
 
-fn must_be_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
+fn check_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(0) => Ok(()),
         Some(messages) => Err(BrokerError::NotEmpty { queue: name.clone(), messages: Some(messages) }),
@@ -301,8 +322,8 @@ fn must_be_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerErr
     }
 }
 
-/// `queue 'q' in vhost 'v' not empty`: a message came between the look and the delete.
-fn full_is_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Result<T, BrokerError> {
+/// Converts the refusal `queue 'q' in vhost 'v' not empty`: a message arrived between the read and the delete.
+fn refusal_as_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Result<T, BrokerError> {
     match answer {
         Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
             Err(BrokerError::NotEmpty { queue: name.clone(), messages: None })
@@ -311,8 +332,8 @@ fn full_is_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Res
     }
 }
 
-/// The type that decides what the flags mean. The argument says it on every version but for classic queues; the field is
-/// what tells a plugin's type from them.
+/// Returns the type of a queue; `None` for the type of a plugin. On every version, the argument contains the type of
+/// queues that are not classic. The field distinguishes classic queues from those of plugins.
 fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
     match totals.arguments.get("x-queue-type").and_then(|value| value.as_text()) {
         Some(word) => QueueType::named(word),
@@ -336,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_decides() {
+    fn type_is_read_from_argument_or_field() {
         let of = |text| queue_type(&totals(text));
         assert_eq!(of(r#"{"name":"q","type":"classic","arguments":{}}"#), Some(QueueType::Classic));
         assert_eq!(of(r#"{"name":"q","arguments":{}}"#), Some(QueueType::Classic));
@@ -346,8 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_number_is_not_zero() {
-        let check = |text| must_be_empty(&"q".into(), &totals(text));
+    fn missing_total_is_not_zero() {
+        let check = |text| check_empty(&"q".into(), &totals(text));
         assert_eq!(check(r#"{"name":"q","messages":0}"#), Ok(()));
         assert!(matches!(check(r#"{"name":"q","messages":3}"#), Err(BrokerError::NotEmpty { messages: Some(3), .. })));
         assert!(matches!(check(r#"{"name":"q","messages_ready":0}"#), Err(BrokerError::EmptinessUnknown { .. })));

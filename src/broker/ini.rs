@@ -1,32 +1,33 @@
-//! Parses the INI of Python's `configparser`, as far as connection files need it: values end with the line, quotes and
-//! backslashes are literal, and a value cannot be followed by a comment.
+//! Parses the subset of Python's `configparser` INI format that connection files use.
+//!
+//! A value ends with its line and cannot be followed by a comment. Quotes and backslashes are literal.
 
 use std::collections::BTreeMap;
 
-/// A section's keys, in small letters as `configparser` makes them, with their values. Of two values, the last.
+/// The keys of a section in lower case, as in `configparser`, with their values. The last value of a key counts.
 pub(super) type Section = BTreeMap<String, String>;
 
-/// A line that is none of INI.
+/// A line that is not valid INI.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotIni {
-    /// Counted from 1.
+pub(super) struct IniError {
+    /// The line number, from 1.
     pub(super) line: usize,
     pub(super) reason: &'static str,
 }
 
-/// The sections in the order in which they begin.
-pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, NotIni> {
+/// Parses the sections, in the order of their first lines.
+pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
     let mut sections: Vec<(String, Section)> = Vec::new();
     let mut current = None;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
-        let refused = |reason| NotIni { line: index + 1, reason };
+        let refused = |reason| IniError { line: index + 1, reason };
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
         if let Some(rest) = line.strip_prefix('[') {
-            let (name, _) = rest.rsplit_once(']').ok_or_else(|| refused("`]` is missing"))?;
+            let (name, _) = rest.rsplit_once(']').ok_or_else(|| refused("missing `]`"))?;
             let known = sections.iter().position(|(known, _)| known == name);
             current = Some(known.unwrap_or(sections.len()));
             if known.is_none() {
@@ -34,12 +35,12 @@ pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, NotIni> {
             }
             continue;
         }
-        let (key, value) = line.split_once(['=', ':']).ok_or_else(|| refused("`KEY = VALUE` is expected"))?;
+        let (key, value) = line.split_once(['=', ':']).ok_or_else(|| refused("expected `KEY = VALUE`"))?;
         if key.trim().is_empty() {
-            return Err(refused("the value has no key"));
+            return Err(refused("missing key"));
         }
         let section = current.and_then(|at| sections.get_mut(at));
-        let (_, section) = section.ok_or_else(|| refused("no section `[NODE]` precedes it"))?;
+        let (_, section) = section.ok_or_else(|| refused("expected a section `[NODE]` before the first key"))?;
         section.insert(key.trim().to_lowercase(), value.trim().to_owned());
     }
     Ok(sections)
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_as_python_reads_it() {
+    fn text_is_parsed_as_by_configparser() {
         let text = "\u{feff}; a comment\n[a b]\nKey: 1 = 2 # 3\r\n  indented=\n[c]\nx = \"y\\n\"\n[a b]\nkey = 4\n";
         let read = sections(text).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none() {
+    fn errors_contain_the_line() {
         for (text, line) in [("[a", 1), ("[a]\nhost", 2), ("\n[a]\n\n= 1", 4), ("host = a", 1)] {
             assert_eq!(sections(text).map_err(|error| error.line), Err(line), "{text}");
         }

@@ -1,15 +1,17 @@
-//! The lock of an apply: a queue in the vhost. While it exists, the lock is held; an argument names the holder.
+//! The lock of an apply: a queue in the vhost. The lock is held while the queue exists; an argument names the holder.
 //!
-//! GET; absent, so PUT; GET again and compare the holder. The answer to the PUT proves nothing: of several that put at
-//! once, several get 201 (7 of 8 on 3.10.8), and a stranger's later PUT gets 204 and leaves the arguments alone, because
-//! unknown ones are not compared. What is seen after one's own PUT is the same for all. `x-expires` is the lease: a PUT counts as
-//! use and starts it anew, and a crash ends it. (A PUT does not count as use of a quorum queue: seen on 3.10.8 and 4.3.6. Hence a
-//! classic one, though a cluster can lose its node.)
+//! If a GET shows no queue, a PUT declares the queue, and a second GET compares the holder. The response to the PUT
+//! proves nothing: of several concurrent PUTs, several get 201 (7 of 8 on 3.10.8). A later PUT of another run gets 204
+//! and does not change the arguments, because the broker does not compare unknown arguments. After its own PUT, each
+//! run reads the same holder. `x-expires` is the lease. A PUT counts as use of the queue and renews the lease; the lock
+//! of a crashed run expires. The queue is classic although a cluster can lose its node, because a PUT does not count as
+//! use of a quorum queue (observed on 3.10.8 and 4.3.6).
 //!
-//! When the node of the lock dies, a durable queue of 3.x could be neither declared nor deleted until the node is back; a
-//! transient one is gone at once. From 4.0 on a queue stays in the lists, as if it were running, and nothing renews or expires
-//! it; but it can be deleted. That is done when its holder must have noticed, and by one at a time, who has a second lock for
-//! it: a DELETE cannot say whose lock it means, and that of the second would hit what the first has put in its place.
+//! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
+//! transient queue disappears immediately, so the lock is transient on 3.x. From 4.0 on, the queue remains in the lists
+//! as if it were running. The broker neither renews nor expires the queue, but can delete it. topo deletes such a lock
+//! after the time in which its holder must have detected the loss. A second lock serializes these deletes: a DELETE
+//! cannot name the holder, so the DELETE of a second run would remove the new lock of the first one.
 
 mod inspect;
 mod process;
@@ -33,55 +35,55 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// How long a lock outlives its holder.
+/// The time after which the lock of a killed run expires.
 pub const LEASE: Duration = Duration::from_secs(60);
 /// The time between two renewals: three may fail before the lease expires.
 const RENEWAL: Duration = Duration::from_secs(15);
 /// The pause between two checks of a lock that another apply holds.
 const POLL: Duration = Duration::from_secs(1);
-/// What is added to its name for the right to take it away. Reserved, whatever the lock is called.
-const TAKING_AWAY: &str = ".topo.taking-away";
-/// The argument with the words of the holder.
+/// The suffix of the second lock, which protects the deletion of a lock. Reserved for every name of a lock.
+const DELETION_SUFFIX: &str = ".topo.taking-away";
+/// The argument with the description of the holder.
 const HOLDER: &str = "x-topo-holder";
 /// The argument that distinguishes two holders with the same description.
 const TOKEN: &str = "x-topo-token";
 
 /// Serializes the renewal and the release.
-type Turn = tokio::sync::Mutex<()>;
+type RenewalMutex = tokio::sync::Mutex<()>;
 
-/// Why a lock is lost of which the broker may not have said so.
+/// The reason for a loss that the broker has not reported.
 const EXPIRED: &str = "it could not be renewed before it expired";
 
-/// Who holds a lock, for people: `me@host pid 4711 since 2026-11-20T12:00:00Z`.
+/// The holder of a lock. Its description is, for example, `me@host, pid 4711, since 2026-11-20T12:00:00Z`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    words: String,
+    description: String,
     token: String,
 }
 
 impl Holder {
-    /// With these words, and a random token.
-    pub fn new(words: impl Into<String>) -> Self {
-        // The hasher's keys are random; std has no other source of randomness.
+    /// A holder with this description and a random token.
+    pub fn new(description: impl Into<String>) -> Self {
+        // The standard library has no other source of randomness than the keys of this hasher.
         let random = || RandomState::new().build_hasher().finish();
-        Self { words: words.into(), token: format!("{:016x}{:016x}", random(), random()) }
+        Self { description: description.into(), token: format!("{:016x}{:016x}", random(), random()) }
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        f.write_str(&self.description)
     }
 }
 
-/// A broker with a vhost that is locked for us. [Release](Self::release) it; dropped, it is free when the lease ran out.
+/// A broker with a vhost that this run has locked. Without [`Self::release`], the lock expires with its lease.
 #[derive(Debug)]
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// When the lock expires without a renewal. A process that was suspended detects the loss by this time.
+    /// The expiry without a renewal. A process that was suspended detects the loss by this time.
     held_until: Arc<Mutex<Instant>>,
-    turn: Arc<Turn>,
+    mutex: Arc<RenewalMutex>,
     renewal: JoinHandle<()>,
 }
 
@@ -96,28 +98,27 @@ struct Lock {
 }
 
 /// The result of a check of the lock.
-enum Seen {
+enum LockState {
     Free,
     Ours,
-    Others(Other),
+    Others(OtherLock),
 }
 
 /// The lock of another apply.
-struct Other {
-    words: String,
+struct OtherLock {
+    description: String,
     token: Option<String>,
-    /// The node of its queue.
+    /// The node that hosts its queue.
     node: Option<String>,
-    /// Its lease.
     lease: Option<Duration>,
 }
 
 impl Broker {
-    /// Locks an existing vhost of a broker of this version. While another apply holds the lock, checks it again until
-    /// `patience` is over or `give_up`, which receives the holder, returns true. Then the error is [`BrokerError::LockHeld`]. A lock whose node has been down for a
-    /// lease is taken away; who may not see the nodes (tag `monitoring`) cannot tell.
+    /// Locks an existing vhost of a broker of this version. Starts a task that renews the lock in the tokio runtime.
     ///
-    /// Must run inside a tokio runtime: a task of its own renews the lock.
+    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `patience` is over or
+    /// `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration of
+    /// a lease; only a user with the tag `monitoring` can see the state of nodes.
     pub async fn lock(
         &self,
         vhost: &VhostName,
@@ -129,21 +130,21 @@ impl Broker {
         let durable = version.is_at_least(4, 0);
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
         let deadline = Instant::now() + patience;
-        // When the last was sent. The broker's lease begins later.
+        // The time at which the last PUT was sent. The lease of the broker begins later.
         let mut put: Option<Instant> = None;
         let mut down_since: Option<(Instant, Option<String>)> = None;
         let put_at = loop {
-            let step = match (lock.look().await, put) {
-                (Ok(Seen::Ours), Some(at)) => break at,
-                (Ok(Seen::Others(Other { words: holder, token, node, .. })), _) => {
-                    let down = self.down(node).await;
-                    // Another's lock on the same node may be one of a minute ago.
+            let step = match (lock.read().await, put) {
+                (Ok(LockState::Ours), Some(at)) => break at,
+                (Ok(LockState::Others(OtherLock { description: holder, token, node, .. })), _) => {
+                    let down = self.node_if_down(node).await;
+                    // The lock of another holder on the same node starts a new measurement.
                     down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
                     if down.is_some() && down_since.is_none() {
                         down_since = Some((Instant::now(), token.clone()));
                     }
                     if down_since.as_ref().is_some_and(|(since, _)| since.elapsed() >= LEASE) {
-                        lock.take_away(token.as_deref()).await
+                        lock.delete_exclusively(token.as_deref()).await
                     } else if Instant::now() >= deadline || give_up(&holder) {
                         return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder, down });
                     } else {
@@ -151,34 +152,34 @@ impl Broker {
                         Ok(())
                     }
                 }
-                (Ok(Seen::Free | Seen::Ours), _) => {
+                (Ok(LockState::Free | LockState::Ours), _) => {
                     put = Some(Instant::now());
                     lock.put().await.map(|_| ())
                 }
                 (Err(error), _) => Err(error),
             };
             if let Err(error) = step {
-                // The lock may have been acquired after all; then the next apply would wait in vain.
+                // The broker may have created the lock. Without this release, the next apply waits until it expires.
                 if put.is_some() {
-                    let _ = timeout(LEASE, lock.free()).await;
+                    let _ = timeout(LEASE, lock.release()).await;
                 }
                 return Err(error);
             }
         };
         let lost = Arc::new(OnceLock::new());
         let held_until = Arc::new(Mutex::new(put_at + LEASE));
-        let turn = Arc::default();
-        let renewal = tokio::spawn(keep(lock.clone(), lost.clone(), held_until.clone(), Arc::clone(&turn)));
-        Ok(LockedBroker { lock, lost, held_until, turn, renewal })
+        let mutex = Arc::default();
+        let renewal = tokio::spawn(keep_renewed(lock.clone(), lost.clone(), held_until.clone(), Arc::clone(&mutex)));
+        Ok(LockedBroker { lock, lost, held_until, mutex, renewal })
     }
 
     /// Returns the node if it is known to be down.
-    async fn down(&self, node: Option<String>) -> Option<String> {
+    async fn node_if_down(&self, node: Option<String>) -> Option<String> {
         let node = node?;
         (self.is_up(&node).await == Some(false)).then_some(node)
     }
 
-    /// Whether a node is running; `None` if unknown.
+    /// Returns true if a node is running; `None` if unknown.
     async fn is_up(&self, node: &str) -> Option<bool> {
         let nodes: Vec<ClusterNode> = self.get("/api/nodes?columns=name,running").await.ok()?;
         nodes.iter().find(|one| one.name == node).map(|one| one.running)
@@ -191,70 +192,70 @@ impl LockedBroker {
         &self.lock.broker
     }
 
-    /// The vhost that is locked.
+    /// The locked vhost.
     pub fn vhost(&self) -> &VhostName {
         &self.lock.vhost
     }
 
-    /// Whether this run has lost the lock. Then nothing may be changed any more.
+    /// Returns true if this run has lost the lock and must not make further changes.
     pub fn lost(&self) -> bool {
-        self.loss().is_some()
+        self.loss_reason().is_some()
     }
 
     /// Returns [`BrokerError::LockLost`] if this run has lost the lock.
     pub fn check(&self) -> Result<(), BrokerError> {
-        match self.loss() {
+        match self.loss_reason() {
             None => Ok(()),
             Some(reason) => Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason }),
         }
     }
 
-    /// Why it is not ours any more. A process that was stopped for longer than the lease (a laptop that slept) goes on where
-    /// it was, before the renewal has its turn.
-    fn loss(&self) -> Option<String> {
-        let is_over = || Instant::now() >= *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lost.get().cloned().or_else(|| is_over().then(|| EXPIRED.to_owned()))
+    /// Returns the reason if this run has lost the lock. Also compares the time: a process that was suspended for
+    /// longer than the lease, on a sleeping laptop for example, continues before its renewal detects the loss.
+    fn loss_reason(&self) -> Option<String> {
+        let has_expired = || Instant::now() >= *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lost.get().cloned().or_else(|| has_expired().then(|| EXPIRED.to_owned()))
     }
 
-    /// Asks the broker whether the lock is still ours, so that a lock that was taken away is noticed before the next
-    /// renewal. [`BrokerError::LockLost`] if it is not.
+    /// Reads the lock from the broker to detect a loss before the next renewal. [`BrokerError::LockLost`] after a loss.
     pub async fn confirm(&self) -> Result<(), BrokerError> {
         self.check()?;
-        let reason = match self.lock.look().await? {
-            Seen::Ours => return Ok(()),
-            Seen::Free => "it had expired or was deleted".to_owned(),
-            Seen::Others(other) => format!("it is held by {}", other.words),
+        let reason = match self.lock.read().await? {
+            LockState::Ours => return Ok(()),
+            LockState::Free => "it had expired or was deleted".to_owned(),
+            LockState::Others(other) => format!("it is held by {}", other.description),
         };
         // The renewal may have detected the loss first.
         let _ = self.lost.set(reason);
         self.check()
     }
 
-    /// Carries out an action in the locked vhost, if the lock is still ours; see [`Broker::perform`].
+    /// Performs an action in the locked vhost if this run still holds the lock; see [`Broker::perform`].
     pub async fn perform(&self, action: &Action) -> Result<Performed, BrokerError> {
         self.check()?;
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
-    /// [`Self::perform`], which calls `observe` while the proof of a guard waits for ticks.
+    /// [`Self::perform`] that calls `observe` while the proof of a guard waits for ticks.
     pub async fn perform_observed(&self, action: &Action, observe: OnProof<'_>) -> Result<Performed, BrokerError> {
         self.check()?;
         self.lock.broker.perform_observed(&self.lock.vhost, action, observe).await
     }
 
-    /// Releases the lock. A lost lock belongs to another apply and is left alone. However long a broker hangs, it is tried for no
-    /// longer than the lease runs, but for 15 s at least: a lock whose node is down outlives it.
+    /// Releases the lock. Does not change a lost lock, which belongs to another apply.
+    /// If the broker does not respond, the attempts end with the lease, but after 15 s at the earliest: a lock whose
+    /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
-        // A renewal that is under way could reach the broker after the delete, and the lock would be there again. It ends with
-        // the lease at the latest.
-        let _turn = self.turn.lock().await;
+        // A running renewal could reach the broker after the delete and create the lock again. A renewal ends with the
+        // lease at the latest.
+        let _renewal = self.mutex.lock().await;
         self.renewal.abort();
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let began = Instant::now();
-        let enough = held_until.max(began + RENEWAL);
-        timeout_at(enough, self.lock.free()).await.unwrap_or_else(|_| {
+        let started = Instant::now();
+        let deadline = held_until.max(started + RENEWAL);
+        timeout_at(deadline, self.lock.release()).await.unwrap_or_else(|_| {
             let (url, request) = (self.lock.broker.shown_url(), Request::delete(self.lock.path()).to_string());
-            Err(BrokerError::Timeout { url, request, after: Duration::from_secs((enough - began).as_secs()) })
+            Err(BrokerError::Timeout { url, request, after: Duration::from_secs((deadline - started).as_secs()) })
         })
     }
 }
@@ -270,39 +271,39 @@ impl Lock {
         path("queues", &[self.vhost.as_str(), self.queue.as_str()])
     }
 
-    async fn look(&self) -> Result<Seen, BrokerError> {
-        self.broker.retrying(|| self.look_once()).await
+    async fn read(&self) -> Result<LockState, BrokerError> {
+        self.broker.retrying(|| self.read_once()).await
     }
 
-    async fn look_once(&self) -> Result<Seen, BrokerError> {
+    async fn read_once(&self) -> Result<LockState, BrokerError> {
         let request = Request::get(self.path() + "?disable_stats=true");
         let listed: LockQueue = match self.broker.send_once(&request).await {
             Ok(answer) => answer.json(&request)?,
-            Err(BrokerError::NotFound { .. }) => return Ok(Seen::Free),
+            Err(BrokerError::NotFound { .. }) => return Ok(LockState::Free),
             Err(error) => return Err(error),
         };
         let text = |name: &str| listed.arguments.get(name).and_then(|value| value.as_text());
-        let (words, token) = (text(HOLDER), text(TOKEN));
+        let (description, token) = (text(HOLDER), text(TOKEN));
         if token == Some(&self.holder.token) {
-            return Ok(Seen::Ours);
+            return Ok(LockState::Ours);
         }
-        let stranger = || format!("a queue named `{}` that topo did not create", self.queue);
-        Ok(Seen::Others(Other {
-            words: words.map_or_else(stranger, foreign),
+        let unknown_queue = || format!("a queue named `{}` that topo did not create", self.queue);
+        Ok(LockState::Others(OtherLock {
+            description: description.map_or_else(unknown_queue, foreign),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
             lease: listed.arguments.get("x-expires").and_then(lease),
         }))
     }
 
-    /// Makes the queue, or starts its lease anew; true if it was not there.
+    /// Declares the queue or renews its lease. Returns true if the queue did not exist.
     async fn put(&self) -> Result<bool, BrokerError> {
         let lease = i64::try_from(LEASE.as_millis()).expect("a minute in milliseconds is a small number");
         let arguments: Arguments = [
-            // Else it would become a quorum queue where those are the default, and those start in seconds.
+            // Without this type, the default could be a quorum queue, which takes seconds to start.
             ("x-queue-type".to_owned(), "classic".into()),
             ("x-expires".to_owned(), lease.into()),
-            (HOLDER.to_owned(), self.holder.words.as_str().into()),
+            (HOLDER.to_owned(), self.holder.description.as_str().into()),
             (TOKEN.to_owned(), self.holder.token.as_str().into()),
         ]
         .into();
@@ -313,45 +314,45 @@ impl Lock {
     }
 
     /// Deletes the queue if this run holds the lock.
-    async fn free(&self) -> Result<(), BrokerError> {
-        // What is tried again is the look with the delete: after a lost answer, the lock may be somebody else's.
-        let look_and_delete = async || match self.look_once().await? {
-            Seen::Free | Seen::Others(_) => Ok(()),
-            Seen::Ours => self.delete_once().await,
+    async fn release(&self) -> Result<(), BrokerError> {
+        // Retries include the read: after a lost response, another run may hold the lock.
+        let read_and_delete = async || match self.read_once().await? {
+            LockState::Free | LockState::Others(_) => Ok(()),
+            LockState::Ours => self.delete_once().await,
         };
-        self.broker.retrying(look_and_delete).await
+        self.broker.retrying(read_and_delete).await
     }
 
     async fn delete_once(&self) -> Result<(), BrokerError> {
         gone_is_done(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
     }
 
-    /// Deletes the lock with that token, whose node is down. While another is about to, nothing: the next look shows what
-    /// became of it.
-    async fn take_away(&self, token: Option<&str>) -> Result<(), BrokerError> {
-        let name = format!("{}{TAKING_AWAY}", self.queue);
-        let right = Self { queue: QueueName::new(name), ..self.clone() };
-        // A PUT beside the right of another would start its lease anew, and that of a killed run would never end.
-        if !matches!(right.look().await?, Seen::Others(_)) {
-            right.put().await?;
+    /// Deletes the lock with this token while holding the second lock. Waits instead if another run holds the second
+    /// lock; the caller reads the lock again.
+    async fn delete_exclusively(&self, token: Option<&str>) -> Result<(), BrokerError> {
+        let name = format!("{}{DELETION_SUFFIX}", self.queue);
+        let second = Self { queue: QueueName::new(name), ..self.clone() };
+        // A PUT would renew the second lock of another run, and that of a killed run would never expire.
+        if !matches!(second.read().await?, LockState::Others(_)) {
+            second.put().await?;
         }
-        let taken = match right.look().await? {
-            // Only now: what was seen before may have been taken away since, and be somebody's.
-            Seen::Ours => self.delete_of(token).await,
-            Seen::Others(_) | Seen::Free => {
+        let deleted = match second.read().await? {
+            // Compares the token again: since the last read, another run may have replaced the lock.
+            LockState::Ours => self.delete_if_token(token).await,
+            LockState::Others(_) | LockState::Free => {
                 sleep(POLL).await;
                 Ok(())
             }
         };
-        right.free().await?;
-        taken
+        second.release().await?;
+        deleted
     }
 
-    /// Deletes the lock with that token.
-    async fn delete_of(&self, token: Option<&str>) -> Result<(), BrokerError> {
-        match self.look().await? {
-            Seen::Others(other) if other.token.as_deref() == token => self.delete_once().await,
-            Seen::Others(_) | Seen::Ours | Seen::Free => Ok(()),
+    /// Deletes the lock if it has this token.
+    async fn delete_if_token(&self, token: Option<&str>) -> Result<(), BrokerError> {
+        match self.read().await? {
+            LockState::Others(other) if other.token.as_deref() == token => self.delete_once().await,
+            LockState::Others(_) | LockState::Ours | LockState::Free => Ok(()),
         }
     }
 
@@ -360,29 +361,29 @@ impl Lock {
         if self.put().await? {
             return Ok(Some("it had expired or was deleted".to_owned()));
         }
-        Ok(match self.look().await? {
-            Seen::Ours => None,
-            Seen::Free => Some("it was deleted".to_owned()),
-            Seen::Others(other) => Some(format!("it is held by {}", other.words)),
+        Ok(match self.read().await? {
+            LockState::Ours => None,
+            LockState::Free => Some("it was deleted".to_owned()),
+            LockState::Others(other) => Some(format!("it is held by {}", other.description)),
         })
     }
 }
 
-/// The value of `x-expires`.
+/// Converts the value of `x-expires`.
 fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
     milliseconds.as_integer().and_then(|it| u64::try_from(it).ok()).map(Duration::from_millis)
 }
 
-/// Renews the lock until it is lost: by an answer that says so, or because no renewal came through for a whole lease.
-async fn keep(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, turn: Arc<Turn>) {
+/// Renews the lock until it is lost: a response shows the loss, or no renewal succeeds for the duration of the lease.
+async fn keep_renewed(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, mutex: Arc<RenewalMutex>) {
     loop {
         sleep(RENEWAL).await;
-        let _turn = turn.lock().await;
+        let _renewal = mutex.lock().await;
         let started = Instant::now();
         let held_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match timeout_at(held_until, lock.renew()).await {
             Ok(Ok(None)) => {
-                // From before the request was sent: the broker's lease began later.
+                // The time before the request was sent: the lease of the broker began later.
                 *until.lock().unwrap_or_else(PoisonError::into_inner) = started + LEASE;
                 continue;
             }

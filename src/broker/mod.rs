@@ -1,7 +1,7 @@
 //! The client of a broker's management API: reads snapshots and activity, performs actions, holds the lock.
 //!
-//! [`request`] is pure and feeds both what is shown and what is sent. Nothing here decides what to do; nothing here
-//! reads files or the environment, or prints.
+//! This module makes no decisions, reads neither files nor the environment, and does not print. The pure function
+//! [`request`](crate::plan::request::request) builds the requests that topo shows and sends.
 
 mod access;
 pub mod base_url;

@@ -5,26 +5,26 @@ use crate::model::Intervals;
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// How to reach a broker, and as whom. Its `Debug` shows neither the password nor the key.
+/// The address, the credentials and the limits of a connection. `Debug` shows neither the password nor the key.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
-    /// Where its management API is.
+    /// The URL of the management API.
     pub base_url: BaseUrl,
     /// The user.
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// PEM; when given, the only authorities that are trusted. Otherwise those of the system and of Mozilla's list.
+    /// The only trusted authorities, as PEM; `None` for those of the system and Mozilla's list.
     pub ca_cert: Option<Vec<u8>>,
-    /// PEM: the client certificate (with its chain) and its key.
+    /// The client certificate with its chain and its key, as PEM.
     pub client_cert: Option<ClientCertificate>,
-    /// Accepts any certificate of the broker.
+    /// True to accept any certificate of the broker.
     pub insecure: bool,
-    /// For one request, from connecting to the last byte.
+    /// The timeout of a request, from connecting to the last byte.
     pub timeout: Duration,
-    /// How often and how patiently a request is tried.
+    /// The retries of a request.
     pub retries: Retries,
-    /// How often the broker updates its counts.
+    /// The intervals in which the broker updates its counts.
     pub intervals: Intervals,
 }
 
@@ -43,12 +43,12 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Exponential back-off with jitter.
+/// Retries with exponential backoff and jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// How often a request is sent at most; 1 is "once".
+    /// The maximum number of attempts, including the first.
     pub attempts: usize,
-    /// The first pause; each following is twice as long.
+    /// The first pause; each following pause is twice as long.
     pub first_pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
@@ -61,12 +61,12 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// Each request is sent once.
+    /// No retries: each request is sent once.
     pub const NONE: Self = Self { attempts: 1, first_pause: Duration::ZERO, longest_pause: Duration::ZERO };
 }
 
 impl ConnectionOptions {
-    /// With a user and password, and the default for all else: a timeout of 30 s, and five attempts.
+    /// Options with a user, a password and defaults: a timeout of 30 s, and five attempts.
     pub fn new(base_url: BaseUrl, username: impl Into<String>, password: SecretString) -> Self {
         Self {
             base_url,

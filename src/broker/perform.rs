@@ -1,4 +1,4 @@
-//! Performs one action: sends its request, and reports whether there was anything to do.
+//! Performs one action: sends its request, and returns the result.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -10,40 +10,44 @@ use crate::plan::request::{Request, path, request};
 /// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performed {
-    /// The broker took it. For a declare that proves little: the broker answers 204 also where it ignored a difference.
+    /// The broker accepted the request. For a declare, this proves little: the broker also returns 204 if it ignores a
+    /// difference.
     Done,
-    /// There was nothing to delete.
+    /// The object to delete did not exist.
     AlreadyGone,
 }
 
 impl Broker {
-    /// Carries out an action.
+    /// Performs an action.
     ///
-    /// Every request but a delete can be repeated without harm, so what may go away is tried again. A delete whose answer
-    /// was lost is looked after instead: when the object is still there, the error leaves doubt. Deleting what is gone is success;
-    /// a queue whose node is down is not gone ([`BrokerError::HomeNodeDown`]). The guard of a delete is kept; when it
-    /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
+    /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
+    /// a response, topo reads the object instead. If the object still exists, the broker may have processed the delete
+    /// ([`BrokerError::leaves_doubt`]). The deletion of a missing object succeeds.
+    ///
+    /// # Errors
+    /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If the guard of a delete is not satisfied, nothing
+    /// is deleted, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
         self.perform_observed(vhost, action, &|_| {}).await
     }
 
-    /// [`Self::perform`], which calls `observe` while the proof of a guard waits for ticks.
+    /// [`Self::perform`] that calls `observe` while the proof of a guard waits for ticks.
     pub async fn perform_observed(
         &self,
         vhost: &VhostName,
         action: &Action,
         observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
-        // Messages are moved by a transport, not by a request.
+        // A transport moves messages; no request does.
         let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
             self.emptiness().forget(vhost, name);
         }
         match action {
             Action::DeclareExchange { name, exchange, bindings } if !bindings.is_empty() => {
-                // Refused to all but administrators, and an exchange that is there already is left as it is: a declare of
-                // it alone says whether it is what it shall be, and makes it where this did not.
+                // Only administrators may send this request, and it does not change an existing exchange. The declare
+                // of the exchange alone compares an existing exchange with the spec, and creates a missing one.
                 let _ = self.send(&sent).await;
                 let alone = Action::declare_exchange(name, exchange);
                 Box::pin(self.perform(vhost, &alone)).await
@@ -60,7 +64,7 @@ impl Broker {
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } | Action::DeleteRecord { .. } => {
-                self.retrying_when(BrokerError::is_untouched, || self.delete_once(&sent)).await
+                self.retrying_when(BrokerError::is_unprocessed, || self.delete_once(&sent)).await
             }
             Action::Unbind { binding, properties_key } => self.unbind(vhost, binding, properties_key, &sent).await,
             Action::DeleteQueue { name, guard } => {
@@ -73,12 +77,14 @@ impl Broker {
 }
 
 impl Broker {
-    /// Sends a delete once. When its answer is lost, a look tells whether the object is gone; when it is not, nobody can
-    /// tell a delete that was never done from one after which somebody made a new object of that name, which is not ours
-    /// to delete. Then the error is the lost answer, which leaves doubt.
+    /// Sends a delete once. If its response is lost, reads the object to detect a successful delete.
+    ///
+    /// # Errors
+    /// The error of the delete, if the object still exists. Either the broker did not process the delete, or another
+    /// client has created an object of the same name since then, which topo must not delete.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
         let lost = match gone_is_done(self.send_once(delete).await) {
-            Err(error) if error.leaves_doubt() && !error.is_untouched() => error,
+            Err(error) if error.leaves_doubt() && !error.is_unprocessed() => error,
             answer => return answer,
         };
         let path = delete.path.split('?').next().unwrap_or_default();
@@ -88,8 +94,9 @@ impl Broker {
         }
     }
 
-    /// A binding is gone when it is listed no more: 404 is the answer, for ever, for the routing keys `null` and
-    /// `undefined`, too, which the handler takes for atoms (`rabbit_mgmt_wm_binding`, all versions).
+    /// Deletes a binding. A 404 proves nothing: the broker also returns 404 for existing bindings with the routing keys
+    /// `null` and `undefined`, which the handler treats as atoms (`rabbit_mgmt_wm_binding`, all versions). The list is
+    /// reliable.
     async fn unbind(
         &self,
         vhost: &VhostName,
@@ -101,12 +108,12 @@ impl Broker {
             let (_, keys) = self.bindings(vhost).await?;
             Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|listed| listed == key)))
         };
-        match gone_is_done(self.retrying_when(BrokerError::is_untouched, || self.send_once(delete)).await) {
+        match gone_is_done(self.retrying_when(BrokerError::is_unprocessed, || self.send_once(delete)).await) {
             Ok(Performed::AlreadyGone) if is_listed().await? => {
                 Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
             }
-            // As with other deletes: what is there after a lost answer may be somebody's new one.
-            Err(lost) if lost.leaves_doubt() && !lost.is_untouched() => match is_listed().await {
+            // As with other deletes: after a lost response, the binding may be a new one of another client.
+            Err(lost) if lost.leaves_doubt() && !lost.is_unprocessed() => match is_listed().await {
                 Ok(false) => Ok(Performed::Done),
                 Ok(true) | Err(_) => Err(lost),
             },
@@ -114,7 +121,7 @@ impl Broker {
         }
     }
 
-    /// Whether a queue or an exchange is there, asked of the broker itself: for verifying a deletion, never for reading.
+    /// Returns true if a queue or an exchange exists, to verify a deletion. One request per object.
     pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
         let path = match id {
             ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),

@@ -1,26 +1,26 @@
-//! A JSON value of which only plain values are kept: lists and tables would take many times the memory of their text.
+//! A JSON value without nested lists and mappings, which would need many times the memory of their text.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// A value as far as topo uses it.
+/// The part of a JSON value that topo uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plain {
     /// `true` or `false`.
     Boolean(bool),
-    /// A number from 0 on.
+    /// A non-negative integer.
     Integer(u64),
     /// A string.
     Text(String),
-    /// A list, with its strings.
+    /// The strings of a list.
     Texts(Vec<String>),
-    /// A table, `null`, or another number.
+    /// A mapping, `null`, or another number.
     Other,
 }
 
 impl Plain {
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub(super) fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),
@@ -28,7 +28,7 @@ impl Plain {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -39,21 +39,22 @@ impl Plain {
 
 impl<'de> Deserialize<'de> for Plain {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PlainVisitor { is_within: false })
+        deserializer.deserialize_any(PlainVisitor { is_element: false })
     }
 }
 
-/// An element of a list: lists in it are not kept.
+/// An element of a list, without nested lists.
 struct Element(Plain);
 
 impl<'de> Deserialize<'de> for Element {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PlainVisitor { is_within: true }).map(Self)
+        deserializer.deserialize_any(PlainVisitor { is_element: true }).map(Self)
     }
 }
 
 struct PlainVisitor {
-    is_within: bool,
+    /// True if the value is an element of a list.
+    is_element: bool,
 }
 
 impl<'de> Visitor<'de> for PlainVisitor {
@@ -89,7 +90,7 @@ impl<'de> Visitor<'de> for PlainVisitor {
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Plain, S::Error> {
         let mut texts = Vec::new();
-        if self.is_within {
+        if self.is_element {
             while list.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(Plain::Other);
         }
@@ -105,7 +106,8 @@ impl<'de> Visitor<'de> for PlainVisitor {
     }
 }
 
-/// Where a channel comes from, `host` or `host:port`. A list when the channel is unknown.
+/// Parses the client address of a channel as `host` or `host:port`. The broker returns a list if the channel is
+/// unknown.
 pub(super) fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Details {
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_tables_of_any_depth_are_not_kept() {
+    fn deeply_nested_values_are_skipped() {
         let read = |text: &str| serde_json::from_str::<Plain>(text).unwrap();
         assert_eq!(read(r#""a""#), Plain::Text("a".to_owned()));
         assert_eq!((read("true"), read("7")), (Plain::Boolean(true), Plain::Integer(7)));

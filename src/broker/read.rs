@@ -1,5 +1,8 @@
-//! Reads a broker: lists only, in parallel, never one request per object, and never `/api/definitions`, which takes an
-//! administrator and leaves things out (internal exchanges from 4.2.9 and 4.3.3 on). The tag `management` is enough.
+//! Reads the objects of a broker in parallel, as lists instead of one request per object. The tag `management`
+//! suffices.
+//!
+//! topo never reads `/api/definitions`, which requires an administrator and omits internal exchanges from 4.2.9 and
+//! 4.3.3 on.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -19,43 +22,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
-/// The members of a queue, and the size of its messages.
+/// The members of a queue, its consumers, and the size of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The node of the leader of a quorum queue or stream, if there is one.
     pub leader: Option<String>,
-    /// The nodes of its members; none for a classic queue.
+    /// The nodes of its members; empty for a classic queue.
     pub members: Vec<String>,
-    /// Those that are up.
+    /// The members that are online.
     pub online: Vec<String>,
-    /// The bodies of its messages, in bytes, on average. By statistics, which are seconds old or switched off.
+    /// The average size of a message body in bytes. The statistics are some seconds old, or disabled.
     pub average_bytes: Option<u64>,
-    /// How many consume from it. By statistics, too.
+    /// The number of consumers, also from the statistics.
     pub consumers: Option<u64>,
 }
 
-/// No statistics of the vhosts: theirs grow with the number of vhosts, and the broker computes them on the spot.
+/// The path of the vhosts, without their statistics. The broker computes the statistics for each request, which takes
+/// longer with more vhosts.
 const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
 
-/// No statistics of the queues, and no more columns than are read: the broker takes half as long, for two thirds of the text.
+/// The query for queues without statistics, with only the columns that topo reads. The broker responds in half the
+/// time, with two thirds of the data.
 const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
 
-/// Each is five requests at once. More of them only wait for one another in the broker.
-const VHOSTS_AT_ONCE: usize = 4;
+/// The number of vhosts that are read concurrently, with five requests each. More requests would only queue in the
+/// broker.
+const CONCURRENT_VHOSTS: usize = 4;
 
 impl Broker {
     /// Reads these vhosts, in this order.
     ///
-    /// A vhost that is not there is one with [`Topology::missing`](crate::model::Topology::missing). From 4.2.9 and 4.3.3
-    /// on, the broker says the same (404) of a vhost that this user may not see (`rabbit_web_dispatch_access_control:
-    /// user_matches_vhost`); before, that is [`BrokerError::AccessRefused`].
+    /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). From 4.2.9 and 4.3.3
+    /// on, the broker also responds with 404 for a vhost that this user may not see
+    /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). Earlier versions cause
+    /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (survey, listed) = join!(self.survey(), self.lists(vhosts));
-        // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
+        // An error of the survey concerns the whole broker and precedes errors of single lists.
         listed.snapshots(survey?)
     }
 
-    /// Reads what is the same for all vhosts, and their settings. That is little, and there long before the lists are.
+    /// Reads the settings of the cluster and of all vhosts. The responses are small and arrive long before the lists.
     pub async fn survey(&self) -> Result<Survey, BrokerError> {
         let (cluster, deprecated_features, vhosts) =
             join!(self.cluster(), self.deprecated_features(), self.get::<wire::Vhosts>(VHOSTS));
@@ -65,13 +72,13 @@ impl Broker {
         Ok(Survey { cluster, settings })
     }
 
-    /// Reads the lists of these vhosts, in this order, of some at once.
+    /// Reads the lists of these vhosts, in this order, some of them concurrently.
     pub async fn lists(&self, vhosts: &[VhostName]) -> VhostLists {
         let of_each = stream::iter(vhosts).map(async |vhost| (vhost.clone(), self.lists_of(vhost).await));
-        VhostLists(of_each.buffered(VHOSTS_AT_ONCE).collect().await)
+        VhostLists(of_each.buffered(CONCURRENT_VHOSTS).collect().await)
     }
 
-    /// The vhosts that this user may see, by name.
+    /// Returns the vhosts that this user may see, by name.
     pub async fn vhosts(&self) -> Result<Vec<VhostName>, BrokerError> {
         let listed: wire::Vhosts = self.get(VHOSTS).await?;
         let mut names: Vec<VhostName> = listed.0.into_iter().map(|vhost| VhostName::new(vhost.name)).collect();
@@ -79,26 +86,28 @@ impl Broker {
         Ok(names)
     }
 
-    /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
+    /// Returns the messages and consumers of the queues of a vhost, which may change immediately afterwards. A missing
+    /// vhost has none.
     ///
-    /// Totals come from the queues themselves and not from statistics, so they are there on brokers with statistics
-    /// disabled, too; those of quorum queues are up to a tick old, and streams have none. Consumers come from statistics: one that
-    /// subscribed within the last interval is not listed yet, and they are `None` where the broker does not list them, as with
-    /// statistics disabled.
+    /// The totals come from the queues themselves, so they are available even if statistics are disabled. The totals of
+    /// quorum queues are up to one tick old, and streams have none.
+    ///
+    /// The consumers come from the statistics, which do not yet contain consumers of the last interval. Consumers are
+    /// `None` if the broker does not list them, for example because statistics are disabled.
     pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
         let consumers = path("consumers", &[vhost.as_str()]);
         let (totals, consumers) = join!(self.totals(vhost), self.get::<Vec<wire::Consumer>>(consumers));
         let mut by_queue = match consumers {
             Ok(consumers) => {
                 let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
-                // A transport of topo's is no consumer that anybody would miss.
+                // The consumer of a transport does not count: topo itself created it.
                 for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != TRANSPORT_TAG) {
                     let peers = by_queue.entry(consumer.queue.name).or_default();
                     peers.push(consumer.channel_details.unwrap_or_default());
                 }
                 Some(by_queue)
             }
-            Err(error) if is_not_offered(&error) => None,
+            Err(error) if is_not_available(&error) => None,
             Err(error) => return Err(error),
         };
         let activity = |total: wire::QueueTotals| {
@@ -126,27 +135,28 @@ impl Broker {
         }
     }
 
-    /// How many queues a vhost may have; `None` without such a limit, and where this user may not see it.
+    /// Returns the maximum number of queues in a vhost; `None` without a limit, and if this user may not see the limit.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         match self.records(RecordKind::VhostLimit, vhost).await {
             Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
-            Err(error) if is_not_offered(&error) => Ok(None),
+            Err(error) if is_not_available(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the number of connections of a vhost, at most one statistics interval old; `None` if statistics are disabled.
+    /// Returns the number of connections of a vhost, at most one statistics interval old; `None` if statistics are
+    /// disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         let path = path("vhosts", &[vhost.as_str(), "connections"]);
         match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {
             Ok(connections) => Ok(Some(connections.len() as u64)),
             Err(BrokerError::NotFound { .. }) => Ok(Some(0)),
-            Err(error) if is_not_offered(&error) => Ok(None),
+            Err(error) if is_not_available(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The state of one queue; `None` if it does not exist.
+    /// Returns the state of a queue; `None` if the queue does not exist.
     pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self
@@ -163,7 +173,7 @@ impl Broker {
         }
     }
 
-    /// Whether there are several nodes, or it cannot be told: who may not see nodes must reckon with them.
+    /// Returns true if the cluster has several nodes, or if this user may not see the nodes.
     pub async fn is_cluster(&self) -> bool {
         match self.get::<Vec<serde::de::IgnoredAny>>("/api/nodes?columns=name").await {
             Ok(nodes) => nodes.len() != 1,
@@ -171,23 +181,23 @@ impl Broker {
         }
     }
 
-    /// The bindings of a vhost with the broker's keys for them, but for those of the default exchange. One request.
+    /// Returns the bindings of a vhost and their keys, without the bindings of the default exchange. One request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))
     }
 
-    /// The policies of a vhost. One request.
+    /// Returns the policies of a vhost. One request.
     pub async fn policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
-    /// The operator policies of a vhost; none where they cannot be read. One request.
+    /// Returns the operator policies of a vhost; none if they cannot be read. One request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(self.listed_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
-    /// The bindings that begin or end at a queue or an exchange, but for those of the default exchange. The broker finds
-    /// them without looking through all of the vhost's.
+    /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange. The
+    /// broker finds them without a scan of all bindings in the vhost.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
         let listed = match id {
             ObjectId::Queue(name) => self.get(path("queues", &[vhost.as_str(), name.as_str(), "bindings"])).await?,
@@ -202,23 +212,23 @@ impl Broker {
         Ok(bindings(listed).0)
     }
 
-    /// The totals of all queues of a vhost, asked for on the *list*: up to 3.10 a single queue has none without
-    /// statistics (`rabbit_mgmt_wm_queue`), and those lag by up to 8 s.
+    /// Returns the totals of all queues of a vhost, from the *list* of queues. Up to 3.10, a single queue has totals
+    /// only in the statistics (`rabbit_mgmt_wm_queue`), which lag by up to 8 s.
     pub(super) async fn totals(&self, vhost: &VhostName) -> Result<Vec<wire::QueueTotals>, BrokerError> {
         let request = Request::get(path("queues", &[vhost.as_str()])).with_query(
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,type,arguments,messages,messages_ready,messages_unacknowledged",
         );
-        let asked = Instant::now();
+        let sent = Instant::now();
         let totals: Vec<wire::QueueTotals> = self.send(&request).await?.json(&request)?;
-        self.emptiness().saw(vhost, &totals, asked, Instant::now());
+        self.emptiness().record(vhost, &totals, sent, Instant::now());
         Ok(totals)
     }
 
     async fn cluster(&self) -> Result<Cluster, BrokerError> {
         let request = Request::get("/api/overview");
         let answer = match self.send(&request).await {
-            // There is no RabbitMQ without this path.
+            // Every RabbitMQ has this path.
             Err(BrokerError::NotFound { request, reason }) => {
                 return Err(BrokerError::NotManagementApi {
                     url: self.shown_url(),
@@ -232,10 +242,11 @@ impl Broker {
         };
         let overview: wire::Overview = answer.json(&request)?;
         let product = overview.product_name.map_or_else(|| "RabbitMQ".to_owned(), |name| clean(&name));
-        let said = clean(&overview.rabbitmq_version.unwrap_or_default());
-        let Ok(version) = said.parse::<BrokerVersion>() else {
-            let said = if said.is_empty() { clean(&overview.product_version.unwrap_or_default()) } else { said };
-            return Err(BrokerError::VersionUnknown { product, said });
+        let reported = clean(&overview.rabbitmq_version.unwrap_or_default());
+        let Ok(version) = reported.parse::<BrokerVersion>() else {
+            let reported =
+                if reported.is_empty() { clean(&overview.product_version.unwrap_or_default()) } else { reported };
+            return Err(BrokerError::VersionUnknown { product, reported });
         };
         if !version.is_supported() {
             return Err(BrokerError::VersionTooOld { product, version });
@@ -252,11 +263,12 @@ impl Broker {
         })
     }
 
-    /// What the broker permits of what it will give up. Before 3.13 there is no such list.
+    /// Returns the deprecated features of the broker, each with true if permitted. Versions before 3.13 have no such
+    /// list.
     async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
         match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
             Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),
-            Err(error) if is_not_offered(&error) => Ok(BTreeMap::new()),
+            Err(error) if is_not_available(&error) => Ok(BTreeMap::new()),
             Err(error) => Err(error),
         }
     }
@@ -272,7 +284,8 @@ impl Broker {
         Ok(Lists { settings: None, queues, exchanges, bindings, policies, records })
     }
 
-    /// Adds the records of these kinds to a snapshot. One request a kind; operator policies are in every snapshot.
+    /// Adds the records of these kinds to a snapshot. One request per kind; every snapshot contains the operator
+    /// policies.
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
         for kind in kinds.iter().filter(|kind| **kind != RecordKind::OperatorPolicy) {
             match self.records(*kind, &snapshot.topology.vhost).await {
@@ -285,14 +298,14 @@ impl Broker {
         Ok(())
     }
 
-    /// The records of a kind in a vhost. One request.
+    /// Returns the records of a kind in a vhost. One request.
     pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
         let path = path(kind.row().path, &[vhost.as_str()]);
         Ok(records::listed(kind, self.get(path).await?))
     }
 
-    /// Every user may read them on RabbitMQ; where that is not so, or where there is no such list, they count as none,
-    /// because a plan without them is only less well informed.
+    /// Returns the operator policies, or none if the broker does not list them to this user. On RabbitMQ, every user
+    /// may read them. A plan without operator policies is valid, but less precise.
     async fn listed_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
         match self.records(RecordKind::OperatorPolicy, vhost).await {
             Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
@@ -303,9 +316,9 @@ impl Broker {
     }
 }
 
-/// Whether the broker is well and just does not have this list: 400 "Stats in management UI are disabled on this node"
-/// (`rabbit_mgmt_util:bad_request`), or no such path.
-fn is_not_offered(error: &BrokerError) -> bool {
+/// Returns true if the broker does not provide this list to this user: 400 "Stats in management UI are disabled on this
+/// node" (`rabbit_mgmt_util:bad_request`), no such path, or no permission.
+fn is_not_available(error: &BrokerError) -> bool {
     matches!(
         error,
         BrokerError::Refused { .. }

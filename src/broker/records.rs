@@ -1,4 +1,4 @@
-//! Converts lists of records, of the broker and of definitions files, by the rows of their kinds. Pure.
+//! Converts the records of a broker or a definitions file, by the row of each kind. Pure.
 
 use crate::model::record_kinds::{Layout, RecordRow};
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};
@@ -12,7 +12,7 @@ pub(super) fn listed(kind: RecordKind, entries: Vec<Arguments>) -> Records {
             Layout::Fields(_) => of(row, owner, entry),
             Layout::Settings(_) => match entry.remove("value") {
                 Some(ArgumentValue::Table(settings)) => of(row, owner, settings),
-                // Without settings, the broker lists an empty list up to 3.10.
+                // Up to 3.10, the broker returns an empty list if there are no settings.
                 Some(
                     ArgumentValue::Null
                     | ArgumentValue::Boolean(_)
@@ -33,7 +33,7 @@ pub(super) fn of_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec
     of(row, row.owner.map(|_| name.to_owned()), value)
 }
 
-/// The records of one owner.
+/// Converts the settings of one owner into records.
 fn of(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {

@@ -4,33 +4,34 @@ use crate::model::printable::one_line;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
-/// Stands for the part of a URL that may hold a password.
+/// The replacement for the part of a URL that may contain a password.
 const HIDDEN: &str = "<redacted>";
 const SCHEMES: [&str; 4] = ["http", "https", "amqp", "amqps"];
 
 /// Returns a URL without user info, query and fragment.
 ///
-/// Of a malformed URL only the scheme is left: a `/` in a password, for example, ends the host too early, so any other
-/// part may hold the password.
+/// Only the scheme of a malformed URL is kept. For example, a `/` in a password ends the host too early, so any other
+/// part may contain the password.
 pub fn redacted_url(text: &str) -> String {
     let text = text.trim();
     match Url::parse(text) {
         Ok(mut url) if is_unambiguous(&url) => {
-            // Both fail only for a URL without a host.
+            // Both calls fail only for a URL without a host.
             if url.set_username("").is_err() || url.set_password(None).is_err() {
-                return hidden(text);
+                return scheme_only(text);
             }
             url.set_query(None);
             url.set_fragment(None);
             let shown = url.as_str();
             if text.ends_with('/') { shown.to_owned() } else { shown.trim_end_matches('/').to_owned() }
         }
-        Ok(_) | Err(_) => hidden(text),
+        Ok(_) | Err(_) => scheme_only(text),
     }
 }
 
-/// Redacts every URL in a text that may have user info or a query. A URL ends at a blank or, inside quotes, at the closing
-/// quote; a blank in a password is part of the URL.
+/// Redacts every URL in a text that may have user info or a query.
+///
+/// A URL ends at a blank or, inside quotes, at the closing quote. A blank in a password is part of the URL.
 pub fn redacted_urls_in(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;
@@ -38,7 +39,7 @@ pub fn redacted_urls_in(text: &str) -> String {
         let quote = rest[..start].chars().next_back().filter(|c| "'\"`".contains(*c));
         let length = match quote.and_then(|quote| rest[start..].find(quote)) {
             Some(length) => length,
-            None => unquoted(&rest[start..]),
+            None => unquoted_length(&rest[start..]),
         };
         // The punctuation of the sentence is not part of the URL.
         let url = rest[start..start + length].trim_end_matches([':', ',', ';']);
@@ -54,7 +55,7 @@ pub fn redacted_urls_in(text: &str) -> String {
     redacted
 }
 
-/// The start of the first URL in a text: of a scheme before `://`, or of a known scheme before any `:` in a word.
+/// Finds the start of the first URL in a text: a scheme before `://`, or a known scheme before a `:` within a word.
 fn start_of_url(text: &str) -> Option<usize> {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     text.match_indices(':').find_map(|(at, _)| {
@@ -65,8 +66,8 @@ fn start_of_url(text: &str) -> Option<usize> {
     })
 }
 
-/// Converts the text of a broker, a proxy or a library to one line without credentials. Every such text that becomes part
-/// of an error passes through this function.
+/// Converts the text of a broker, a proxy or a library to one line without credentials. Every such text that becomes
+/// part of an error passes through this function.
 pub(super) fn foreign(text: &str) -> String {
     redacted_urls_in(&one_line(text))
 }
@@ -77,11 +78,11 @@ pub fn redacted_argument(text: &str) -> String {
     if has_scheme || text.contains("://") { redacted_url(text) } else { text.to_owned() }
 }
 
-/// The length of the URL at the start of a text that does not quote it.
+/// Returns the length of the unquoted URL at the start of a text.
 ///
-/// `http://admin:S3C RET@host` has user info, because no port is named `S3C`. `http://admin:12 S3CRET@host` has user info,
-/// because a sentence has no `@` in the first word after a URL.
-fn unquoted(text: &str) -> usize {
+/// `http://admin:S3C RET@host` has user info, because `S3C` is not a port. `http://admin:12 S3CRET@host` has user info,
+/// because the first word after a URL in a sentence contains no `@`.
+fn unquoted_length(text: &str) -> usize {
     let length = text.find(char::is_whitespace).unwrap_or(text.len());
     let (url, rest) = text.split_at(length);
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -91,22 +92,22 @@ fn unquoted(text: &str) -> usize {
         return length;
     }
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_over = |end: &usize| rest[*end..].starts_with(['\n', '\'', '"', '`']) || rest[*end..].starts_with("://");
-    let end = (0..rest.len()).filter(|at| rest.is_char_boundary(*at)).find(is_over).unwrap_or(rest.len());
+    let is_end = |end: &usize| rest[*end..].starts_with(['\n', '\'', '"', '`']) || rest[*end..].starts_with("://");
+    let end = (0..rest.len()).filter(|at| rest.is_char_boundary(*at)).find(is_end).unwrap_or(rest.len());
     let at = if is_port { first_word(&rest[..end]).rfind('@') } else { rest[..end].rfind('@') };
     let Some(at) = at else { return length };
     let host = rest[at..].find(char::is_whitespace).unwrap_or(rest.len() - at);
     length + at + host.min(end - at)
 }
 
-/// The blanks at the start of a text, and the word after them.
+/// Returns the leading blanks of a text, and the word after them.
 fn first_word(text: &str) -> &str {
     let blanks = text.len() - text.trim_start().len();
     let word = text[blanks..].find(char::is_whitespace).unwrap_or(text.len() - blanks);
     &text[..blanks + word]
 }
 
-/// Whether neither the host nor the path has an `@`. Otherwise user info may have ended before the password did.
+/// Returns true if neither the host nor the path contains an `@`. Otherwise, they may contain a part of the password.
 pub(super) fn is_unambiguous(url: &Url) -> bool {
     url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !has_at_sign(url.path())
 }
@@ -115,7 +116,7 @@ fn has_at_sign(text: &str) -> bool {
     percent_decode_str(text).any(|byte| byte == b'@')
 }
 
-fn hidden(text: &str) -> String {
+fn scheme_only(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}://{HIDDEN}"),
         Some(_) | None => HIDDEN.to_owned(),
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_urls_stay() {
+    fn arguments_without_a_url_are_unchanged() {
         for (text, expected) in [
             ("specs/a@b.yaml", "specs/a@b.yaml"),
             ("C:/topology.yaml", "C:/topology.yaml"),

@@ -1,6 +1,7 @@
-//! Reads who the user is, and what it may do in a vhost. Every user may read its tags; permissions are shown to
-//! administrators alone (401 "Not administrator user", 3.8 to 4.3). For a plan, what
-//! cannot be read counts as unknown.
+//! Reads the user of a connection and its permissions in a vhost.
+//!
+//! Every user may read its own tags. Only administrators may read permissions (401 "Not administrator user", 3.8 to
+//! 4.3). A plan treats permissions that cannot be read as unknown.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -20,7 +21,7 @@ struct WhoAmI {
     is_internal_user: Option<bool>,
 }
 
-/// Joined by commas on 3.8, a list from 3.9 on.
+/// Tags: a comma-separated string on 3.8, a list from 3.9 on.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Tags {
@@ -36,7 +37,8 @@ struct Listed {
     read: String,
 }
 
-/// An entry of `GET /api/users` or `/api/global-parameters`. Nothing else is kept: users have hashes of passwords.
+/// An entry of `GET /api/users` or `/api/global-parameters`. All other fields are dropped, such as the password hashes
+/// of users.
 #[derive(Deserialize)]
 struct Named {
     name: String,
@@ -48,19 +50,19 @@ struct OfUser {
     user: String,
 }
 
-/// Global parameters that the broker sets by itself: an ID, a hash, and tags from its configuration.
-const OF_THE_BROKER: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
+/// Global parameters that the broker itself sets: an ID, a hash, and tags from its configuration.
+const BROKER_PARAMETERS: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
 
-/// Whether a global parameter is set by users.
-pub(super) fn is_of_users(parameter: &str) -> bool {
-    !OF_THE_BROKER.contains(&parameter)
+/// Returns true if users set a global parameter.
+pub(super) fn is_user_parameter(parameter: &str) -> bool {
+    !BROKER_PARAMETERS.contains(&parameter)
 }
 
-/// Objects that no spec declares, by what they are (`user`), with their names.
+/// Names of objects that a spec cannot declare, by kind (`user`).
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
-    /// The users and global parameters of the cluster, which only an administrator may read.
+    /// Returns the users and global parameters of the cluster. Only an administrator may read them.
     pub async fn cluster_wide(&self) -> Result<NamesByKind, BrokerError> {
         let (users, parameters) = join!(
             self.get::<Vec<Named>>("/api/users?columns=name"),
@@ -68,11 +70,11 @@ impl Broker {
         );
         let names = |named: Vec<Named>| named.into_iter().map(|it| it.name).collect();
         let of_users =
-            |named: Vec<Named>| named.into_iter().map(|it| it.name).filter(|name| is_of_users(name)).collect();
+            |named: Vec<Named>| named.into_iter().map(|it| it.name).filter(|name| is_user_parameter(name)).collect();
         Ok(by_kind([("user", names(users?)), ("global parameter", of_users(parameters?))]))
     }
 
-    /// The users that have permissions in a vhost, which only an administrator may read.
+    /// Returns the users that have permissions in a vhost. Only an administrator may read them.
     pub async fn permissions_in(&self, vhost: &VhostName) -> Result<NamesByKind, BrokerError> {
         let (permissions, topics) = join!(
             self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "permissions"])),
@@ -82,7 +84,7 @@ impl Broker {
         Ok(by_kind([("permission", users(permissions?)), ("topic permission", users(topics?))]))
     }
 
-    /// The user of this connection, if the broker reports it.
+    /// Returns the user of this connection if the broker reports it.
     pub async fn user(&self) -> Option<User> {
         let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
         let tags = match tags {
@@ -94,7 +96,8 @@ impl Broker {
         Some(User { name, tags, is_internal: is_internal_user })
     }
 
-    /// The permissions of a user in a vhost that exists; `None` where they cannot be read, or are kept elsewhere (LDAP, OAuth).
+    /// Returns the permissions of a user in an existing vhost; `None` if they cannot be read, or if another backend
+    /// stores them (LDAP, OAuth).
     pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
         if !user.is_administrator() || user.is_internal == Some(false) {
             return None;

@@ -1,4 +1,6 @@
-//! Reads which queues the dynamic shovels of a broker use. The URIs of a shovel hold passwords: nothing of them is kept.
+//! Reads the queues that the dynamic shovels of a broker use.
+//!
+//! The URIs of a shovel contain passwords, so topo keeps no part of them.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -11,9 +13,9 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde::Deserialize;
 
-/// Where a URI leads that names no vhost.
+/// The vhost of a URI without a vhost.
 const DEFAULT_VHOST: &str = "/";
-/// How addresses of AMQP 1.0 name a queue.
+/// The prefixes of queue addresses in AMQP 1.0.
 const QUEUE_PREFIXES: [&str; 3] = ["/queues/", "/queue/", "/amq/queue/"];
 
 /// An entry of `GET /api/parameters/shovel`.
@@ -24,7 +26,7 @@ struct Parameter {
     value: Settings,
 }
 
-/// The settings of a shovel that topo uses; a shovel may have any others.
+/// The settings of a shovel that topo uses; a shovel can have others.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Settings {
@@ -37,8 +39,8 @@ struct Settings {
 }
 
 impl Broker {
-    /// The dynamic shovels that use queues of this vhost, also those that are defined in other vhosts that this user may see;
-    /// those of topo are left out.
+    /// Returns the dynamic shovels that use queues of this vhost, without those of topo. Includes shovels that are
+    /// defined in other vhosts that this user may see.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
             Ok(listed) => {
@@ -46,22 +48,22 @@ impl Broker {
                 Ok(Shovels::Known(others.flat_map(|parameter| ends(parameter, vhost)).collect()))
             }
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => Ok(Shovels::Hidden),
-            // Without the plugin, there are none.
+            // The plugin is not enabled, so no shovels exist.
             Err(BrokerError::NotFound { .. }) => Ok(Shovels::Known(Vec::new())),
             Err(error) => Err(error),
         }
     }
 }
 
-/// The ends of a shovel that are, or may be, queues of this vhost.
+/// Returns the ends of a shovel that are, or may be, queues of this vhost.
 fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
     let end = |queue: &Option<Plain>, address: &Option<Plain>, uris: &Option<Plain>, is_source| {
         let text = |setting: &Option<Plain>| setting.as_ref().and_then(Plain::as_text).map(str::to_owned);
         let queue = text(queue).or_else(|| text(address).map(|address| queue_of_address(&address)))?;
         let is_here = match uris {
-            Some(Plain::Text(uri)) => may_lead_to(uri, home, vhost),
-            Some(Plain::Texts(uris)) => uris.iter().any(|uri| may_lead_to(uri, home, vhost)),
+            Some(Plain::Text(uri)) => may_refer_to(uri, home, vhost),
+            Some(Plain::Texts(uris)) => uris.iter().any(|uri| may_refer_to(uri, home, vhost)),
             Some(Plain::Boolean(_) | Plain::Integer(_) | Plain::Other) | None => home == vhost.as_str(),
         };
         let (shovel, vhost, queue) = (name.clone(), VhostName::new(home), QueueName::new(queue));
@@ -72,14 +74,15 @@ fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     [source, destination].into_iter().flatten().collect()
 }
 
+/// Returns the queue name in an AMQP 1.0 address.
 fn queue_of_address(address: &str) -> String {
     let name = QUEUE_PREFIXES.iter().find_map(|prefix| address.strip_prefix(prefix));
     name.map_or_else(|| address.to_owned(), |name| percent_decode_str(name).decode_utf8_lossy().into_owned())
 }
 
-/// Whether a URI may lead to this vhost. The host does not count: it may be another name of this broker. One without a vhost
-/// leads to the default one; where it cannot be read, it may lead anywhere.
-fn may_lead_to(uri: &str, home: &str, vhost: &VhostName) -> bool {
+/// Returns true if a URI may refer to this vhost. The host is ignored, because it may be another name of this broker. A
+/// URI without a vhost refers to the default vhost. A URI that cannot be parsed may refer to any vhost.
+fn may_refer_to(uri: &str, home: &str, vhost: &VhostName) -> bool {
     let Ok(url) = Url::parse(uri) else { return true };
     match url.path().trim_start_matches('/') {
         "" => [DEFAULT_VHOST, home].contains(&vhost.as_str()),
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_and_both_protocols_are_found() {
+    fn sources_and_destinations_of_both_protocols_are_found() {
         let shop = "amqp:///shop";
         let value = json!({"src-uri": shop, "src-queue": "a", "dest-uri": shop, "dest-queue": "b"});
         assert_eq!(found(value), [("a".to_owned(), true), ("b".to_owned(), false)]);

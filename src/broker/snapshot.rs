@@ -1,4 +1,4 @@
-//! Turns the lists of one vhost into a snapshot. Pure.
+//! Converts the lists of a vhost into a snapshot. Pure.
 
 use super::survey::Cluster;
 use super::wire;
@@ -11,37 +11,38 @@ use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One vhost as it was read.
+/// The current state of a vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// All that is visible in it, but for the default exchange with its bindings, and the exchanges `amq.*`, which nobody
-    /// can change; bindings from and to `amq.*` are in it. What is [untouchable](Self::untouchable) is in it, too: a spec
-    /// that wants such a name must see what is there.
+    /// All visible objects of the vhost, including [untouchable](Self::untouchable) ones, because a spec may declare an
+    /// object of the same name. The default exchange, its bindings and the exchanges `amq.*` are left out, because they
+    /// cannot be changed. Bindings from and to `amq.*` are included.
     pub topology: Topology,
-    /// The cluster's name.
+    /// The name of the cluster.
     pub cluster: String,
-    /// `RabbitMQ`, or what a distribution calls itself.
+    /// `RabbitMQ`, or the product name of a distribution.
     pub product: String,
-    /// How the node that answered behaves towards this vhost; the node's own default queue type is shown from 4.0 on.
+    /// The behavior of the node that responded, for this vhost. From 4.0 on, the node reports its default queue type.
     pub profile: BrokerProfile,
-    /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not; none
-    /// where no request deletes it.
+    /// The keys that the broker uses for each binding, sorted. A binding has several keys if AMQP distinguishes types
+    /// that JSON does not. A binding that no request can delete has none.
     pub properties_keys: PropertiesKeys,
-    /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
-    /// topo's own objects, and every binding that starts or ends at one of these.
+    /// The objects that topo must never change: exclusive, auto-delete, server-named and plugin-owned queues,
+    /// auto-delete exchanges, the objects of topo itself, and all bindings from or to one of these.
     pub untouchable: BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. It refuses every declare of them.
+    /// Exchanges that the broker stores without `auto_delete`, after an import into 4.2 or earlier. The broker refuses
+    /// every declare of such an exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
-    /// What a definitions file has beside all this, by what it is (`shovel`), with the names.
+    /// Names of the other objects of a definitions file, by kind (`shovel`).
     pub beside: BTreeMap<String, Vec<String>>,
-    /// Whether it holds all queues: no definitions file has exclusive and transient ones.
+    /// False for a definitions file, which contains neither exclusive nor transient queues.
     pub has_passing: bool,
 }
 
-/// By binding, the keys that delete it; see `rabbit_mgmt_format:pack_binding_props`.
+/// The keys that delete each binding; see `rabbit_mgmt_format:pack_binding_props`.
 pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
 
-/// The lists of a vhost that exists.
+/// The lists of an existing vhost.
 #[derive(Debug)]
 pub(super) struct Lists {
     pub(super) settings: Option<wire::Vhost>,
@@ -66,7 +67,7 @@ impl Snapshot {
         }
     }
 
-    /// Of a vhost that is not there.
+    /// The snapshot of a missing vhost.
     pub(super) fn missing(vhost: VhostName, cluster: &Cluster) -> Self {
         Self {
             topology: Topology::missing(vhost),
@@ -81,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// Of one that is.
+    /// The snapshot of an existing vhost.
     pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
         let mut snapshot = Self::missing(vhost, cluster);
         let settings = lists.settings.map_or_else(Vhost::default, wire::Vhost::into_model);
@@ -161,10 +162,10 @@ pub(super) fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy
     listed.into_iter().map(wire::Policy::into_model).collect()
 }
 
-/// All but those of the default exchange, which every queue has and nobody can remove.
+/// Converts bindings, without those of the default exchange, which every queue has and which cannot be removed.
 ///
-/// The keys `null` and `undefined` are taken for atoms by the handler that would delete (`rabbit_mgmt_wm_binding`, all
-/// versions): to a binding whose routing key is that text it answers 404 for ever, so it has no key here.
+/// A binding with the routing key `null` or `undefined` has no key here. The handler of deletes treats these strings as
+/// atoms and always returns 404 (`rabbit_mgmt_wm_binding`, all versions).
 pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, PropertiesKeys) {
     let mut keys = PropertiesKeys::new();
     for listed in listed.into_iter().filter(|listed| !listed.source.is_empty()) {
@@ -174,7 +175,7 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
                 wire::DestinationType::Queue => Destination::Queue(listed.destination.as_str().into()),
                 wire::DestinationType::Exchange => Destination::Exchange(listed.destination.as_str().into()),
             },
-            // The atom `null`, which matches like the text (`rabbit_mgmt_format` shows it as JSON null).
+            // JSON null is the atom `null`, which routes like the string (`rabbit_mgmt_format`).
             routing_key: listed.routing_key.clone().unwrap_or_else(|| "null".to_owned()),
             arguments: listed.arguments,
         };
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_untouchable_is_known_by_name() {
+    fn untouchable_objects_and_their_bindings_are_recognized() {
         let queue = |name: &str, rest: &str| {
             format!(r#"{{"name":"{name}","durable":true,"auto_delete":false,"arguments":{{}}{rest}}}"#)
         };
@@ -226,7 +227,7 @@ mod tests {
             queue("mine", r#","exclusive":true"#),
             queue("amq.gen-x", ""),
             queue("plugins", r#","internal":true"#),
-            r#"{"name":"gone-soon","durable":true,"auto_delete":true,"arguments":{}}"#.to_owned(),
+            r#"{"name":"temporary","durable":true,"auto_delete":true,"arguments":{}}"#.to_owned(),
             r#"{"name":"topo.lock","durable":true,"auto_delete":false,"arguments":{"x-topo-holder":"me"}}"#.to_owned(),
         ];
         let exchanges = r#"[
@@ -254,9 +255,9 @@ mod tests {
             [
                 "exchange short",
                 "queue amq.gen-x",
-                "queue gone-soon",
                 "queue mine",
                 "queue plugins",
+                "queue temporary",
                 "queue topo.lock",
                 "binding long ─ k → mine",
                 "binding short ─ k → plain"
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn one_binding_may_have_two_keys() {
+    fn keys_of_equal_bindings_are_collected() {
         let binding = |key: &str| {
             format!(
                 r#"{{"source":"e","destination":"q","destination_type":"queue","routing_key":"",

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 pub(super) struct Cluster {
     pub(super) name: String,
     pub(super) product: String,
-    /// With the node's default queue type.
+    /// The profile with the default queue type of the node.
     pub(super) profile: BrokerProfile,
 }
 
-/// What is the same for every vhost, and what each says of itself.
+/// The settings of the cluster and of each vhost.
 #[derive(Clone, Debug)]
 pub struct Survey {
     pub(super) cluster: Cluster,
@@ -24,12 +24,12 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Whether the vhost exists, and this user may see it.
+    /// Returns true if the vhost exists and this user may see it.
     pub fn has(&self, vhost: &VhostName) -> bool {
         self.settings.contains_key(vhost.as_str())
     }
 
-    /// How the broker behaves towards a vhost; towards one that is not there, as towards one without settings.
+    /// The profile of the broker for a vhost. A missing vhost has the profile of a vhost without settings.
     pub fn profile(&self, vhost: &VhostName) -> BrokerProfile {
         let settings = self.settings.get(vhost.as_str());
         self.cluster.profile_of(settings.and_then(wire::Vhost::default_queue_type))
@@ -37,7 +37,7 @@ impl Survey {
 }
 
 impl Cluster {
-    /// With the vhost's own default queue type, if it has one.
+    /// The profile with the default queue type of a vhost, if the vhost has one.
     pub(super) fn profile_of(&self, default_queue_type: Option<&str>) -> BrokerProfile {
         let mut profile = self.profile.clone();
         if let Some(own) = default_queue_type {
@@ -47,21 +47,22 @@ impl Cluster {
     }
 }
 
-/// The lists of some vhosts, or why there are none.
+/// The lists of each vhost, or the error for that vhost.
 #[derive(Debug)]
 pub struct VhostLists(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
 
 impl VhostLists {
-    /// What the vhosts hold, in the order in which they were asked for.
+    /// Returns a snapshot of each vhost, in the order of the lists.
     ///
     /// # Errors
-    /// What was wrong with the first list that could not be read.
+    /// The error of the first list that could not be read.
     pub fn snapshots(self, survey: Survey) -> Result<Vec<Snapshot>, BrokerError> {
         let Survey { cluster, mut settings } = survey;
         let snapshots = self.0.into_iter().map(|(vhost, lists)| {
             match (lists, settings.remove(vhost.as_str())) {
-                // Only together: 404 of one list alone is a proxy's, or of a vhost that comes or goes at this moment, and
-                // a vhost taken for missing is one whose objects are all to be created.
+                // Only the combination proves that the vhost is missing. A 404 of one list alone can come from a proxy,
+                // or from a vhost that is created or deleted at this moment. topo would create all objects of a missing
+                // vhost.
                 (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
                 (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),
             }

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 /// The first version that can store its metadata in Khepri.
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
-/// The first version that stores it nowhere else.
+/// The first version that always stores its metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
-/// The reason of a refusal: there is no user to restrict any more.
+/// The reason for a refusal if the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
 /// An entry of `GET /api/feature-flags`.
@@ -23,7 +23,8 @@ struct FeatureFlag {
 }
 
 impl Broker {
-    /// The topic permissions of a vhost that the broker deletes with their exchange. Reading them takes an administrator.
+    /// Returns the topic permissions of a vhost that the broker deletes with their exchange. Only an administrator may
+    /// read them.
     pub async fn topic_permissions(
         &self,
         vhost: &VhostName,
@@ -35,13 +36,13 @@ impl Broker {
         match self.listed_topic_permissions(vhost).await {
             Ok(listed) => Ok(TopicPermissions::Known(listed)),
             Err(error) if is_hidden(&error) => Ok(TopicPermissions::Hidden),
-            // Of a vhost that is not there.
+            // The vhost does not exist.
             Err(BrokerError::NotFound { .. }) => Ok(TopicPermissions::Known(Vec::new())),
             Err(error) => Err(error),
         }
     }
 
-    /// The topic permissions on one exchange, in order.
+    /// Returns the topic permissions on one exchange, sorted.
     pub async fn topic_permissions_on(
         &self,
         vhost: &VhostName,
@@ -59,7 +60,7 @@ impl Broker {
         Ok(listed)
     }
 
-    /// Whether the feature flag `khepri_db` is disabled. Where it cannot be read, it may be enabled.
+    /// Returns true if the feature flag `khepri_db` is disabled. A flag that cannot be read counts as enabled.
     async fn stores_in_mnesia(&self) -> Result<bool, BrokerError> {
         match self.get::<Vec<FeatureFlag>>("/api/feature-flags").await {
             Ok(flags) => Ok(flags.iter().any(|flag| flag.name == "khepri_db" && flag.state == "disabled")),
@@ -68,7 +69,7 @@ impl Broker {
         }
     }
 
-    /// Restores a topic permission and verifies it. That of a user who was deleted meanwhile is not missed.
+    /// Restores a topic permission and verifies it. The restore for a user that was deleted meanwhile succeeds.
     pub(super) async fn put_topic_permission(
         &self,
         vhost: &VhostName,

@@ -1,5 +1,7 @@
-//! What the management API's lists look like. Tolerant: unknown fields are ignored, and what some versions leave out is
-//! optional; but a field that topo decides by, and that every version sends, must be there.
+//! The formats of the lists of the management API.
+//!
+//! Parsing ignores unknown fields. Fields that some versions omit are optional. A field is required if topo depends on
+//! it and every version sends it.
 //!
 //! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
 //! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
@@ -18,9 +20,9 @@ pub(super) struct Overview {
     pub(super) product_name: Option<String>,
     pub(super) product_version: Option<String>,
     pub(super) cluster_name: Option<String>,
-    /// The node's own, since 4.0.
+    /// The default of the node, from 4.0 on.
     pub(super) default_queue_type: Option<String>,
-    /// The types of exchanges that this node knows, those of its plugins among them.
+    /// The types of exchanges that this node supports, including those of its plugins.
     #[serde(default)]
     pub(super) exchange_types: Vec<ExchangeType>,
 }
@@ -29,13 +31,14 @@ pub(super) struct Overview {
 #[derive(Debug, Deserialize)]
 pub(super) struct DeprecatedFeature {
     name: String,
-    /// `permitted` or `denied`, as the broker is configured; from 4.2.9 on (`rabbit_depr_ff_extra`).
+    /// `permitted` or `denied`, as configured; from 4.2.9 on (`rabbit_depr_ff_extra`).
     state: Option<String>,
     deprecation_phase: Option<String>,
 }
 
 impl DeprecatedFeature {
-    /// Its name and whether it is permitted, if that is said. The phase alone is only what holds by default.
+    /// Returns the name, and true if the feature is permitted; `None` if unknown. Without a state, the phase determines
+    /// only the default.
     pub(super) fn permission(self) -> Option<(String, bool)> {
         let is_permitted = match (self.state.as_deref(), self.deprecation_phase.as_deref()) {
             (Some("permitted"), _) => true,
@@ -46,7 +49,7 @@ impl DeprecatedFeature {
     }
 }
 
-/// A port of the broker, in `GET /api/overview`.
+/// A listener of the broker in `GET /api/overview`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Listener {
     pub(super) node: String,
@@ -55,14 +58,14 @@ pub(super) struct Listener {
     pub(super) port: u16,
 }
 
-/// A type of exchange.
+/// A type of exchanges.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {
     pub(super) name: String,
 }
 
-/// `GET /api/vhosts?columns=…`. A vhost that is deleted while the list is made is an entry without the columns: an empty
-/// list, not even a table, on 3.10.8, and something else without a name on 4.3.6. It is left out.
+/// `GET /api/vhosts?columns=…`, without vhosts that are being deleted. The broker lists such a vhost without the
+/// columns: as an empty list on 3.10.8, and as another value without a name on 4.3.6.
 #[derive(Debug, Deserialize)]
 #[serde(from = "Vec<VhostEntry>")]
 pub(super) struct Vhosts(pub(super) Vec<Vhost>);
@@ -70,17 +73,17 @@ pub(super) struct Vhosts(pub(super) Vec<Vhost>);
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum VhostEntry {
-    There(Vhost),
+    Existing(Vhost),
     Deleted(de::IgnoredAny),
 }
 
 impl From<Vec<VhostEntry>> for Vhosts {
     fn from(entries: Vec<VhostEntry>) -> Self {
-        let there = entries.into_iter().filter_map(|entry| match entry {
-            VhostEntry::There(vhost) => Some(vhost),
+        let existing = entries.into_iter().filter_map(|entry| match entry {
+            VhostEntry::Existing(vhost) => Some(vhost),
             VhostEntry::Deleted(_) => None,
         });
-        Self(there.collect())
+        Self(existing.collect())
     }
 }
 
@@ -91,12 +94,12 @@ pub(super) struct Vhost {
     pub(super) description: Option<String>,
     #[serde(default, deserialize_with = "tags")]
     pub(super) tags: Vec<String>,
-    /// The text `undefined` when there is none, on 3.10 and 3.11.
+    /// The string `undefined` if not set, on 3.10 and 3.11.
     default_queue_type: Option<String>,
 }
 
 impl Vhost {
-    /// The type that queues get there, if the vhost says one.
+    /// Returns the default queue type of the vhost, if it is set.
     pub(super) fn default_queue_type(&self) -> Option<&str> {
         self.default_queue_type.as_deref().filter(|kind| *kind != "undefined" && !kind.is_empty())
     }
@@ -110,9 +113,9 @@ pub(super) struct Queue {
     pub(super) auto_delete: bool,
     /// Null for quorum queues and streams on some versions.
     pub(super) exclusive: Option<bool>,
-    #[serde(deserialize_with = "table")]
+    #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
-    /// Owned by a plugin; shown by late 4.x only.
+    /// True if a plugin owns the queue; only listed by late 4.x versions.
     pub(super) internal: Option<bool>,
 }
 
@@ -122,7 +125,7 @@ pub(super) struct QueueTotals {
     pub(super) name: String,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    #[serde(default, deserialize_with = "table")]
+    #[serde(default, deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
     pub(super) messages: Option<u64>,
     pub(super) messages_ready: Option<u64>,
@@ -132,7 +135,7 @@ pub(super) struct QueueTotals {
 /// `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes,consumers`.
 #[derive(Debug, Deserialize)]
 pub(super) struct QueueState {
-    /// Null, or not there, where there is none.
+    /// Null or absent if the queue has no leader.
     pub(super) leader: Option<String>,
     #[serde(default)]
     pub(super) members: Vec<String>,
@@ -143,12 +146,12 @@ pub(super) struct QueueState {
     pub(super) consumers: Option<u64>,
 }
 
-/// `GET /api/queues/VHOST/NAME`, as far as a lock needs it.
+/// The fields of `GET /api/queues/VHOST/NAME` that the lock uses.
 #[derive(Debug, Deserialize)]
 pub(super) struct LockQueue {
-    #[serde(default, deserialize_with = "table")]
+    #[serde(default, deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
-    /// Where the queue is.
+    /// The node that hosts the queue.
     pub(super) node: Option<String>,
 }
 
@@ -166,12 +169,12 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
-    /// `None` if the broker lists the text `undefined`. Up to 4.2, an import without `auto_delete` stores that atom.
+    /// `None` if the broker lists the string `undefined`. Up to 4.2, an import without `auto_delete` stores that atom.
     #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: Option<bool>,
     #[serde(default)]
     pub(super) internal: bool,
-    #[serde(deserialize_with = "table")]
+    #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
 }
 
@@ -181,9 +184,9 @@ pub(super) struct Binding {
     pub(super) source: String,
     pub(super) destination: String,
     pub(super) destination_type: DestinationType,
-    /// Null for a key that was null in the request that made it, on 3.x and 4.0.
+    /// Null if the request that created the binding had a null key, on 3.x and 4.0.
     pub(super) routing_key: Option<String>,
-    #[serde(deserialize_with = "table")]
+    #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
     pub(super) properties_key: String,
 }
@@ -200,16 +203,16 @@ pub(super) enum DestinationType {
 pub(super) struct Policy {
     pub(super) name: String,
     pub(super) pattern: String,
-    #[serde(rename = "apply-to", default = "everything")]
+    #[serde(rename = "apply-to", default = "default_apply_to")]
     pub(super) apply_to: ApplyTo,
     #[serde(default)]
     pub(super) priority: Priority,
-    #[serde(deserialize_with = "table")]
+    #[serde(deserialize_with = "arguments")]
     pub(super) definition: Arguments,
 }
 
-/// What the broker takes a policy without `apply-to` for.
-fn everything() -> ApplyTo {
+/// Returns the value that the broker uses for a policy without `apply-to`.
+fn default_apply_to() -> ApplyTo {
     ApplyTo::All
 }
 
@@ -219,7 +222,7 @@ pub(super) struct Consumer {
     pub(super) queue: QueueReference,
     #[serde(default)]
     pub(super) consumer_tag: String,
-    /// `[]` when the channel is not known any more.
+    /// `[]` if the channel no longer exists.
     #[serde(default, deserialize_with = "peer")]
     pub(super) channel_details: Option<String>,
 }
@@ -229,7 +232,7 @@ pub(super) struct QueueReference {
     pub(super) name: String,
 }
 
-/// `true`, `false`, or the text `undefined`.
+/// Parses `true`, `false`, or the string `undefined`.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     match Plain::deserialize(deserializer)? {
         Plain::Boolean(value) => Ok(Some(value)),
@@ -239,10 +242,10 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::E
     }
 }
 
-/// A table of arguments. Erlang cannot tell an empty table from an empty list, so `[]` is one, too.
-fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
-    struct Table;
-    impl<'de> Visitor<'de> for Table {
+/// Parses arguments. `[]` is also empty, because Erlang cannot distinguish an empty mapping from an empty list.
+fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
+    struct ArgumentsVisitor;
+    impl<'de> Visitor<'de> for ArgumentsVisitor {
         type Value = Arguments;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -264,10 +267,10 @@ fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Err
             Ok(Arguments::new())
         }
     }
-    deserializer.deserialize_any(Table)
+    deserializer.deserialize_any(ArgumentsVisitor)
 }
 
-/// Tags: a list, or on old versions a text with commas, or the atom `undefined`.
+/// Parses tags: a list, on old versions a comma-separated string, or the atom `undefined`.
 fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -294,8 +297,8 @@ mod tests {
     }
 
     #[test]
-    fn queues() {
-        // As RabbitMQ 3.10.8 lists a quorum queue.
+    fn null_and_missing_fields_of_queues() {
+        // A quorum queue, as listed by RabbitMQ 3.10.8.
         let queue: Queue = read(
             r#"{"arguments":{"x-queue-type":"quorum","x-odd":5.0,"x-n":5},"auto_delete":false,"durable":true,
                 "exclusive":null,"leader":"a@b","members":["a@b"],"name":"qq","state":"running","vhost":"/"}"#,
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_imported_without_auto_delete() {
+    fn exchange_without_auto_delete_is_parsed() {
         let exchange = |auto_delete: &str| {
             let fields = r#""name":"e","type":"topic","durable":true,"arguments":{}"#;
             serde_json::from_str(&format!(r#"{{{fields},"auto_delete":{auto_delete}}}"#))
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_that_are_missing_are_unknown() {
+    fn missing_totals_are_unknown() {
         let totals: QueueTotals = read(r#"{"name":"s","type":"stream","arguments":{"x-queue-type":"stream"}}"#);
         assert_eq!((totals.messages, totals.messages_ready, totals.messages_unacknowledged), (None, None, None));
         assert_eq!(read::<QueueTotals>(r#"{"name":"s","messages":null}"#).messages, None);
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn consumers_with_and_without_a_channel() {
+    fn peers_of_consumers_are_parsed() {
         let consumer = |details: &str| {
             let text = format!(r#"{{"queue":{{"name":"q","vhost":"/"}},"channel_details":{details}}}"#);
             serde_json::from_str::<Consumer>(&text).unwrap().channel_details
@@ -343,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_vhosts() {
+    fn tags_of_all_versions_are_parsed() {
         for (text, expected) in [(r#"["a","b"]"#, 2), (r#""a,b""#, 2), (r#""""#, 0), (r#""undefined""#, 0), ("null", 0)]
         {
             let vhost: Vhost = serde_json::from_str(&format!(r#"{{"name":"v","tags":{text}}}"#)).unwrap();
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn policies() {
+    fn policies_are_parsed() {
         let policy: Policy =
             read(r#"{"name":"p","pattern":".*","apply-to":"quorum_queues","definition":{},"priority":2,"vhost":"/"}"#);
         assert_eq!((policy.apply_to, policy.priority), (ApplyTo::QuorumQueues, Priority(2.0)));
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vhost_that_is_being_deleted_is_left_out() {
+    fn vhosts_without_columns_are_skipped() {
         let vhosts: Vhosts = serde_json::from_str(r#"[[], {"name": "v", "tags": []}, {}]"#).unwrap();
         assert_eq!(vhosts.0.len(), 1);
         assert!(serde_json::from_str::<Vhosts>(r#"{"error": "bad_request"}"#).is_err());

@@ -194,5 +194,5 @@ fn refused_url_names_the_cause() {
     let output = topo().env("TOPO_AMQP_URL", "amqps://u:S3CRET@h/vhost").run(["plan"]).expect_code(64);
     output.expect_error("invalid value 'amqps://h/vhost' for '--amqp-url <URL>'").expect_text("must have no path");
     let output = topo().url("http://admin:12/S3CRET@host").run(["plan"]).expect_code(64);
-    output.expect_error("the URL must have no `@` behind the host").expect_text("percent-encoded");
+    output.expect_error("the URL must not contain `@` after the host").expect_text("percent-encode");
 }

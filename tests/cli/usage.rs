@@ -44,7 +44,7 @@ fn usage_errors_exit_with_64_and_one_sentence() {
         ("plan --against empty --broker-version four", "is not a RabbitMQ version"),
         ("plan --url amqp://localhost", "must start with http:// or https://"),
         ("plan --url localhost:15672", "must start with http:// or https://"),
-        ("plan --url http://", "the URL cannot be read"),
+        ("plan --url http://", "the URL is malformed"),
         ("plan --vhost other --against empty", "no spec declares vhost `other`"),
         ("plan --against missing.json", "cannot read missing.json"),
         ("plan --password secret", "a password cannot be passed as an argument"),

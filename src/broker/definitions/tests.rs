@@ -11,7 +11,7 @@ const FILE: &str = r#"{"rabbit_version":"3.10.8","vhosts":[{"name":"shop"}],
         "policies":[]}"#;
 
 #[test]
-fn one_vhost_is_read() {
+fn vhost_of_a_file_is_read() {
     let snapshot = read(FILE, &"shop".into(), None).unwrap();
     assert_eq!(snapshot.profile.version.to_string(), "3.10.8");
     assert_eq!(snapshot.topology.queues.len(), 1);
@@ -20,7 +20,7 @@ fn one_vhost_is_read() {
 }
 
 #[test]
-fn a_vhost_that_is_not_in_it_is_missing() {
+fn vhost_without_entries_is_missing() {
     assert!(read(FILE, &"elsewhere".into(), None).unwrap().topology.settings.is_none());
     for other in ["{}", r#"{"name":"shop","version":"1.0.0"}"#, r#"{"users":[],"permissions":[]}"#] {
         assert!(matches!(read(other, &"shop".into(), None), Err(DefinitionsError::Nothing)));
@@ -29,7 +29,7 @@ fn a_vhost_that_is_not_in_it_is_missing() {
 }
 
 #[test]
-fn what_stands_among_the_parameters_is_read_or_counted() {
+fn parameters_become_records_or_other_objects() {
     let parameters = r#""parameters":[
             {"component":"operator_policy","vhost":"shop","name":"cap",
              "value":{"pattern":"^q","apply-to":"queues","priority":1,"definition":{"max-length":5}}},
@@ -38,9 +38,9 @@ fn what_stands_among_the_parameters_is_read_or_counted() {
             {"component":"federation-upstream","vhost":"shop","name":"u","value":{}},
             {"component":"vhost-limits","vhost":"shop","name":"limits","value":{"max-queues":5}},
             {"component":"odd","vhost":"shop","name":"o","value":1}],"policies""#;
-    let twice =
+    let repeated =
         r#""queues":[{"name":"q","vhost":"shop","durable":true,"auto_delete":false,"arguments":{"x-max-length":1}},"#;
-    let file = FILE.replace("\"policies\"", parameters).replace("\"queues\":[", twice);
+    let file = FILE.replace("\"policies\"", parameters).replace("\"queues\":[", repeated);
     let snapshot = read(&format!("\u{feff}{file}"), &"shop".into(), None).unwrap();
     let operator_policies = snapshot.topology.operator_policies();
     let cap = &operator_policies[&"cap".into()];
@@ -48,23 +48,23 @@ fn what_stands_among_the_parameters_is_read_or_counted() {
     assert_eq!(cap.definition["max-length"], 5.into());
     let limit = RecordId { kind: RecordKind::VhostLimit, key: vec!["max-queues".to_owned()] };
     assert_eq!(snapshot.topology.records[&limit].limit(), Some(5));
-    let beside: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
+    let others: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
-        beside,
+        others,
         [r#"federation upstream: ["u"]"#, r#"parameter: ["o of odd"]"#, r#"repeated queue: ["q"]"#, r#"shovel: ["s"]"#]
     );
     assert!(snapshot.topology.queues[&"q".into()].arguments.contains_key("x-max-length"));
 }
 
 #[test]
-fn a_file_of_a_broker_that_is_too_old_is_refused() {
+fn unsupported_version_is_refused() {
     let old = FILE.replace("3.10.8", "3.7.28");
     assert!(matches!(read(&old, &"shop".into(), None), Err(DefinitionsError::TooOld { .. })));
     assert!(read(&old, &"shop".into(), Some(BrokerVersion::NEWEST_KNOWN)).is_ok());
 }
 
 #[test]
-fn missing_fields_take_the_defaults_of_the_version() {
+fn missing_fields_get_the_defaults_of_the_version() {
     let bare = |list: &str| format!("{{\n \"vhosts\": [{{\"name\": \"/\"}}],\n {list}\n}}");
     let imported = |list: &str, version: &str| {
         read(&bare(list), &"/".into(), Some(version.parse().unwrap()))
@@ -92,7 +92,7 @@ fn missing_fields_take_the_defaults_of_the_version() {
 }
 
 #[test]
-fn objects_of_a_vhost_that_is_not_listed_are_read() {
+fn objects_of_an_unlisted_vhost_are_read() {
     let names: Vec<String> = vhosts(FILE).unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["/", "shop"]);
     let snapshot = read(FILE, &"/".into(), None).unwrap();
@@ -101,7 +101,7 @@ fn objects_of_a_vhost_that_is_not_listed_are_read() {
 }
 
 #[test]
-fn a_vhost_that_only_parameters_or_permissions_name_is_read() {
+fn vhosts_of_parameters_and_permissions_are_found() {
     let entries = r#""permissions":[{"user":"u","vhost":"p","configure":"","write":"","read":""}],
             "topic_permissions":[{"user":"u","vhost":"t","exchange":"e","write":"","read":""}],
             "parameters":[{"component":"shovel","vhost":"s","name":"n","value":{}}],"policies""#;
@@ -140,7 +140,7 @@ fn errors_of_vhosts_and_operator_policies_name_object_and_line() {
 }
 
 #[test]
-fn parameters_of_any_depth_are_named() {
+fn deeply_nested_parameters_are_read() {
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     let parameter = |component: &str, value: &str| {
         format!(r#"{{"component":"{component}","vhost":"shop","name":"p","value":{value}}}"#)
@@ -162,7 +162,7 @@ fn parameters_of_any_depth_are_named() {
 }
 
 #[test]
-fn nested_values_of_any_depth_are_read() {
+fn deeply_nested_arguments_are_read() {
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     let file = FILE.replace("\"arguments\":{}}]", &format!("\"arguments\":{{\"x-deep\":{deep}}}}}]"));
     let snapshot = read(&file, &"shop".into(), None).unwrap();

@@ -1,36 +1,37 @@
-//! Reads the lock of a vhost without taking it, and deletes one whose holder does not end.
+//! Reads the lock of a vhost without acquiring it, and deletes a lock on request.
 
-use super::{Holder, LEASE, Lock, Other, Seen};
+use super::{Holder, LEASE, Lock, LockState, OtherLock};
 use crate::broker::{Broker, BrokerError};
 use crate::model::{BrokerVersion, QueueName, VhostName};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A lock that is held, as far as the broker shows it.
+/// A held lock, as the broker reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLock {
-    /// The holder in its own words; of a queue that topo did not declare, what it is instead.
+    /// The description of the holder, or of a queue that topo did not declare.
     pub holder: String,
-    /// How long it outlives its holder; `None` without an expiry.
+    /// The time after which the lock expires if its holder ends; `None` if the queue does not expire.
     pub lease: Option<Duration>,
-    /// The node of its queue.
+    /// The node that hosts the queue.
     pub node: Option<String>,
-    /// Whether that node is up; `None` where this user may not see it (tag `monitoring`).
+    /// True if that node is up; `None` if this user cannot see nodes (tag `monitoring`).
     pub node_is_up: Option<bool>,
     token: Option<String>,
 }
 
 impl HeldLock {
-    /// Whether topo declared it. Other queues of that name may hold messages.
+    /// Returns true if topo declared the queue. Another queue of that name may contain messages.
     pub fn is_of_topo(&self) -> bool {
         self.token.is_some()
     }
 }
 
 impl Broker {
-    /// The lock of a vhost, if it is held. The vhost must exist: the broker answers the same (404) for both.
+    /// Returns the lock of an existing vhost if it is held. The broker returns 404 for a missing lock and a missing
+    /// vhost.
     pub async fn held_lock(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<HeldLock>, BrokerError> {
-        // A new holder has a new token, so no lock is taken for its own.
+        // A new holder has a new token, so no existing lock counts as its own.
         let lock = Lock {
             broker: self.clone(),
             vhost: vhost.clone(),
@@ -38,7 +39,9 @@ impl Broker {
             holder: Holder::new(""),
             durable: true,
         };
-        let Seen::Others(Other { words: holder, token, node, lease }) = lock.look().await? else { return Ok(None) };
+        let LockState::Others(OtherLock { description: holder, token, node, lease }) = lock.read().await? else {
+            return Ok(None);
+        };
         let node_is_up = match &node {
             Some(node) => self.is_up(node).await,
             None => None,
@@ -46,10 +49,11 @@ impl Broker {
         Ok(Some(HeldLock { holder, lease, node, node_is_up, token }))
     }
 
-    /// Deletes that lock, and no other that came in its place. Returns the lock that is held then, which is another one.
+    /// Deletes this lock, but not a lock that has replaced it. Returns the lock that another run has acquired since
+    /// then.
     ///
-    /// The right to delete it is a lock of its own, held in the words of `holder`: of two runs that break the same lock, one
-    /// does not delete the lock of a third one.
+    /// `holder` holds a second lock for the deletion, so that two runs that break the same lock do not delete the lock
+    /// of a third run.
     pub async fn break_lock(
         &self,
         vhost: &VhostName,
@@ -72,9 +76,9 @@ impl Broker {
                             down,
                         });
                     }
-                    match lock.take_away(held.token.as_deref()).await {
-                        // A user may be allowed to configure the lock alone.
-                        Err(BrokerError::AccessRefused { .. }) => lock.delete_of(held.token.as_deref()).await?,
+                    match lock.delete_exclusively(held.token.as_deref()).await {
+                        // The user may have permission to configure the lock, but not the second lock.
+                        Err(BrokerError::AccessRefused { .. }) => lock.delete_if_token(held.token.as_deref()).await?,
                         done => done?,
                     }
                 }

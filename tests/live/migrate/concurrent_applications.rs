@@ -234,9 +234,9 @@ fn missing_transport_is_refused_by_the_plan() {
         }
         fixture.expect_as_before(&output);
     };
-    refused("amqp", &["topo cannot move its messages: over AMQP,"]);
-    refused("shovel", &["topo cannot move its messages: by shovel, the broker does not support shovels"]);
-    refused("auto", &["over AMQP,", "by shovel,", "give topo access to the AMQP port (--amqp-url)"]);
+    refused("amqp", &["topo cannot move its messages: AMQP:"]);
+    refused("shovel", &["topo cannot move its messages: shovel: the broker does not support shovels"]);
+    refused("auto", &["AMQP:", "shovel:", "give topo access to the AMQP port (--amqp-url)"]);
     // One transport is sufficient.
     let output = fixture.migrate("auto", &[]).expect_code(0);
     fixture.expect_migrated(&output);
