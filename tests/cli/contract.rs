@@ -164,7 +164,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     );
     let explanation = &json(&["explain", "orders"])["stories"][0];
     assert_eq!(explanation["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
-    assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["lettersOf"], serde_json::json!(["bills"]));
+    assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["deadLettersFrom"], serde_json::json!(["bills"]));
     let graph = &json(&["graph"])["vhosts"][0];
     let nodes = graph["nodes"].as_array().unwrap();
     let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();

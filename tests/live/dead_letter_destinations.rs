@@ -143,7 +143,7 @@ impl Statements {
         }
         for (other, count) in &seen.arrivals {
             let explanation = self.explanation(vhost, other);
-            if *count > 0 && !explanation.is_null() && !names(&explanation["lettersOf"]).contains(queue) {
+            if *count > 0 && !explanation.is_null() && !names(&explanation["deadLettersFrom"]).contains(queue) {
                 differ("explain", &format!("{other} does not name it as a source"));
             }
         }

@@ -29,7 +29,7 @@ pub struct Lifecycle {
     /// The declaration of the queue.
     pub at: SpecLine,
     /// The queues whose dead-lettered messages arrive here, all or some of them.
-    #[serde(rename = "lettersOf")]
+    #[serde(rename = "deadLettersFrom")]
     pub dead_letter_sources: Vec<QueueName>,
     /// True for a declared dead-letter queue, which has no worker.
     pub is_dead_letter_queue: bool,
