@@ -240,8 +240,8 @@ pub(super) struct PlanningArguments {
     /// kinds, such as operatorPolicies, must be named
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
-    /// Resolve one conflict by a recreate, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated
-    #[arg(long, value_name = "ADDRESS=HOW", env = "TOPO_RECREATE")]
+    /// Resolve one conflict by recreating the object, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated
+    #[arg(long, value_name = "ADDRESS=METHOD", env = "TOPO_RECREATE")]
     pub(super) recreate: Vec<Recreate>,
     /// Plan only objects with this address (`*` matches any characters) and their dependencies; may be repeated
     #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]

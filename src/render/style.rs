@@ -71,7 +71,8 @@ pub fn words_and_code(sentence: &str) -> Vec<String> {
     words
 }
 
-/// Joins words to lines of at most `width` columns. A longer word has a line of its own.
+/// Joins words to lines of at most `width` columns. A longer word has a line of its own. Not `textwrap`, which breaks
+/// lines only between words of one text: here, code in backticks and the parts of a heading or a command stay whole.
 pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
