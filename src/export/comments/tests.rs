@@ -49,7 +49,7 @@ queues:
     bind_temporary_queue(&mut topology, "b", "rest", "");
     bind_temporary_queue(&mut topology, "c", "dlx", "x");
     assert_eq!(of(&topology, &[]), "\n");
-    // A binding with another key does not match.
+    // A binding with a different key does not match.
     topology.bindings.retain(|binding| binding.source != "dlx".into());
     bind(&mut topology, "dlx", "c", "y", Arguments::new());
     assert!(of(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
