@@ -360,6 +360,24 @@ fn is_shorter(new: &str, old: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rabbitmq::BrokerProfile;
+
+    #[test]
+    fn count_fits_into_the_sentence_about_a_shorter_ttl() {
+        let profile = BrokerProfile::of("4.3.6".parse().unwrap());
+        let queue = |ttl: i64| {
+            let arguments = [("x-queue-type".to_owned(), "classic".into()), ("x-message-ttl".to_owned(), ttl.into())];
+            Queue { durable: true, auto_delete: false, exclusive: false, arguments: arguments.into() }
+        };
+        let [old, new] = [5000, 1000].map(|ttl| EffectiveSettings::of(&queue(ttl), None, None, &profile));
+        for (messages, held) in [(None, "an unknown number of messages"), (Some(1), "1 message")] {
+            let live = QueueActivity { messages, ..QueueActivity::default() };
+            let found = hazards(&queue(1000), Some(&live), Intervals::default(), &old, &new);
+            let texts: Vec<&str> = found.iter().map(|hazard| hazard.text.as_str()).collect();
+            let end = format!("; messages already in the queue ({held}) keep their old TTL");
+            assert!(matches!(texts.as_slice(), [text] if text.ends_with(&end)), "{texts:?}");
+        }
+    }
 
     #[test]
     fn ages_are_compared_by_duration() {
