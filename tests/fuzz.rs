@@ -30,7 +30,7 @@ use topo::contract::contracts;
 use topo::expand::expand;
 use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Desired, Options, PlanContext, Target, obstacles, plan_vhost, seal};
+use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, obstacles, plan_vhost};
 use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
@@ -203,7 +203,7 @@ fn offline(input: &Input) -> bool {
         product: "RabbitMQ".to_owned(),
         version: "4".to_owned(),
     };
-    let plan = seal(target, options, parts);
+    let plan = assemble(target, options, parts);
     assert!(!serde_json::to_string(&plan).unwrap().is_empty());
     let obstacles = obstacles(&plan, &[]);
     let view = View { width: 80, obstacles: &obstacles, specs: "fuzz.yaml", apply: None, details: true, all: true };

@@ -3,8 +3,8 @@
 use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
-    Activity, Desired, Options, Plan, Target, VhostPlan, counted_late, deletes_exchanges, deletes_queues,
-    limits_connections, moves_messages, needs_activity, plan_vhost, seal,
+    Activity, Desired, Options, Plan, Target, VhostPlan, assemble, counted_late, deletes_exchanges, deletes_queues,
+    limits_connections, moves_messages, needs_activity, plan_vhost,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub async fn plan_snapshots(
             version: snapshot.profile.version.to_string(),
         },
     };
-    Ok(seal(target, options.clone(), parts))
+    Ok(assemble(target, options.clone(), parts))
 }
 
 async fn plan_snapshot(

@@ -1,6 +1,5 @@
-//! The exit codes. They are stable, because pipelines depend on them.
-//!
-//! The result of an apply: its exit code, and its message on standard error. The report contains the details.
+//! Defines the exit codes, which are stable because pipelines depend on them. Also defines the result of an apply: its
+//! exit code, and its message on standard error. The report contains the details.
 
 use super::failure::Failure;
 use crate::apply::{Outcome, Report, Status};

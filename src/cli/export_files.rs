@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts
 /// it.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// The target of `--out`.
 pub(super) enum ExportTarget {
@@ -63,8 +63,8 @@ fn file_name(vhost: &VhostName) -> String {
         Some(rest) => format!("%2E{rest}"),
         None => encoded,
     };
-    if name.len() > LONGEST_NAME {
-        name.truncate(LONGEST_NAME);
+    if name.len() > MAX_NAME_BYTES {
+        name.truncate(MAX_NAME_BYTES);
         // An escape such as `%2F` must not be cut.
         let whole = name.rfind('%').filter(|at| at + 3 > name.len());
         name.truncate(whole.unwrap_or(name.len()));

@@ -36,7 +36,7 @@ impl Failure {
         Self::new(Exit::Spec, message)
     }
 
-    /// Sets another exit code.
+    /// Sets a different exit code.
     pub(super) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self

@@ -17,7 +17,7 @@ use crate::model::BrokerVersion;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
-use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, obstacles, plan_vhost, seal};
+use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, obstacles, plan_vhost};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
@@ -200,5 +200,5 @@ pub(super) fn plan(
         parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
     let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    Ok(Planned { loaded, plan: seal(target, options.clone(), parts), desired, found })
+    Ok(Planned { loaded, plan: assemble(target, options.clone(), parts), desired, found })
 }

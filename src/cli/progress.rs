@@ -137,7 +137,7 @@ impl Steps {
         }
     }
 
-    /// Shows that a recreate is being rolled back. Its steps no longer count as progress.
+    /// Shows that topo is rolling back the steps that recreate an object. These steps no longer count as progress.
     pub(super) fn roll_back(&mut self, object: ObjectId, what: &str) {
         self.rolled_back.insert(object);
         match &self.bar {

@@ -82,12 +82,12 @@ fn step(steps: &mut Steps, event: StepEvent<'_>) {
         StepEvent::Failed(step, _) => steps.end_step(&format!("{} FAILED", report_text::action(&step.action))),
         StepEvent::Moving(step, moved, left, why) => {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
-            steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
+            steps.moving(&report_text::transfer_progress(&step.action, (moved, left), rate, why));
         }
-        StepEvent::Proving(step, time) => steps.moving(&report_text::proving(&step.action, time)),
-        StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::stalled(&step.action, why)),
+        StepEvent::Proving(step, time) => steps.moving(&report_text::proof_progress(&step.action, time)),
+        StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::retry_reason(&step.action, why)),
         StepEvent::GoingBack(queue, why) => {
-            let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
+            let line = report_text::rollback_start(queue, why.map(|why| why as _), output::width());
             steps.roll_back(ObjectId::Queue(queue.clone()), &line);
         }
         StepEvent::Waiting(step) => steps.end_step(&format!("{} LEFT", report_text::action(&step.action))),

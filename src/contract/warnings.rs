@@ -6,7 +6,7 @@ use super::document::DeadLetters;
 use super::terms::Context;
 use crate::expand::{Republish, Retry};
 use crate::model::{Queue, QueueName, QueueType, Reach};
-use crate::rabbitmq::{BrokerProfile, EffectiveSettings, Governors, WhenFull};
+use crate::rabbitmq::{ActivePolicies, BrokerProfile, EffectiveSettings, OverflowBehavior};
 use crate::spec::{DeadLetter, QueueSpec};
 
 /// The maximum number of routing keys in a sentence.
@@ -91,7 +91,7 @@ fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["a message that is given up"];
     what.extend(it.number("message-ttl").map(|_| "one that expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
-    what.extend((is_limited && !it.when_full().refuses()).then_some("the oldest one of a full queue"));
+    what.extend((is_limited && !it.overflow_behavior().rejects()).then_some("the oldest one of a full queue"));
     let why = match to {
         Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
         None if it.is_drop_intended() => "`deadLetter: none` is set".to_owned(),
@@ -146,7 +146,7 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         let written = spec.queues.get(name).or_else(dead_letter_queue)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
-        let effective = Governors::of(routing.policies(), profile).likely(name, queue);
+        let effective = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
         let dead_letters = context.dead_letters(name, written, &effective);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
@@ -186,7 +186,7 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
     }
 
     /// Returns the behavior of the queue when it is full.
-    pub(crate) fn when_full(&self) -> WhenFull {
-        self.effective.when_full()
+    pub(crate) fn overflow_behavior(&self) -> OverflowBehavior {
+        self.effective.overflow_behavior()
     }
 }

@@ -38,11 +38,11 @@ pub enum Change {
 pub enum DeleteReason {
     /// The spec lists it under `removed`.
     Removed,
-    /// It matches `owns`, and the spec does not declare it: deleted only with `--prune`.
+    /// The object matches `owns`, and the spec does not declare it: deleted only with `--prune`.
     Unmanaged,
     /// The spec declares the settings of the owner, such as the limits of a vhost, but not this one.
     Unset,
-    /// It was generated for retries that have changed since: deleted when it is empty.
+    /// The object was generated for retries that have changed since: deleted when it is empty.
     Retired,
 }
 
@@ -51,9 +51,9 @@ pub enum DeleteReason {
 pub struct FieldChange {
     /// The field.
     pub field: Field,
-    /// Its current value.
+    /// The current value.
     pub before: Option<ArgumentValue>,
-    /// Its desired value.
+    /// The desired value.
     pub after: Option<ArgumentValue>,
 }
 
@@ -135,8 +135,8 @@ impl Change {
     }
 }
 
-/// Returns the topology after an apply that prunes objects of these kinds: all desired objects, and all current objects that
-/// are neither removed by the spec nor pruned.
+/// Returns the topology after an apply that prunes objects of these kinds: all desired objects, and all current objects
+/// that are neither removed by the spec nor pruned.
 pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {

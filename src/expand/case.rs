@@ -1,4 +1,4 @@
-//! A queue with retries, the input that decides its strategy, and the reasons why a strategy does not work for it.
+//! Defines the input that decides the strategy of a queue with retries, and the reasons why a strategy does not work.
 
 use super::dead_letter::Target;
 use super::effective::PossibleSettings;
@@ -15,7 +15,7 @@ pub(super) struct Case<'a> {
     pub(super) queue_type: &'a Setting<QueueType>,
     pub(super) retry: &'a RetrySpec,
     /// The final target of its dead-lettered messages, if there is one.
-    pub(super) end: Option<&'a End>,
+    pub(super) end: Option<&'a FinalTarget>,
     pub(super) profile: &'a BrokerProfile,
     /// The effective settings, from its arguments and the policies of the spec.
     pub(super) possible_settings: &'a PossibleSettings,
@@ -25,7 +25,7 @@ pub(super) struct Case<'a> {
 
 /// The final target of messages that have no retries left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct FinalTarget {
     /// The exchange.
     pub exchange: ExchangeName,
     /// The routing key that the message gets; `None` if it keeps its own key.
@@ -42,18 +42,18 @@ pub struct End {
 pub(super) struct Refusal {
     pub(super) diagnostic: Box<Diagnostic>,
     /// True if another strategy could work.
-    pub(super) is_of_strategy: bool,
+    pub(super) another_strategy_may_work: bool,
 }
 
 impl Refusal {
     /// Creates a refusal that another strategy could resolve.
     pub(super) fn of_strategy(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic: Box::new(diagnostic), is_of_strategy: true }
+        Self { diagnostic: Box::new(diagnostic), another_strategy_may_work: true }
     }
 
     /// Creates a refusal that only another setting can resolve.
     pub(super) fn of_setting(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic: Box::new(diagnostic), is_of_strategy: false }
+        Self { diagnostic: Box::new(diagnostic), another_strategy_may_work: false }
     }
 }
 
@@ -68,7 +68,7 @@ impl Case<'_> {
         Diagnostic::error("retry-strategy", message, self.at())
     }
 
-    /// Refuses a strategy that needs a quorum queue if the queue has another type.
+    /// Rejects a strategy that needs a quorum queue if the queue has a different type.
     pub(super) fn check_quorum(&self, strategy: &str) -> Result<(), Refusal> {
         if self.queue_type.value == QueueType::Quorum {
             return Ok(());
@@ -115,8 +115,8 @@ impl Case<'_> {
             return Err(Refusal::of_strategy(diagnostic));
         }
         if let Some(overflow) = self.rejecting_overflow().filter(|_| self.queue_type.value == QueueType::Classic) {
-            // Measured on all four versions: the queue rejects the message that the delayed retry queue returns, and the
-            // message is lost.
+            // Measured on all four versions: the queue rejects the message that the delayed retry queue returns, and
+            // the message is lost.
             let message = format!(
                 "queue `{}` rejects messages when it is full, and a classic queue would lose the retries that return then",
                 self.name
@@ -129,8 +129,8 @@ impl Case<'_> {
     }
 }
 
-impl From<&End> for Target {
-    fn from(end: &End) -> Self {
+impl From<&FinalTarget> for Target {
+    fn from(end: &FinalTarget) -> Self {
         Self { exchange: end.exchange.clone(), routing_key: end.routing_key.clone() }
     }
 }

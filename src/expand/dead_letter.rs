@@ -1,7 +1,7 @@
 //! Expands dead-lettering: an entry of `deadLetterQueues` to an exchange and a binding in addition to its queue, and
 //! `deadLetter` to arguments of the queue or to a generated policy.
 
-use super::case::End;
+use super::case::FinalTarget;
 use super::origin::CreatedFor;
 use super::{Expander, text};
 use crate::model::naming;
@@ -66,9 +66,9 @@ impl Expander<'_> {
 
     /// Disables the delivery limit of a quorum dead-letter queue, unless the spec sets one.
     ///
-    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0). People who
-    /// inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count when it is
-    /// dead-lettered. Before 4.0, -1 means one delivery.
+    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0).
+    /// People who inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count
+    /// when it is dead-lettered. Before 4.0, -1 means one delivery.
     pub(super) fn disable_delivery_limit(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
@@ -86,8 +86,8 @@ impl Expander<'_> {
         }
     }
 
-    /// Creates a policy for each queue with `wiring: policy`, from the policies of the spec. `plan::wiring` also merges the
-    /// current policies of the broker.
+    /// Creates a policy for each queue with `wiring: policy`, from the policies of the spec. `plan::wiring` also merges
+    /// the current policies of the broker.
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.profile.version);
@@ -120,7 +120,7 @@ impl Expander<'_> {
     /// Returns the dead-letter target of a queue with this wiring, if it has one.
     fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
         queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
-        match self.guard_of(name) {
+        match self.guard_exchange(name) {
             // No routing key: the key of the message contains the number of the retry.
             Some(exchange) => Some(Target { exchange, routing_key: None }),
             None => self.end(queue).as_ref().map(Target::from),
@@ -128,7 +128,7 @@ impl Expander<'_> {
     }
 
     /// Returns the final dead-letter target of a queue, if it has one.
-    pub(super) fn end(&self, queue: &QueueSpec) -> Option<End> {
+    pub(super) fn end(&self, queue: &QueueSpec) -> Option<FinalTarget> {
         match &queue.dead_letter.as_ref()?.value {
             DeadLetter::Nowhere => None,
             DeadLetter::Exchange { exchange, routing_key, .. } => {
@@ -137,7 +137,13 @@ impl Expander<'_> {
                     name => format!("exchange {name}"),
                 };
                 let kind = self.kind_of(exchange);
-                Some(End { exchange: exchange.clone(), routing_key: routing_key.clone(), kind, queue: None, shown })
+                Some(FinalTarget {
+                    exchange: exchange.clone(),
+                    routing_key: routing_key.clone(),
+                    kind,
+                    queue: None,
+                    shown,
+                })
             }
             DeadLetter::Queue { name, .. } => {
                 let declaration = self.spec.dead_letter_queues.get(name)?;
@@ -146,7 +152,7 @@ impl Expander<'_> {
                 let routing_key =
                     (is_direct || declaration.routing_key.is_some()).then(|| binding_key(name, declaration));
                 let exchange = exchange_of(name, declaration);
-                Some(End {
+                Some(FinalTarget {
                     exchange,
                     routing_key,
                     kind: Some(declaration.exchange_type.value.clone()),
@@ -231,8 +237,8 @@ impl<'a> SharedExchange<'a> {
     }
 }
 
-/// Returns the key by which an exchange distinguishes a dead-letter queue from its other queues, if it does. Dead-lettered
-/// messages get the key with which their queue is bound.
+/// Returns the key by which an exchange distinguishes a dead-letter queue from its other queues, if it does.
+/// Dead-lettered messages get the key with which their queue is bound.
 fn own_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String> {
     match declaration.exchange_type.value.as_str() {
         "direct" => Some(binding_key(name, declaration)),

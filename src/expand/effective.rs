@@ -1,11 +1,10 @@
-//! Effective settings of a queue with retries: its own, and those of the policy of the spec that applies to it.
-//!
-//! The objects that a retry strategy needs on the broker, before their names are checked.
+//! Computes the effective settings of a queue with retries from its arguments and the spec policy that applies to it.
+//! Also defines the objects that a retry strategy needs on the broker, before their names are checked.
 
 use super::Expander;
 use super::case::Case;
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName};
-use crate::rabbitmq::{Effective, EffectiveSettings, Governors, Policies, Source};
+use crate::rabbitmq::{ActivePolicies, Effective, EffectiveSettings, Policies, Source};
 use crate::spec::{Diagnostic, Location, QueueSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +30,7 @@ impl Expander<'_> {
         queue
             .arguments
             .retain(|argument, _| argument == "x-queue-type" || declaration.arguments.contains_key(argument));
-        let possible = Governors::of(policies, self.profile).possible(name, &queue);
+        let possible = ActivePolicies::of(policies, self.profile).possible(name, &queue);
         possible.into_iter().map(|(_, settings)| settings).collect()
     }
 }
@@ -47,7 +46,7 @@ impl Case<'_> {
     /// Returns the `overflow` with which a full queue rejects messages, if it is set.
     pub(super) fn rejecting_overflow(&self) -> Option<EffectiveSetting> {
         self.effective("overflow")
-            .filter(|_| self.possible_settings.iter().all(|settings| settings.when_full().refuses()))
+            .filter(|_| self.possible_settings.iter().all(|settings| settings.overflow_behavior().rejects()))
     }
 
     fn set_by(&self, key: &str, effective: &Effective) -> Option<EffectiveSetting> {
@@ -89,8 +88,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Adds an exchange. It is not internal: the broker would refuse applications that declare it, and newer brokers do not
-    /// export internal exchanges to definitions.
+    /// Adds an exchange. It is not internal: the broker would refuse applications that declare it, and newer brokers do
+    /// not export internal exchanges to definitions.
     pub(super) fn exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
         let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
         let exchange = Exchange {

@@ -1,7 +1,8 @@
-//! Expands strategy `ladder`: the broker counts and waits, the worker only rejects. A rejected message moves from tier to
-//! tier; the routing key with which it returns from one tier selects the next. Dead-lettering for any other reason is final.
+//! Expands strategy `ladder`: the broker counts and waits, the worker only rejects. A rejected message moves from tier
+//! to tier; the routing key with which it returns from one tier selects the next. Dead-lettering for any other reason
+//! is final.
 
-use super::case::{Case, End, Refusal};
+use super::case::{Case, FinalTarget, Refusal};
 use super::effective::Objects;
 use super::text;
 use super::tiers::Tiers;
@@ -20,7 +21,7 @@ pub struct Ladder {
     /// The tiers, one for each retry.
     pub tiers: Tiers,
     /// The target of messages with the last routing key.
-    pub end: End,
+    pub end: FinalTarget,
     /// The topic pattern of the routing keys of all its retries.
     pub over: String,
 }
@@ -50,9 +51,9 @@ impl Ladder {
 
     /// Returns the objects that the ladder needs on this broker.
     ///
-    /// Each exchange is the alternate exchange of the previous one, so that only the first exchange with a matching binding
-    /// routes a message. This is how a routing key can change its tier without a message in both tiers, or in none
-    /// (`plan/switches.rs`).
+    /// Each exchange is the alternate exchange of the previous one, so that only the first exchange with a matching
+    /// binding routes a message. This is how a routing key can change its tier without a message in both tiers, or in
+    /// none (`plan/switches.rs`).
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let queue = &self.tiers.queue;
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
@@ -137,9 +138,9 @@ fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the final target, which must accept every routing key. After the last retry, a message has a key of the ladder; if
-/// it is dead-lettered for another reason, it has the key of the publisher.
-fn end(case: &Case<'_>) -> Result<End, Refusal> {
+/// Returns the final target, which must accept every routing key. After the last retry, a message has a key of the
+/// ladder; if it is dead-lettered for a different reason, it has the key of the publisher.
+fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     let name = case.name;
     let at: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
     let refused = |message: String, hint: &str| {

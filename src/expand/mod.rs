@@ -1,8 +1,8 @@
 //! Expands a spec to its topology, and records why each object exists.
 //!
 //! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy; retries
-//! become exchanges, tier queues and bindings, or arguments. The expansion only knows the [`BrokerProfile`] of the broker:
-//! the planner handles the policies of the broker that a generated policy displaces.
+//! become exchanges, tier queues and bindings, or arguments. The expansion only knows the [`BrokerProfile`] of the
+//! broker: the planner handles the policies of the broker that a generated policy displaces.
 
 mod case;
 mod dead_letter;
@@ -15,7 +15,7 @@ mod strategies;
 mod tests;
 mod tiers;
 
-pub use case::End;
+pub use case::FinalTarget;
 pub use effective::Objects;
 pub use ladder::Ladder;
 pub use origin::{CreatedFor, Origin};
@@ -137,7 +137,7 @@ impl Expander<'_> {
     /// Returns true if a generated object can have its name; otherwise reports the reason.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
         let generated = format!("{} `{name}`, which topo generates here,", id.kind());
-        let problem = if name.len() > crate::model::names::LONGEST_NAME {
+        let problem = if name.len() > crate::model::names::MAX_NAME_BYTES {
             Some((format!("{generated} has a name of {} bytes; the maximum is 255", name.len()), None))
         } else if let Some(first) = self.positions.get(id) {
             Some((format!("{generated} is also declared"), Some((*first, "declared here"))))
@@ -231,7 +231,8 @@ impl Expander<'_> {
         let mut arguments: Arguments =
             declaration.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
         if let Some(queue_type) = &declaration.queue_type {
-            // Always set: otherwise a change of the default queue type of the vhost would make every redeclare a conflict.
+            // Always set: otherwise a change of the default queue type of the vhost would make every redeclaration a
+            // conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
         arguments.extend(self.dead_letter_arguments(name, declaration));

@@ -29,13 +29,13 @@ pub struct Origin {
 pub enum CreatedFor {
     /// The spec declares it.
     Declared,
-    /// It is the exchange of a dead-letter queue.
+    /// The exchange of a dead-letter queue.
     DeadLetterExchange(QueueName),
-    /// It binds a dead-letter queue to its exchange.
+    /// The object binds a dead-letter queue to its exchange.
     DeadLetterBinding(QueueName),
-    /// It is the policy that sets the dead-letter target of a queue.
+    /// The policy that sets the dead-letter target of a queue.
     DeadLetterPolicy(QueueName),
-    /// It is part of the retries of a queue.
+    /// The object is part of the retries of a queue.
     Retry(QueueName),
 }
 

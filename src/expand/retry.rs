@@ -1,14 +1,15 @@
-//! Selects the retry strategy of each queue, or reports why no strategy works, and adds its objects to the topology.
+//! Selects the retry strategy of each queue and adds the generated objects to the topology. Reports an error if no
+//! strategy works.
 
 use super::Expander;
-use super::case::{Case, End, Refusal};
+use super::case::{Case, FinalTarget, Refusal};
 use super::effective::Objects;
 use super::ladder::Ladder;
 use super::origin::CreatedFor;
 use super::strategies::Delayed;
 use super::strategies::Redeliver;
 use super::strategies::Republish;
-use crate::model::names::LONGEST_NAME;
+use crate::model::names::MAX_NAME_BYTES;
 use crate::model::naming;
 use crate::model::units::duration;
 use crate::model::{Arguments, Family, ObjectId, QueueName, QueueType, Strategy};
@@ -19,24 +20,24 @@ use std::fmt;
 #[cfg(test)]
 mod tests;
 
-/// The maximum number of delays in the description of a path.
-const SHOWN_WAITS: usize = 10;
+/// The maximum number of stops that a path shows.
+const MAX_SHOWN_STOPS: usize = 10;
 
 /// The retries of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The broker counts and waits.
+    /// The broker counts the attempts and delays the message.
     Ladder(Ladder),
-    /// The worker counts and publishes again.
+    /// The worker counts the attempts and republishes.
     Republish(Republish),
-    /// The broker counts.
+    /// The broker counts the attempts.
     Redeliver(Redeliver),
-    /// The broker counts and waits, in the queue itself.
+    /// The broker counts the attempts and delays the message in the queue itself.
     Delayed(Delayed),
 }
 
 impl Retry {
-    /// Creates the retries with a strategy, if it works for the queue.
+    /// Creates the retries for a strategy, or returns the reason why the strategy does not work for the queue.
     fn with(strategy: Strategy, case: &Case<'_>) -> Result<Self, Refusal> {
         match strategy {
             Strategy::Ladder => Ladder::of(case).map(Self::Ladder),
@@ -46,7 +47,7 @@ impl Retry {
         }
     }
 
-    /// Resolves the strategy, explicit or by default; `None` if the first failure is final.
+    /// Selects the explicit or default strategy, and creates the retries. Returns `None` if there are no retries.
     fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
         let retry = case.retry;
         let explicit = retry.strategy.as_ref().map(|it| it.value);
@@ -103,7 +104,7 @@ impl Retry {
     }
 
     /// Returns the final target of messages that have no retries left; `None` if the broker drops them.
-    pub fn end(&self) -> Option<&End> {
+    pub fn final_target(&self) -> Option<&FinalTarget> {
         match self {
             Self::Ladder(it) => Some(&it.end),
             Self::Republish(it) => it.end.as_ref(),
@@ -112,7 +113,7 @@ impl Retry {
         }
     }
 
-    /// Returns the objects that it needs in addition to the queue.
+    /// Returns the objects that the retries need in addition to the queue.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         match self {
             Self::Ladder(it) => it.objects(profile),
@@ -121,7 +122,7 @@ impl Retry {
         }
     }
 
-    /// Returns the arguments of the queue, in addition to its dead-letter exchange.
+    /// Returns the queue arguments that the strategy adds. The dead-letter exchange is not included.
     pub fn arguments(&self) -> Arguments {
         match self {
             Self::Ladder(_) | Self::Republish(_) => Arguments::new(),
@@ -130,7 +131,7 @@ impl Retry {
         }
     }
 
-    /// Describes the path of a message that always fails, after the queue.
+    /// Describes the path, after it leaves the queue, of a message that always fails.
     fn path(&self) -> String {
         let mut stops: Vec<(String, usize)> = Vec::new();
         let waits = self.delays().iter().filter_map(|delay| duration(*delay));
@@ -152,11 +153,11 @@ impl Retry {
             .iter()
             .map(|(stop, times)| if *times == 1 { stop.clone() } else { format!("{stop} ×{times}") })
             .collect();
-        if shown.len() > SHOWN_WAITS {
+        if shown.len() > MAX_SHOWN_STOPS {
             let last = shown.len() - 1;
-            shown.splice(SHOWN_WAITS / 2..last, ["…".to_owned()]);
+            shown.splice(MAX_SHOWN_STOPS / 2..last, ["…".to_owned()]);
         }
-        shown.push(self.end().map_or_else(|| "dropped".to_owned(), |end| end.shown.clone()));
+        shown.push(self.final_target().map_or_else(|| "dropped".to_owned(), |end| end.shown.clone()));
         shown.join(" → ")
     }
 }
@@ -168,20 +169,21 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Refuses `maxRetries` alone on a queue that does not count deliveries. Republishing by default would enforce nothing.
+/// Rejects `maxRetries` alone on a queue that does not count deliveries. A default of `republish` would not enforce the
+/// limit, because the worker counts.
 fn no_strategy(case: &Case<'_>) -> Diagnostic {
     let message =
         format!("`maxRetries` alone is not enough for classic queue `{}`, which does not count deliveries", case.name);
-    let hint = "add delays for a retry ladder in the broker: `retry: {delays: [5s, 30s]}`; or use \
-                `retry: {strategy: republish}` if the workers count; or use `type: quorum`";
+    let hint = "add delays to let the broker count: `retry: {delays: [5s, 30s]}`; use \
+                `retry: {strategy: republish}` to let the workers count; or use `type: quorum`";
     let diagnostic = Diagnostic::error("retry-strategy", message, case.retry.max_retries.at);
     diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
 /// Adds a hint with the strategies that would work, if the strategy is the reason for the refusal.
 fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
-    let Refusal { diagnostic, is_of_strategy } = refusal;
-    if !is_of_strategy {
+    let Refusal { diagnostic, another_strategy_may_work } = refusal;
+    if !another_strategy_may_work {
         return diagnostic;
     }
     let working = |with: &RetrySpec| -> Vec<Strategy> {
@@ -203,8 +205,8 @@ fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
 }
 
 impl Expander<'_> {
-    /// Selects the strategy of each queue. Runs before objects are created, because the strategy determines arguments of the
-    /// queues.
+    /// Selects the strategy of each queue. Runs before objects are created, because the strategy determines arguments
+    /// of the queues.
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
         let declared = self.topology.policies.clone();
@@ -244,11 +246,12 @@ impl Expander<'_> {
         self.retries = retries;
     }
 
-    /// Returns true if the longest generated name is not too long. Otherwise reports one error for all names of the family.
+    /// Returns true if the longest generated name is not too long. Otherwise reports one error for all names of the
+    /// family.
     fn names_fit(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
         let ids = objects.ids();
         let longest = ids.iter().filter_map(ObjectId::name).max_by_key(|name| name.len()).unwrap_or_default();
-        if longest.len() <= LONGEST_NAME {
+        if longest.len() <= MAX_NAME_BYTES {
             return true;
         }
         let suffix = longest.strip_prefix(queue.as_str()).unwrap_or(longest);
@@ -256,7 +259,7 @@ impl Expander<'_> {
             "the name of queue `{queue}` is too long for retries: with the suffix `{suffix}` it exceeds 255 bytes"
         );
         let diagnostic = Diagnostic::error("generated-name", message, at);
-        let max = LONGEST_NAME - suffix.len();
+        let max = MAX_NAME_BYTES - suffix.len();
         self.diagnostics.push(diagnostic.hint(format!("use a name of at most {max} bytes")));
         false
     }
@@ -274,7 +277,7 @@ impl Expander<'_> {
             }
         }
         for binding in objects.bindings {
-            // The same binding may be declared; then the declaration is its origin.
+            // If the spec also declares this binding, the declaration remains its origin.
             if self.topology.bindings.insert(binding.clone()) {
                 self.note(ObjectId::Binding(binding), at, because());
             }
@@ -282,8 +285,8 @@ impl Expander<'_> {
         self.scope.optional.extend(objects.optional);
     }
 
-    /// Returns the first dead-letter exchange of a queue, if it is not the final target.
-    pub(super) fn guard_of(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
+    /// Returns the guard exchange of a queue with a ladder.
+    pub(super) fn guard_exchange(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
         match self.retries.get(queue) {
             Some((_, Retry::Ladder(_))) => Some(naming::guard_exchange(queue)),
             Some((_, Retry::Republish(_) | Retry::Redeliver(_) | Retry::Delayed(_))) | None => None,

@@ -1,13 +1,13 @@
-//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It publishes to
-//! the tier of the next retry, or to the back of the queue if there are no delays.
+//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It
+//! publishes to the tier of the next retry, or to the back of the queue if there are no delays.
 //!
 //! Expands strategy `delayed`: a quorum queue of RabbitMQ 4.3 counts deliveries and delays each one. All settings are
 //! arguments of the queue.
 //!
-//! Expands strategy `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is an argument
-//! of the queue.
+//! Expands strategy `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is an
+//! argument of the queue.
 
-use super::case::{Case, End, Refusal};
+use super::case::{Case, FinalTarget, Refusal};
 use super::effective::Objects;
 use super::tiers::Tiers;
 use crate::model::known_arguments::KnownArgument;
@@ -26,7 +26,7 @@ pub struct Republish {
     /// The maximum time in milliseconds by which the worker may shorten a delay.
     pub jitter: Option<i64>,
     /// The final target of its dead-lettered messages, if there is one.
-    pub end: Option<End>,
+    pub end: Option<FinalTarget>,
 }
 
 impl Republish {
@@ -50,16 +50,16 @@ impl Republish {
         })
     }
 
-    /// Returns the objects that it needs on this broker; none without tiers.
+    /// Returns the objects that the strategy needs on this broker; none without tiers.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
-        // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an alternate
-        // exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish` would change an
-        // argument of an existing exchange, which is a conflict.
+        // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an
+        // alternate exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish`
+        // would change an argument of an existing exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another key
-        // does not route that number, so the queue itself is bound. The default exchange cannot be bound.
+        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another
+        // key does not route that number, so the queue itself is bound. The default exchange cannot be bound.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
             let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,
@@ -83,10 +83,11 @@ impl Republish {
 pub struct Delayed {
     /// The queue.
     pub queue: QueueName,
-    /// The delay of each retry, in milliseconds. Each delay is longer than the previous one by the first delay, up to the last.
+    /// The delay of each retry, in milliseconds. Each delay is longer than the previous one by the first delay, up to
+    /// the last.
     pub delays: Vec<i64>,
     /// The final target of its dead-lettered messages, if there is one.
-    pub end: Option<End>,
+    pub end: Option<FinalTarget>,
 }
 
 impl Delayed {
@@ -118,7 +119,8 @@ impl Delayed {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the arguments of the queue. The k-th delay is k times the minimum, up to the maximum (measured on 4.3.6).
+    /// Returns the arguments of the queue. The k-th delay is k times the minimum, up to the maximum (measured on
+    /// 4.3.6).
     pub fn arguments(&self) -> Arguments {
         let mut arguments: Arguments = [("x-delivery-limit".to_owned(), i64::from(self.retries()).into())].into();
         if let (Some(first), Some(last)) = (self.delays.first(), self.delays.last()) {
@@ -138,7 +140,7 @@ pub struct Redeliver {
     /// The number of retries after the first attempt.
     pub retries: u32,
     /// The final target of its dead-lettered messages, if there is one.
-    pub end: Option<End>,
+    pub end: Option<FinalTarget>,
 }
 
 impl Redeliver {

@@ -1,4 +1,5 @@
-//! Tier queues, one for each retry: a tier holds a message for its delay and returns it. The strategy routes messages to them.
+//! Creates tier queues, one for each retry. A tier holds a message for its delay and then returns the message. The
+//! strategy routes messages to the tiers.
 
 use super::effective::Objects;
 use super::text;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 pub struct Tiers {
     /// The queue whose messages wait in them.
     pub queue: QueueName,
-    /// Its type.
+    /// The type.
     pub queue_type: QueueType,
     /// True if the queue is durable; its tiers have the same durability.
     pub durable: bool,
@@ -36,8 +37,8 @@ impl Tiers {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// Adds the exchange that receives messages to retry, and the exchange for messages that no tier accepts. Returns both.
-    /// They are the same for every strategy, so that a change of the strategy only changes bindings.
+    /// Adds the exchange that receives messages to retry, and the exchange for messages that no tier accepts. Returns
+    /// both. They are the same for every strategy, so that a change of the strategy only changes bindings.
     pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
         let (retry, over) = (naming::retry_exchange(&self.queue), naming::over_exchange(&self.queue));
         objects.exchange(retry.clone(), "direct", Some(&naming::switch_of(&retry)));
@@ -82,7 +83,8 @@ impl Tiers {
         .into();
         let mut optional = BTreeSet::new();
         if supports(queue_type, "x-dead-letter-strategy") {
-            // No hop can lose a message with these arguments. The strategy needs `reject-publish` (`rabbit_quorum_queue:dlh`).
+            // No hop can lose a message with these arguments. The strategy needs `reject-publish`
+            // (`rabbit_quorum_queue:dlh`).
             for (name, value) in [("x-dead-letter-strategy", "at-least-once"), ("x-overflow", "reject-publish")] {
                 arguments.insert(name.to_owned(), text(value));
                 optional.insert(name.to_owned());

@@ -78,7 +78,7 @@ fn too_large(arguments: &Arguments) -> Option<Reason> {
 
 /// Returns the policies that apply to exported objects and that the filter does not select. Without them, the spec does
 /// not define the behavior of its queues. topo reports them instead of exporting them, because a policy applies by its
-/// pattern, also to future queues. A policy with another name may belong to another team.
+/// pattern, also to future queues. A policy with a different name may belong to a different team.
 fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
     let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
     if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {

@@ -13,8 +13,8 @@ use crate::model::{ObjectId, Topology};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
 
-/// Rules whose info findings are exported, because they are useful for a new owner of the topology. Other infos are
-/// advice.
+/// Rules whose info findings are exported, because they are useful for a new owner of the topology. Other info findings
+/// are advice.
 const ODD: [&str; 2] = [UNBOUND, "unbound-exchange"];
 const UNBOUND: &str = "unbound-queue";
 const LOST: &str = "dead-letters-reach-nothing";

@@ -5,6 +5,7 @@ use super::defaults::extract_defaults;
 use super::recognize::{DeadLetterQueue, Recognized};
 use super::records;
 use super::shared::Shared;
+use crate::model::count::count;
 use crate::model::yaml::value::{arguments, with_unit, without_key};
 use crate::model::yaml::{Entry, Text, Tree, entry};
 use crate::model::{
@@ -26,7 +27,7 @@ pub(super) struct Document<'a> {
     pub(super) live: &'a Live<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
-    /// `None` for a text without any comments.
+    /// `None` to omit comments.
     pub(super) comments: Option<&'a Comments>,
 }
 
@@ -39,34 +40,34 @@ impl Document<'_> {
             names.filter_map(|name| Some((name.clone(), self.keys(name)?))).collect();
         let defaults = extract_defaults(&mut queues);
         let shared = Shared::of(&queues);
-        let (mut working, mut dead) = (Vec::new(), Vec::new());
+        let (mut queues_section, mut dead_letter_section) = (Vec::new(), Vec::new());
         for (name, keys) in queues {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
             let own = shared.replace(keys.entries());
-            let exchange = self.recognized.dead_letter_queues.get(&name);
-            let exchange_keys = exchange.and_then(|it| dead_letter_exchange(&name, it));
+            let dead_letter_queue = self.recognized.dead_letter_queues.get(&name);
+            let exchange_keys = dead_letter_queue.and_then(|it| dead_letter_exchange(&name, it));
             let tree = Tree::table(own.into_iter().chain(bound).chain(keys.arguments).chain(exchange_keys));
-            let section = if exchange.is_some() { &mut dead } else { &mut working };
+            let section = if dead_letter_queue.is_some() { &mut dead_letter_section } else { &mut queues_section };
             section.push(self.object(id, name.as_str(), tree));
         }
         let exchanges = self.exchanges(&mut bindings);
         let policies =
             self.kept.policies.iter().filter(|(name, _)| !self.is_generated(&ObjectId::Policy((*name).clone())));
         let policies =
-            policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
+            policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy_tree(it)));
         let version = entry("version", Tree::plain(1));
         let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
         sections.extend(shared.sections());
         sections.extend(defaults);
-        let tables = [("exchanges", exchanges), ("queues", working), ("deadLetterQueues", dead)];
+        let tables = [("exchanges", exchanges), ("queues", queues_section), ("deadLetterQueues", dead_letter_section)];
         let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());
         sections.extend(tables.map(|(name, entries)| entry(name, Tree::table(entries))));
         // The remaining bindings have destinations without an entry in a section.
         let remaining = self.kept.bindings.iter().filter(|it| {
             bindings.contains_key(&it.destination.id()) && !self.is_generated(&ObjectId::Binding((*it).clone()))
         });
-        let remaining: Vec<Tree> = remaining.map(binding).collect();
+        let remaining: Vec<Tree> = remaining.map(binding_tree).collect();
         if !remaining.is_empty() {
             sections.push(entry("bindings", Tree::list(remaining)));
         }
@@ -83,7 +84,7 @@ impl Document<'_> {
         let as_dead_letter_queue = dead_letter_queues.get(name);
         let at = |end: &DeadLettering| {
             let mut all = dead_letter_queues.iter();
-            all.find(|(name, it)| it.leads(name, end)).map(|(name, _)| name.clone())
+            all.find(|(name, it)| it.leads_to(name, end)).map(|(name, _)| name.clone())
         };
         let parts = Parts {
             tiered: self.recognized.tiered.get(name),
@@ -109,7 +110,7 @@ impl Document<'_> {
         let name = Tree::text(self.kept.vhost.as_str());
         let Vhost { description, default_queue_type, .. } = self.kept.settings.clone().unwrap_or_default();
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
-        // Classic is the default, and newer brokers set it explicitly on new vhosts.
+        // Omits `classic`: it is the default, even if newer brokers set it explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
         let more: Vec<Entry> = description.into_iter().chain(kind).chain(records::vhost_keys(self)).collect();
         if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
@@ -129,81 +130,84 @@ impl Document<'_> {
         for (name, it) in &self.kept.exchanges {
             let id = ObjectId::Exchange(name.clone());
             if !self.is_generated(&id) {
-                let tree = exchange(it, bindings.remove(&id));
+                let tree = exchange_tree(it, bindings.remove(&id));
                 entries.insert(name, self.object(id, name.as_str(), tree));
             }
         }
-        let referred = self.referred();
-        for (name, why) in &referred {
+        let referenced_exchanges = self.referenced_exchanges();
+        for (name, messages) in &referenced_exchanges {
             let id = ObjectId::Exchange(name.clone());
             let is_missing = !self.live.topology.exchanges.contains_key(name);
             let mut entry = self.object(id, name.as_str(), spec_keys::external_exchange(is_missing));
             if self.comments.is_some() && is_missing {
-                entry = entry.comments(vec![spec_keys::missing_exchange(why)]);
+                entry = entry.comments(vec![spec_keys::missing_exchange(messages)]);
             }
             entries.insert(name, entry);
         }
         entries.into_values().collect()
     }
 
-    /// Returns the exchanges that exported objects refer to and that are not exported, with the messages that they
-    /// receive.
-    fn referred(&self) -> BTreeMap<ExchangeName, String> {
-        let mut referred: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
-        let mut refer = |name: ExchangeName, why: String| {
+    /// Returns the exchanges that exported objects reference but that are not exported themselves, each with a
+    /// description of its messages.
+    fn referenced_exchanges(&self) -> BTreeMap<ExchangeName, String> {
+        let mut referenced_exchanges: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
+        let mut add_reference = |name: ExchangeName, messages: String| {
             if !name.is_predeclared() && !self.kept.exchanges.contains_key(&name) {
-                referred.entry(name).or_default().insert(why);
+                referenced_exchanges.entry(name).or_default().insert(messages);
             }
         };
         for (name, queue) in &self.kept.queues {
             if let Some(to) = dead_lettering(&queue.arguments, "x-") {
-                refer(to.exchange, format!("the dead-lettered messages of `{name}`"));
+                add_reference(to.exchange, format!("the dead-lettered messages of `{name}`"));
             }
         }
         for (name, tiered) in &self.recognized.tiered {
             if let Some(end) = &tiered.end {
-                refer(end.exchange.clone(), format!("the dead-lettered messages of `{name}`"));
+                add_reference(end.exchange.clone(), format!("the dead-lettered messages of `{name}`"));
             }
         }
         for (name, exchange) in &self.kept.exchanges {
             if let Some(alternate) = exchange.alternate_exchange() {
-                refer(alternate.into(), format!("the messages that `{name}` cannot route"));
+                add_reference(alternate.into(), format!("the messages that `{name}` cannot route"));
             }
         }
         for (name, policy) in &self.kept.policies {
             let alternate = policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text);
             let dead_letter = dead_lettering(&policy.definition, "").map(|it| it.exchange);
             for exchange in dead_letter.into_iter().chain(alternate.map(ExchangeName::from)) {
-                refer(exchange, format!("the messages that policy `{name}` sends there"));
+                add_reference(exchange, format!("the messages that policy `{name}` sends there"));
             }
         }
         for binding in &self.kept.bindings {
-            refer(binding.source.clone(), String::new());
+            add_reference(binding.source.clone(), String::new());
             match &binding.destination {
                 Destination::Exchange(name) if !self.is_generated(&ObjectId::Binding(binding.clone())) => {
-                    refer(name.clone(), String::new());
+                    add_reference(name.clone(), String::new());
                 }
                 Destination::Exchange(_) | Destination::Queue(_) => {}
             }
         }
         // The exchange of the first tier is only a placeholder: the broker ignores an alternate exchange that does not
         // exist.
-        referred.retain(|name, _| !self.is_first_of_republish(name));
-        let listed = |why: BTreeSet<String>| {
-            let (first, more) = (why.iter().find(|it| !it.is_empty()).cloned(), why.len());
-            let first = first.unwrap_or_else(|| "the messages that are published to it".to_owned());
-            if more > 2 { format!("{first} and {} others", more - 1) } else { first }
+        referenced_exchanges.retain(|name, _| !self.is_first_tier_exchange(name));
+        let listed = |messages: BTreeSet<String>| {
+            let mut messages = messages.into_iter().filter(|it| !it.is_empty());
+            let first = messages.next().unwrap_or_else(|| "the messages that are published to it".to_owned());
+            match messages.count() as u64 {
+                0 => first,
+                others => format!("{first}, and messages from {}", count(others, "other source")),
+            }
         };
-        referred.into_iter().map(|(name, why)| (name, listed(why))).collect()
+        referenced_exchanges.into_iter().map(|(name, messages)| (name, listed(messages))).collect()
     }
 
-    fn is_first_of_republish(&self, name: &ExchangeName) -> bool {
+    fn is_first_tier_exchange(&self, name: &ExchangeName) -> bool {
         let queue = crate::model::naming::queue_of_first_exchange(name);
         queue.is_some_and(|queue| self.recognized.tiered.contains_key(&queue))
     }
 }
 
-fn exchange(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
+fn exchange_tree(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
     let alternate = exchange.alternate_exchange().map(|it| entry("alternateExchange", Tree::text(it)));
     let has_key = |name: &str| name == "alternate-exchange" && alternate.is_some();
     let others = arguments(without_key(&exchange.arguments, has_key));
@@ -230,16 +234,16 @@ fn incoming(binding: &Binding) -> Tree {
 }
 
 /// Writes a binding in the top-level list.
-fn binding(binding: &Binding) -> Tree {
+fn binding_tree(binding: &Binding) -> Tree {
     spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
 }
 
-fn policy(policy: &Policy) -> Tree {
+fn policy_tree(policy: &Policy) -> Tree {
     let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
     let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number(policy.priority)));
     let pattern = entry("pattern", Tree::text(&policy.pattern));
     let keys = [pattern].into_iter().chain(apply_to).chain(priority);
-    Tree::table(keys.chain([entry("definition", definition(&policy.definition))]))
+    Tree::table(keys.chain([entry("definition", definition_tree(&policy.definition))]))
 }
 
 /// Writes a priority, as an integer if possible.
@@ -249,7 +253,7 @@ pub(super) fn number(Priority(number): Priority) -> Tree {
 }
 
 /// Writes the definition of a policy with the keys and units of a spec.
-pub(super) fn definition(definition: &Arguments) -> Tree {
+pub(super) fn definition_tree(definition: &Arguments) -> Tree {
     Tree::table(definition.iter().map(|(name, value)| {
         let key = PolicyKey::spelling(name).unwrap_or(name);
         entry(key, with_unit(name, value))

@@ -1,6 +1,6 @@
 //! Writes the sections of records, as the table of record kinds defines them.
 
-use super::document::{Document, definition, number};
+use super::document::{Document, definition_tree, number};
 use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
 use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{ArgumentValue, ObjectId, Priority, Record, RecordId};
@@ -55,7 +55,7 @@ fn settings(record: &Record, row: &RecordRow) -> Tree {
 
 fn written(field: &RecordField, value: &ArgumentValue) -> Tree {
     match (field.shape, value) {
-        (FieldShape::Definition, ArgumentValue::Table(table)) => definition(table),
+        (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number(Priority(float.0)),
         (_, ArgumentValue::Text(text)) => Tree::text(text),
         (_, value) => Tree::plain(value),

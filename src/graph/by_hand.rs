@@ -6,7 +6,7 @@ use super::{ArrowKind, Mark, fold};
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::Desired;
 use crate::rabbitmq::routing::{Keys, Message, Reason};
-use crate::rabbitmq::{BrokerProfile, Governors, Routing};
+use crate::rabbitmq::{ActivePolicies, BrokerProfile, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns dead-letter links of these queues into retries: `now` for current links, `before` for deleted ones.
@@ -31,7 +31,7 @@ pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<Obj
         .with_bound_by_others(&desired.scope.external_dead_letter_queues);
     let generated = fold::members(desired);
     let age = |name: &QueueName, queue: &Queue| {
-        let settings = Governors::of(routing.policies(), profile).likely(name, queue);
+        let settings = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
         settings.integer("message-ttl").filter(|age| *age > 0)
     };
     let sends = |name: &QueueName| routing.dead_lettering(name).iter().any(Option::is_some);

@@ -1,6 +1,4 @@
-//! The parts of a graph.
-//!
-//! Labels of arrows: the condition for a message to follow the arrow.
+//! Defines the parts of a graph, and the labels of arrows: the condition for a message to follow the arrow.
 
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::unmistakable;

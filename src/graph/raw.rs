@@ -8,7 +8,7 @@ use crate::model::{
 use crate::plan::{Desired, PlannedChange, Source};
 use crate::rabbitmq::routing::{Arrivals, Fate};
 use crate::rabbitmq::{
-    BrokerProfile, Governed, Governors, Policies, Routing, effective::effective_alternate, predeclared_type,
+    ActivePolicies, BrokerProfile, Governed, Policies, Routing, effective::effective_alternate, predeclared_type,
     routing::DeadLettering,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,7 +234,7 @@ impl<'a> Drawing<'a> {
             self.desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
         for (name, queue) in &self.desired.topology.queues {
             let id = ObjectId::Queue(name.clone());
-            let settings = Governors::of(&self.policies, self.profile).likely(name, queue);
+            let settings = ActivePolicies::of(&self.policies, self.profile).likely(name, queue);
             let before_settings = settings.iter().map(|(key, it)| (key.to_owned(), it.value.clone()));
             self.raw.effective.insert(id.clone(), before_settings.collect());
             if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {

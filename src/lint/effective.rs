@@ -1,4 +1,4 @@
-//! Effective settings of a queue: its arguments, and the policy of the spec that applies to it.
+//! Computes the effective settings of a queue from its arguments and the spec policy that applies to it.
 //!
 //! Lists the known arguments of queues, set on the queue or in a policy, with their positions.
 
@@ -13,11 +13,11 @@ use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
 pub(super) struct EffectiveQueue<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a QueueName,
-    /// Its type; `None` for the type of a plugin.
+    /// The queue type; `None` if a plugin provides the type.
     pub(super) kind: Option<QueueType>,
-    /// The queue for whose retries it is generated, if it is generated.
-    pub(super) retries_of: Option<&'a QueueName>,
-    /// Its declaration; `None` for a delayed retry queue.
+    /// The queue whose retries require this one; `None` if this one is declared.
+    pub(super) retry_owner: Option<&'a QueueName>,
+    /// The declaration; `None` for a delayed retry queue.
     pub(super) declaration: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
     pub(super) settings: EffectiveSettings,
@@ -29,7 +29,7 @@ impl EffectiveQueue<'_> {
     }
 
     /// Returns the policy that sets the effective value of a key, if there is one.
-    pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
+    pub(super) fn setting_from_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
         let effective = self.settings.get(key)?;
         match &effective.source {
             Source::Policy(name) => Some((name, effective)),
@@ -38,7 +38,7 @@ impl EffectiveQueue<'_> {
     }
 
     /// Returns every setting that comes from a policy.
-    pub(super) fn by_policies(&self) -> impl Iterator<Item = (&PolicyName, &str, &Effective)> {
+    pub(super) fn settings_from_policies(&self) -> impl Iterator<Item = (&PolicyName, &str, &Effective)> {
         self.settings.iter().filter_map(|(key, effective)| match &effective.source {
             Source::Policy(name) => Some((name, key, effective)),
             Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
@@ -52,7 +52,7 @@ impl EffectiveQueue<'_> {
 
     /// Returns true if a full queue rejects new messages instead of dropping its oldest one.
     pub(super) fn rejects_when_full(&self) -> bool {
-        self.settings.when_full().refuses()
+        self.settings.overflow_behavior().rejects()
     }
 
     /// Returns the delivery limit.
@@ -64,10 +64,12 @@ impl EffectiveQueue<'_> {
         self.settings.get("dead-letter-exchange").is_some()
     }
 
-    /// Returns true if it has neither a dead-letter exchange nor `deadLetter: none`. False for a stream, which does not
-    /// dead-letter messages, and for a delayed retry queue.
-    pub(super) fn loses_silently(&self) -> bool {
-        let is_intended = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|it| it.value == DeadLetter::Nowhere);
+    /// Returns true if the queue drops messages without an explicit `deadLetter: none`. Always false for a stream,
+    /// which does not dead-letter messages, and for a delayed retry queue.
+    pub(super) fn drops_messages_silently(&self) -> bool {
+        let is_intended = |declaration: &QueueSpec| {
+            declaration.dead_letter.as_ref().is_some_and(|target| target.value == DeadLetter::Nowhere)
+        };
         let can_dead_letter = self.kind != Some(QueueType::Stream);
         can_dead_letter
             && !self.has_dead_letter_exchange()
@@ -90,7 +92,7 @@ pub(super) fn effective_queues<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<
         let dead_letter_queue = spec.dead_letter_queues.get(name);
         let id = ObjectId::Queue(name.clone());
         Some(EffectiveQueue {
-            retries_of: subject.retries_of(&id),
+            retry_owner: subject.retry_owner(&id),
             id,
             name,
             kind: queue.queue_type(),
@@ -103,8 +105,8 @@ pub(super) fn effective_queues<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<
 }
 
 impl<'a> Subject<'a> {
-    /// Returns the queue for whose retries an object is generated, if it is generated.
-    pub(super) fn retries_of(&self, id: &ObjectId) -> Option<&'a QueueName> {
+    /// Returns the queue whose retries require this object, if there is one.
+    pub(super) fn retry_owner(&self, id: &ObjectId) -> Option<&'a QueueName> {
         match &self.expansion.origins.get(id)?.because {
             CreatedFor::Retry(queue) => Some(queue),
             CreatedFor::Declared
@@ -116,7 +118,8 @@ impl<'a> Subject<'a> {
 }
 
 impl Rule {
-    /// Creates a finding about an effective setting of a queue, at the position of the queue's or the policy's key.
+    /// Creates a finding about an effective setting of a queue, positioned at the key, in the queue or in the policy,
+    /// that sets it.
     pub(super) fn about(
         &self,
         subject: &Subject<'_>,
@@ -125,7 +128,7 @@ impl Rule {
         text: impl Into<String>,
     ) -> Finding {
         let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
-        match queue.by_policy(key) {
+        match queue.setting_from_policy(key) {
             // A policy that exists only on the broker has no position.
             Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
                 let position = subject.position(&ObjectId::Policy(name.clone()), key);
@@ -162,7 +165,7 @@ pub(super) struct KnownSetting<'a> {
     pub(super) at: Location,
 }
 
-/// Returns all known settings of a spec. A default counts for each of its queues.
+/// Returns all known settings of a spec. A value from `defaults` is listed once for each queue that it applies to.
 pub(super) fn known_settings(spec: &Spec) -> impl Iterator<Item = KnownSetting<'_>> {
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
     let of_queues = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {

@@ -90,7 +90,7 @@ impl From<&Finding> for Diagnostic {
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name, `lower-case-with-dashes`; stable, for tests, tools and users.
+    /// The name, `lower-case-with-dashes`; stable, for tests, tools and users.
     pub name: &'static str,
     /// The default severity of its findings; it can differ by version.
     pub severity: Severity,
@@ -99,11 +99,11 @@ pub struct Rule {
     /// True if the rule is off until a spec or a flag sets its level: it is a matter of style, or depends on facts
     /// outside the spec.
     pub is_optional: bool,
-    /// Its summary: one sentence without a period.
+    /// The summary: one sentence without a period.
     pub summary: &'static str,
     /// Returns all its findings.
     pub check: fn(&Subject<'_>) -> Vec<Finding>,
-    /// Its page, in Markdown; the examples on it are its tests.
+    /// The page, in Markdown; the examples on it are its tests.
     pub page: &'static str,
 }
 

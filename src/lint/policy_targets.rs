@@ -1,5 +1,5 @@
-//! Matches the policies of a spec with its queues and exchanges. Policies of dead-letter wiring are left out, because they
-//! copy the keys of a declared policy.
+//! Matches the policies of a spec with its queues and exchanges. Policies of dead-letter wiring are left out, because
+//! they copy the keys of a declared policy.
 //!
 //! Narrows the pattern of a policy, so that it excludes some names.
 
@@ -16,7 +16,7 @@ pub(super) struct PolicyTarget<'a> {
     pub(super) name: &'a str,
     pub(super) kind: Kind<'a>,
     /// The queue for whose retries it is generated, if it is generated.
-    pub(super) retries_of: Option<&'a QueueName>,
+    pub(super) retry_owner: Option<&'a QueueName>,
     pub(super) fits: Vec<Fit<'a>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> PolicyTarget<'a> {
-    /// Returns the policy that applies to it, if that is certain.
+    /// Returns the policy that applies to the object, if that is certain.
     pub(super) fn governing(&self) -> Option<&'a PolicyName> {
         Some(chosen(&self.fits).certain()??.name)
     }
@@ -45,7 +45,7 @@ pub(super) fn policy_targets<'a>(subject: &Subject<'a>) -> Vec<PolicyTarget<'a>>
     let target = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
         let mut fits = subject.routing().policies().fitting(name, governed);
         fits.retain(|fit| subject.spec.policies.contains_key(fit.named.name));
-        PolicyTarget { retries_of: subject.retries_of(&id), id, name, kind, fits }
+        PolicyTarget { retry_owner: subject.retry_owner(&id), id, name, kind, fits }
     };
     let queues = topology.queues.iter().map(|(name, queue)| {
         target(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))
@@ -80,8 +80,8 @@ const MOST_NAMES: usize = 4;
 
 /// Returns a pattern that still matches each name in `kept` and no name in `avoided`, if there is a readable one.
 ///
-/// The pattern only excludes names, because a list of the kept names would exclude objects that topo does not know. Each
-/// candidate is checked with the broker's regular expressions; the shortest is preferred.
+/// The pattern only excludes names, because a list of the kept names would exclude objects that topo does not know.
+/// Each candidate is checked with the broker's regular expressions; the shortest is preferred.
 pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
     if kept.is_empty() {
         return None;

@@ -1,8 +1,9 @@
-//! The input of lint rules: a spec, and derived data that several rules need, computed once.
+//! Defines the input of lint rules: a spec, and derived data that several rules need. topo computes the data once.
 //!
 //! Checks specs that have errors, so that one mistake does not hide another.
 //!
-//! Only checks that concern a single object run, because findings about several objects may be caused by the missing parts.
+//! Only checks that concern a single object run, because findings about several objects may be caused by the missing
+//! parts.
 
 use super::effective::{self, EffectiveQueue};
 use super::policy_targets::{self, PolicyTarget};
@@ -58,9 +59,9 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not only the
-    /// spec. `live` includes the objects of the spec. `has_passing` is false for a definitions file, which lacks exclusive
-    /// and transient queues.
+    /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not
+    /// only the spec. `live` includes the objects of the spec. `has_passing` is false for a definitions file, which
+    /// lacks exclusive and transient queues.
     pub fn amid(self, live: &'a Topology, has_passing: bool) -> Self {
         Self { live: Some(live), lacks_transient_queues: !has_passing, ..self }
     }
@@ -70,8 +71,8 @@ impl<'a> Subject<'a> {
         self.lacks_transient_queues && rules::OF_ALL_QUEUES.contains(&rule)
     }
 
-    /// Returns the queues, including generated ones, with their effective settings. Queues with uncertain settings are left
-    /// out (policies of equal priority, a pattern that cannot be evaluated), because no rule should report them.
+    /// Returns the queues, including generated ones, with their effective settings. Queues with uncertain settings are
+    /// left out (policies of equal priority, a pattern that cannot be evaluated), because no rule should report them.
     pub(super) fn effective_queues(&self) -> &[EffectiveQueue<'a>] {
         self.effective_queues.get_or_init(|| effective::effective_queues(self))
     }
@@ -134,8 +135,8 @@ impl<'a> Subject<'a> {
         self.arrivals().at_queue(queue)
     }
 
-    /// Returns the routing keys with which a queue dead-letters messages; empty if no binding routes messages to it and it
-    /// sets no key.
+    /// Returns the routing keys with which a queue dead-letters messages; empty if no binding routes messages to it and
+    /// it sets no key.
     pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         if self.keys_at(queue).is_empty() && to.routing_key.is_none() {
             return BTreeSet::new();
@@ -143,7 +144,8 @@ impl<'a> Subject<'a> {
         self.arrivals().dead_lettered(queue, to)
     }
 
-    /// Iterates over copies of all objects that would be declared, including generated ones, except queues and bindings.
+    /// Iterates over copies of all objects that would be declared, including generated ones, except queues and
+    /// bindings.
     pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
@@ -207,7 +209,7 @@ pub struct PartialSpec<'a> {
 }
 
 impl<'a> PartialSpec<'a> {
-    /// Creates it from a spec and all errors of the files.
+    /// Creates the subject from a spec and all errors of the files.
     pub fn new(spec: &'a Spec, errors: &Diagnostics) -> Self {
         let queues = spec.queues.values().chain(spec.dead_letter_queues.values().map(|entry| &entry.queue));
         let positions = queues.map(|queue| queue.at).chain(spec.exchanges.values().map(|exchange| exchange.at));

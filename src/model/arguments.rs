@@ -64,12 +64,12 @@ impl Eq for Float {}
 pub const MOST_LEVELS: usize = 64;
 
 /// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many
-/// more, because a declare is one frame of 128 KiB by default. A decoded value needs up to 340 times the memory of its
-/// JSON.
-pub const MOST_VALUES: usize = 10_000;
+/// more, because a declaration is one frame of 128 KiB by default. A decoded value needs up to 340 times the memory of
+/// its JSON.
+pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {
-    /// Returns true if topo did not read the whole value. It has more than [`MOST_LEVELS`] levels or [`MOST_VALUES`]
+    /// Returns true if topo did not read the whole value. It has more than [`MOST_LEVELS`] levels or [`MAX_VALUES`]
     /// values, or the arguments of the document need too much memory. Such a value cannot be sent back.
     pub fn is_cut(&self) -> bool {
         self.levels() > MOST_LEVELS
@@ -77,7 +77,7 @@ impl ArgumentValue {
 
     /// Describes the size of a cut argument, for messages.
     pub fn too_large() -> String {
-        format!("more than {MOST_LEVELS} levels or {} values, or takes too much memory", number(MOST_VALUES as u64))
+        format!("more than {MOST_LEVELS} levels or {} values, or takes too much memory", number(MAX_VALUES as u64))
     }
 
     fn levels(&self) -> usize {
@@ -190,7 +190,7 @@ pub fn has_cut(arguments: &Arguments) -> bool {
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The first value above the limit stops the reading.
-        let values = Cell::new(MOST_VALUES + 1);
+        let values = Cell::new(MAX_VALUES + 1);
         let value = Part { levels: MOST_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;
         Ok(if is_whole { value } else { (0..MOST_LEVELS).fold(Part::cut(), |cut, _| Self::List(vec![cut])) })
@@ -308,15 +308,15 @@ mod tests {
     fn values_above_the_limit_are_cut() {
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
         let list = |length: usize| format!("[{}]", vec!["1"; length].join(","));
-        assert!(!read(&list(MOST_VALUES - 1)).is_cut());
-        for length in [MOST_VALUES, 1_000_000] {
+        assert!(!read(&list(MAX_VALUES - 1)).is_cut());
+        for length in [MAX_VALUES, 1_000_000] {
             let cut = read(&list(length));
             assert!(cut.is_cut(), "{length}");
             // A saved plan preserves it.
             assert_eq!(read(&serde_json::to_string(&cut).unwrap()), cut);
             assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_cut());
         }
-        let tables = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":1}"#; MOST_VALUES / 2].join(","));
+        let tables = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":1}"#; MAX_VALUES / 2].join(","));
         assert!(read(&tables).is_cut());
     }
 

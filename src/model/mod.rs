@@ -30,7 +30,7 @@ pub(crate) mod yaml;
 
 pub use address::Address;
 pub use age::age;
-pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS, MOST_VALUES, has_cut};
+pub use arguments::{ArgumentValue, Arguments, Float, MAX_VALUES, MOST_LEVELS, has_cut};
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};

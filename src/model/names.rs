@@ -63,9 +63,9 @@ name!(
 );
 
 /// The maximum length of a name in bytes: an AMQP short string.
-pub const LONGEST_NAME: usize = 255;
+pub const MAX_NAME_BYTES: usize = 255;
 
-/// The queue that is the lock of an apply, unless `--lock-name` sets another.
+/// The queue that is the lock of an apply, unless `--lock-name` sets a different name.
 pub const LOCK_QUEUE: &str = "topo.lock";
 
 /// The suffix of the exchange of a dead-letter queue, unless the spec sets its name.
@@ -95,7 +95,7 @@ pub fn pattern_of(name: &str) -> String {
 }
 
 impl ExchangeName {
-    /// Returns true if the broker predeclares it: the default exchange, and `amq.*`.
+    /// Returns true if the broker predeclares the exchange: the default exchange, and `amq.*`.
     pub fn is_predeclared(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }

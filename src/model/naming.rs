@@ -1,6 +1,6 @@
 //! Creates and recognizes all names that topo generates.
 
-use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LONGEST_NAME, pattern_of as pattern_of_name};
+use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, MAX_NAME_BYTES, pattern_of as pattern_of_name};
 use super::units::{duration, milliseconds};
 use super::{ExchangeName, PolicyName, QueueName};
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ pub fn switch_of(exchange: &ExchangeName) -> ExchangeName {
     ExchangeName::new(format!("{}{SWITCH_SUFFIX}", exchange.as_str()))
 }
 
-/// Returns the exchange that it replaces, if the name is generated.
+/// Returns the exchange that this one replaces, if the name is generated.
 pub fn switched_by(exchange: &ExchangeName) -> Option<ExchangeName> {
     exchange.as_str().strip_suffix(SWITCH_SUFFIX).filter(|name| !name.is_empty()).map(ExchangeName::from)
 }
@@ -110,7 +110,8 @@ pub fn number_of_retry_key(queue: &QueueName, key: &str) -> Option<u32> {
     number(key.strip_prefix(queue.as_str())?.strip_prefix(RETRY_SUFFIX)?.strip_prefix('.')?)
 }
 
-/// The parts of the name of a tier queue. The name contains the delay, so that another delay is another queue.
+/// The parts of the name of a tier queue. The name contains the delay, so that a different delay means a different
+/// queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierName {
     /// The queue whose messages wait in the tier.
@@ -221,7 +222,7 @@ impl MigrationNames {
 
 fn migration_name(queue: &QueueName, what: &str) -> String {
     let name = format!("{}.topo.{what}", queue.as_str());
-    if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
+    if name.len() <= MAX_NAME_BYTES { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
 }
 
 /// Returns the name of a temporary queue, by which topo verifies that HTTP and AMQP lead to the same broker.
@@ -238,7 +239,7 @@ pub fn digest(name: &str) -> String {
 /// replaces the queue name.
 pub fn shovel(queue: &QueueName) -> String {
     let name = format!("{SHOVEL_PREFIX}{}", queue.as_str());
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME_BYTES {
         return name;
     }
     format!("{SHOVEL_PREFIX}{}", digest(queue.as_str()))

@@ -65,7 +65,7 @@ pub enum ObjectId {
 }
 
 impl ObjectId {
-    /// Returns its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ObjectKind {
         match self {
             Self::Vhost => ObjectKind::Vhost,
@@ -79,7 +79,7 @@ impl ObjectId {
 }
 
 impl ObjectId {
-    /// Returns its name; vhosts and bindings do not have one within a vhost.
+    /// Returns the name; vhosts and bindings do not have one within a vhost.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Exchange(name) => Some(name.as_str()),
@@ -133,7 +133,7 @@ impl Object {
         }
     }
 
-    /// Returns its identity.
+    /// Returns the identity.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Vhost(_) => ObjectId::Vhost,

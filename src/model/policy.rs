@@ -1,6 +1,5 @@
-//! A policy: settings that the broker applies to every object with a matching name.
-//!
-//! The reachability of a queue for dead-lettered messages.
+//! Defines policies: settings that the broker applies to every object with a matching name. Also defines the
+//! reachability of a queue for dead-lettered messages.
 
 use super::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;

@@ -1,6 +1,4 @@
-//! A queue as the broker stores it.
-//!
-//! An exchange as the broker stores it.
+//! Queues and exchanges, as the broker stores them.
 
 use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
@@ -65,13 +63,13 @@ impl Queue {
         self.arguments.get("x-queue-type").and_then(|value| value.as_text()).unwrap_or("classic")
     }
 
-    /// Returns the type; `None` for a type of a plugin.
+    /// Returns the type; `None` if a plugin provides the type.
     pub fn queue_type(&self) -> Option<QueueType> {
         QueueType::named(self.type_name())
     }
 
-    /// Returns true if topo created it for its own use, such as its lock or a holding queue. topo neither manages nor
-    /// reports such queues.
+    /// Returns true if topo created the queue for its own use, such as its lock or a holding queue. topo neither
+    /// manages nor reports such queues.
     pub fn is_topos_own(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }
@@ -89,7 +87,8 @@ pub struct Exchange {
     pub auto_delete: bool,
     /// True if only other exchanges can publish to it.
     pub internal: bool,
-    /// The arguments. On a redeclare, the broker compares only `alternate-exchange`.
+    /// The arguments. When the exchange is redeclared, the broker compares only
+    /// `alternate-exchange`.
     pub arguments: Arguments,
 }
 
@@ -99,7 +98,8 @@ impl Exchange {
         self.arguments.get("alternate-exchange").and_then(|value| value.as_text())
     }
 
-    /// Returns true if topo created it for its own use, such as a tap. topo neither manages nor reports such exchanges.
+    /// Returns true if topo created the exchange for its own use, such as a tap. topo neither manages nor reports such
+    /// exchanges.
     pub fn is_topos_own(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }

@@ -11,7 +11,7 @@ use std::fmt;
 /// The key of a record within its vhost or cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct RecordId {
-    /// Its kind.
+    /// The kind.
     pub kind: RecordKind,
     /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a
     /// record.
@@ -21,10 +21,10 @@ pub struct RecordId {
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Its kind and key.
+    /// The kind and key.
     #[serde(flatten)]
     pub id: RecordId,
-    /// Its fields, by RabbitMQ's names.
+    /// The fields, by RabbitMQ's names.
     pub fields: Arguments,
 }
 

@@ -72,17 +72,17 @@ pub enum Layout {
 /// A field of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordField {
-    /// Its key in a spec.
+    /// The key in a spec.
     pub key: &'static str,
-    /// Its name in requests.
+    /// The name in requests.
     pub name: &'static str,
-    /// Its values.
+    /// The values.
     pub shape: FieldShape,
-    /// Its default, as in a spec; empty if it is required.
+    /// The default, as in a spec; empty if it is required.
     pub default: &'static str,
     /// An example value, as in a spec.
     pub example: &'static str,
-    /// Its documentation.
+    /// The documentation.
     pub doc: &'static str,
 }
 
@@ -218,7 +218,7 @@ impl Tag {
 }
 
 impl RecordKind {
-    /// Returns its row.
+    /// Returns the row.
     pub fn row(self) -> &'static RecordRow {
         match self {
             Self::OperatorPolicy => &RECORD_KINDS[0],

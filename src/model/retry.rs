@@ -39,7 +39,7 @@ impl Strategy {
     /// All strategies, in the order of lists.
     pub const ALL: [Self; 4] = [Self::Ladder, Self::Republish, Self::Redeliver, Self::Delayed];
 
-    /// Returns its word in a spec.
+    /// Returns the word in a spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",

@@ -1,8 +1,5 @@
-//! The scope of a spec: the objects that topo may report, change and delete.
-//!
-//! The desired topology of a vhost, with the parts of its spec that a plan needs.
-//!
-//! The places in a spec that set the arguments of an object, for precise advice.
+//! Defines the scope of a spec: the objects that topo may report, change and delete. Also defines the desired topology
+//! of a vhost and the positions of its settings in the spec.
 
 use super::{ExchangeName, Family, ObjectId, ObjectKind, QueueName, RecordId, RecordKind, Topology, VhostName};
 use schemars::JsonSchema;
@@ -20,8 +17,8 @@ pub struct Scope {
     pub protect: Vec<Glob>,
     /// Names that topo does not report.
     pub ignore: Vec<Glob>,
-    /// The kinds of records for which the spec has a section, even an empty one, with the declared names. topo reports
-    /// only unmanaged records of these kinds.
+    /// The kinds of records that have a section in the spec, even if it is empty, each with its declared names. topo
+    /// reports unmanaged records of these kinds only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
     /// Objects to delete, if they exist.
@@ -40,11 +37,12 @@ pub struct Scope {
     /// The resolution of conflicts for each object; the default is [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
-    /// The retries of each queue with their generated objects.
+    /// The retries of each queue and the objects that topo generates for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
-    /// Arguments that topo adds if a broker supports them. An existing queue without one is not changed: it was created
-    /// by an older broker, or before topo managed it. A recreate would cost more than the argument is worth.
+    /// Arguments that topo adds if a broker supports them. topo does not change an existing queue that lacks one. An
+    /// older broker may have created the queue, or it predates topo. Recreating it would cost more than the argument is
+    /// worth.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
@@ -61,7 +59,7 @@ impl Scope {
         self.sections.keys().copied().chain(removed).collect()
     }
 
-    /// Returns true if the spec declares settings of this owner, but not this one.
+    /// Returns true if the spec declares settings of the owner of this record, but not this record.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
@@ -88,14 +86,14 @@ impl Scope {
     }
 }
 
-/// The resolution of a difference that the broker cannot change in place.
+/// The resolution of a conflict: a setting that the broker cannot change in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
     /// Shows the conflict and its resolutions. The plan is blocked.
     #[default]
     Refuse,
-    /// Recreates the object if it is empty at that moment, and refuses otherwise.
+    /// Recreates the object if it is empty when it is deleted. Otherwise, the plan is blocked.
     IfEmpty,
     /// Recreates the object and keeps every message.
     Migrate,
@@ -104,7 +102,7 @@ pub enum OnConflict {
 }
 
 impl OnConflict {
-    /// Returns the word in a spec and after `--recreate ADDRESS=`.
+    /// Returns the spelling in a spec and in `--recreate ADDRESS=…`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -138,28 +136,28 @@ impl Glob {
         &self.0
     }
 
-    /// Returns true if the whole name matches. The time is linear in practice, because only the last `*` is tried
-    /// again.
+    /// Returns true if the whole name matches. Matching backtracks only to the last `*`, so the time is close to linear
+    /// in practice.
     pub fn matches(&self, name: &str) -> bool {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
         let (mut p, mut n) = (0, 0);
-        let mut back: Option<(usize, usize)> = None;
+        let mut backtrack: Option<(usize, usize)> = None;
         while n < name.len() {
             match pattern.get(p) {
                 Some('*') => {
-                    back = Some((p, n));
+                    backtrack = Some((p, n));
                     p += 1;
                 }
                 Some(&expected) if expected == '?' || expected == name[n] => {
                     p += 1;
                     n += 1;
                 }
-                Some(_) | None => match back {
+                Some(_) | None => match backtrack {
                     Some((star, consumed)) => {
                         p = star + 1;
                         n = consumed + 1;
-                        back = Some((star, consumed + 1));
+                        backtrack = Some((star, consumed + 1));
                     }
                     None => return false,
                 },
@@ -194,15 +192,15 @@ impl Desired {
 pub struct Source {
     /// The file name, as the user specified it.
     pub file: String,
-    /// The line, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, starting at 1.
     pub column: usize,
     /// The dead-letter queue that the object is part of: an entry of `deadLetterQueues`, or its exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
-    /// The places that set each argument, by argument name; the effective place first. Arguments that only a key of the
-    /// object sets are omitted.
+    /// The places in the spec where each argument is set, by argument name. The effective place comes first. Arguments
+    /// set only by a key of the object are omitted.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }
@@ -221,8 +219,8 @@ pub enum SetIn {
     DefaultArguments(usize),
 }
 
-/// The places that set each argument, by argument name; the effective place first. Arguments that only a key of the
-/// object sets are omitted.
+/// The places in the spec where each argument is set, by argument name. The effective place comes first. Arguments set
+/// only by a key of the object are omitted.
 pub type Places = BTreeMap<String, Vec<SetIn>>;
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
-//! The topology of one vhost.
-//!
-//! The settings of a virtual host.
+//! The topology of one vhost, and the settings of the vhost.
 
 use super::record::as_list;
 use super::{

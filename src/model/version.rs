@@ -52,17 +52,19 @@ impl BrokerVersion {
         NEWEST_OF_SERIES.iter().find(|known| (known.major, known.minor) == (major, minor)).copied()
     }
 
-    /// Returns true if it is this minor version or a later one.
+    /// Returns true if the version is this minor version or a later one.
     pub fn is_at_least(self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// Returns true if topo supports it: all versions from the oldest supported one on, including unknown newer ones.
+    /// Returns true if topo supports the version: all versions from the oldest supported one on, including unknown
+    /// newer ones.
     pub fn is_supported(self) -> bool {
         self >= Self::OLDEST_SUPPORTED
     }
 
-    /// Returns true if it is newer than all known series. topo then assumes the behavior of the newest known version.
+    /// Returns true if the version is newer than all known series. topo then assumes the behavior of the newest known
+    /// version.
     pub fn is_newer_than_known(self) -> bool {
         (self.major, self.minor) > (Self::NEWEST_KNOWN.major, Self::NEWEST_KNOWN.minor)
     }

@@ -131,7 +131,7 @@ pub struct QueueActivity {
 
 impl QueueActivity {
     /// Returns the number of unacknowledged messages if the broker lists no consumer. The list comes from statistics.
-    /// It lacks a consumer that subscribed in the last seconds, and every client that calls `basic.get`.
+    /// The list lacks a consumer that subscribed in the last few seconds, and every client that calls `basic.get`.
     pub fn held_by_unlisted(&self) -> Option<u64> {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)

@@ -3,8 +3,9 @@
 //!
 //! Plans exchanges that the broker stores without `auto_delete`, as an import does up to 4.2.
 //!
-//! Such an exchange routes messages and is never deleted automatically. The broker refuses every declare of it, with
-//! either value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). Only a recreate repairs it.
+//! Such an exchange routes messages and is never deleted automatically. The broker rejects every declaration of such an
+//! exchange, with either value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). The only repair is to recreate the
+//! exchange.
 
 use super::changes_by_kind::PlanBuilder;
 use super::conflict::{alter, on_conflict};
@@ -44,7 +45,7 @@ pub(super) fn matching(bound: &BTreeSet<Binding>, matches: impl Fn(&Binding) -> 
     bound.iter().filter(|binding| matches(binding)).cloned().collect()
 }
 
-/// Recreates such an exchange if the spec or a flag allows it, and otherwise adds an info.
+/// Recreates such an exchange if the spec or a flag allows it, and otherwise adds a note.
 pub(super) fn plan(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for name in context.lacks_auto_delete {
         let id = ObjectId::Exchange(name.clone());
@@ -52,7 +53,7 @@ pub(super) fn plan(builder: &mut PlanBuilder, context: &PlanContext<'_>, options
             continue;
         };
         let address = context.address(&id);
-        // A conflict about another field: its recreate repairs this one, too.
+        // The object also conflicts in a different field. Recreating the object repairs both fields.
         if builder.changes.iter().any(|change| change.address == address && change.conflict.is_some()) {
             continue;
         }

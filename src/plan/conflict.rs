@@ -109,7 +109,7 @@ pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, addre
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
 }
 
-/// Turns the change into a recreate, or into a conflict with a block that contains the reason.
+/// Turns the change into one that recreates the object, or into a conflict with a block that contains the reason.
 fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(context, &planned, conflict.on_conflict) {
         Some(Refusal { text, remedy, may_recreate }) => {
@@ -124,7 +124,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
             let remedy = remedy.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             let blocks = builder.blocks.len();
             refuse_invalid(builder, context, &planned);
-            // A recreate does not fix an object that every broker refuses: then only that refusal is reported.
+            // Recreating an object that every broker refuses does not help. In that case, topo reports only the
+            // refusal.
             let is_invalid = builder.blocks.len() > blocks;
             if is_invalid {
                 conflict.resolutions.retain(|resolution| resolution.kind == ResolutionKind::Keep);
@@ -150,8 +151,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// Returns the flag of a recreate without loss: of an empty queue, of a queue whose messages are kept, or of an
-/// exchange.
+/// Returns the flag that recreates the object without message loss. Applies to an empty queue, a queue whose messages
+/// are kept, and an exchange.
 fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),

@@ -22,7 +22,7 @@ pub struct PlanContext<'a> {
     /// own.
     pub untouchable: &'a BTreeSet<ObjectId>,
     /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. The broker refuses every
-    /// declare of such an exchange.
+    /// declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,

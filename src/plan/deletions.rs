@@ -98,7 +98,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
     match object {
         Object::Queue(name, queue) => {
             let live = context.live(&ObjectId::Queue(name.clone()));
-            recreate::contents(builder, address, queue, live);
+            recreate::deletion_hazards(builder, address, queue, live);
             hazards_of_tiers(builder, context, address, name);
         }
         Object::Exchange(name, _) => {

@@ -70,7 +70,7 @@ pub struct Options {
     pub abort: BTreeSet<Address>,
 }
 
-/// Numbers of changes. A recreate is one change, and bindings are counted separately.
+/// Numbers of changes. Recreating an object is one change, and bindings are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -84,7 +84,7 @@ pub struct Summary {
     pub delete: usize,
     /// Objects that differ in a setting that cannot change in place. They block the plan.
     pub conflict: usize,
-    /// Bindings to create, without those that a recreate restores.
+    /// Bindings to create, except those that topo restores after it recreates an object.
     pub bind: usize,
     /// Bindings to delete.
     pub unbind: usize,
@@ -187,7 +187,7 @@ pub struct PlannedChange {
     /// The activity of the current queue. Set only if messages or consumers are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub live: Option<QueueActivity>,
-    /// The bindings that a recreate restores.
+    /// The bindings to restore after the object is recreated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept: Option<KeptBindings>,
     /// The current bindings that are deleted with the object.
@@ -229,13 +229,13 @@ pub struct FieldVerdict {
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
-    /// accepts the declare and changes nothing.
+    /// accepts the declaration and changes nothing.
     pub broker_error: Option<String>,
-    /// The broker's error message for an application that still declares the current object after the recreate. A
-    /// passive declare is not compared.
+    /// The broker's error message for an application that still declares the current object after it is recreated.
+    /// The broker does not compare a passive declaration.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_after_recreate: Option<String>,
-    /// The result of a declare without `x-queue-type`, if the broker's default type makes a difference.
+    /// The result of a declaration without `x-queue-type`, if the broker's default type makes a difference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub typeless_declare: Option<String>,
     /// The resolution that the spec or a flag sets.
@@ -244,7 +244,7 @@ pub struct Conflict {
     pub resolutions: Vec<Resolution>,
 }
 
-/// The bindings and topic permissions that a recreate restores.
+/// The bindings and topic permissions to restore after an object is recreated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptBindings {
     /// The number of bindings that the spec declares.
@@ -319,8 +319,8 @@ pub struct Step {
     /// The steps whose effect this step needs.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<usize>,
-    /// The object whose recreate includes this step. topo completes a recreate that it has started, even on an
-    /// interrupt.
+    /// The object that this step helps to recreate. If topo has started to recreate an object, it completes this even
+    /// on an interrupt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
     /// The stage of the migration that includes this step.

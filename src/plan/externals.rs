@@ -6,7 +6,7 @@ use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
 /// Blocks the plan if an external object is missing, because the spec depends on it. An exchange that is only named,
 /// such as a dead-letter exchange, may be missing in two cases: it is missing already, or the spec marks it as
-/// optional. Both cases are infos.
+/// optional. Both cases are notes.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for id in &context.desired.scope.external {
         let exists = match id {

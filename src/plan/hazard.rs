@@ -34,7 +34,7 @@ pub enum HazardKind {
     LimitReached,
     /// Another policy starts or stops governing an object.
     PolicyShift,
-    /// Workers must handle failures in another way before the apply.
+    /// Workers must handle failures differently before the apply.
     ContractChange,
     /// An object or its messages no longer survive a restart, or the loss of a node.
     DurabilityDown,
@@ -139,7 +139,7 @@ impl HazardKind {
     }
 
     /// Returns the position by severity; the most severe hazard is 0.
-    pub fn gravity(self) -> usize {
+    pub fn severity(self) -> usize {
         Self::ALL.iter().position(|kind| *kind == self).unwrap_or(Self::ALL.len())
     }
 

@@ -5,7 +5,7 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::Options;
 use crate::diff::{DeleteReason, binding_reason};
-use crate::model::names::LONGEST_NAME;
+use crate::model::names::MAX_NAME_BYTES;
 use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, ObjectId, ObjectKind, TopicPermission, naming,
 };
@@ -27,9 +27,9 @@ pub(super) struct Kept {
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// Returns the keep of an object: an exchange that stores its bindings during a recreate. After a killed run, the keep
-/// is still on the broker, and the next plan restores the bindings. A keep also prevents the deletion of auto-delete
-/// sources with their last binding.
+/// Returns the keep of an object: an exchange that stores the bindings of the object while it is recreated. After a
+/// killed run, the keep is still on the broker, and the next plan restores the bindings. A keep also prevents the
+/// deletion of auto-delete sources with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
     bindings: &[Binding],
@@ -41,7 +41,7 @@ pub(super) fn keep(
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => ("", ""),
     };
     let mut keep_name = format!("{name}.topo.keep");
-    if keep_name.len() > LONGEST_NAME {
+    if keep_name.len() > MAX_NAME_BYTES {
         keep_name = format!("topo.keep.{}", naming::digest(name));
     }
     let list = serde_json::to_string(bindings).expect("JSON can represent bindings");

@@ -26,7 +26,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                 QUEUES => (Some(queues(&builder.changes, context)), "queue"),
                 _ => return None,
             };
-            // An unknown number counts as a reached limit.
+            // Treats an unknown number as a reached limit.
             if existing.is_some_and(|existing| existing < limit) {
                 return None;
             }

@@ -50,7 +50,7 @@ pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without
 pub use hazard::{Hazard, HazardKind};
 pub use limits::limits_connections;
 pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, left_behind};
-pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
+pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 pub use rights::{Permission, User};

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The maximum number of bindings in a text, and in its YAML.
 const NAMED: usize = 3;
 
-/// Adds infos about bindings that remain next to the new ones.
+/// Adds notes about bindings that remain next to the new ones.
 pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let (topology, scope) = (&context.desired.topology, &context.desired.scope);
     // The objects of retries are retired instead.

@@ -13,12 +13,12 @@ use crate::rabbitmq::{BrokerProfile, as_stored};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Returns true if the numbers of messages and consumers can matter to this spec on this vhost. topo reads them only
-/// then.
+/// Returns true if the plan for this vhost may depend on message or consumer counts. topo reads the counts only in that
+/// case.
 pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapted(desired, current, profile, options);
-    migrate::is_any_interrupted(current)
-        || retries::is_any_left(current, desired)
+    migrate::has_interrupted_migration(current)
+        || retries::has_leftover_retries(current, desired)
         || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
             Change::Create(object) => matches!(object, Object::Policy(..) | Object::Record(_)),
             Change::Alter { .. } => true,
@@ -26,8 +26,8 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
         })
 }
 
-/// Returns true if the plan may move messages, as far as this is known without the contents of the queues. The
-/// available transports matter only then.
+/// Returns true if the plan may move messages. Does not consider the contents of queues. topo checks the transports
+/// only in that case.
 pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapted(desired, current, profile, options);
     let migrates = |change: &Change| match change {
@@ -38,7 +38,7 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
         }
         Change::Alter { .. } | Change::Create(_) | Change::Delete { .. } => false,
     };
-    migrate::is_any_interrupted(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
+    migrate::has_interrupted_migration(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
 }
 
 /// Computes the plan of one vhost.
@@ -64,7 +64,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
     let PlanBuilder { changes, unmanaged, infos, blocks, mut hazards, migrations, interrupted } = builder;
     // Hazards of the same kind keep their order.
-    hazards.sort_by_key(|hazard| hazard.kind.gravity());
+    hazards.sort_by_key(|hazard| hazard.kind.severity());
     let topology = &desired.topology;
     VhostPlan {
         vhost: current.vhost.clone(),
@@ -86,12 +86,12 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
 }
 
-/// Plans the changes, with their hazards, blocks and infos.
+/// Plans the changes, with their hazards, blocks and notes.
 fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
-    let changes = diff(current, &as_stored_all(&desired.topology, context.profile), &desired.scope);
-    // A change is large, and a growing vector holds its contents twice.
+    let changes = diff(current, &all_as_stored(&desired.topology, context.profile), &desired.scope);
+    // Reserves the capacity up front: changes are large, and a growing vector briefly holds two copies.
     builder.changes.reserve(changes.len());
     for change in changes {
         match change {
@@ -110,14 +110,14 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     block_exclusive_queues(builder, context);
     auto_delete::plan(builder, context, options);
     retries::hazards(builder, context);
-    retries::hazards_of_ends(builder, context);
+    retries::final_target_hazards(builder, context);
     target::restrict(builder, context, options);
     migrate::keep_planned(builder);
     migrate::resume(builder, context, options);
     recreate::drop_undesired_bindings(builder);
     deletions::unmanaged_auto_delete(builder, context);
     shovels::hazards(builder, context);
-    stale_counts::unasked(builder, context);
+    stale_counts::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);
     limits::hazards(builder, context);
@@ -125,8 +125,8 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     deletions::mass_delete(builder, context);
 }
 
-/// Joins the plans of all vhosts into one document, with its summary and fingerprint.
-pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
+/// Combines the plans of all vhosts into one document, with a summary and a fingerprint.
+pub fn assemble(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
     let summary = summary(&vhosts);
     let mut plan = Plan {
         format_version: document::FORMAT_VERSION,
@@ -160,9 +160,9 @@ pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
     summary
 }
 
-/// Adds the queue types that the broker would add. A spec sets all of them, but a definitions file or an application
-/// may not.
-fn as_stored_all<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
+/// Adds the default queue type that the broker would add. A spec always sets the type, but a definitions file may omit
+/// it.
+fn all_as_stored<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
     let mut stored = Cow::Borrowed(topology);
     for (name, queue) in &topology.queues {
         if let Cow::Owned(complete) = as_stored(queue, profile) {
@@ -178,8 +178,7 @@ fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) 
     builder.changes.push(planned);
 }
 
-/// Reports the arguments of a queue that topo would set today and that an older queue lacks. They are not a reason to
-/// recreate it.
+/// Reports arguments that topo now sets but that an existing queue lacks. They do not justify recreating the queue.
 fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for (name, arguments) in &context.desired.scope.optional {
         let Some(live) = context.current.queues.get(name) else { continue };
@@ -195,8 +194,8 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Blocks the plan if a queue is exclusive to a connection: the broker refuses every declare of other connections, even
-/// an equal one.
+/// Blocks the plan if a queue is exclusive to a connection. The broker rejects every declaration from other
+/// connections, even an identical one.
 fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for name in context.desired.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());
@@ -204,7 +203,11 @@ fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let is_exclusive = context.current.queues.get(name).is_some_and(|queue| queue.exclusive);
         if is_exclusive && !builder.blocks.iter().any(|block| block.address == address) {
             let remedy = "wait until that connection is closed, or use another name".to_owned();
-            builder.block(&address, format!("{id} exists, and is exclusive to a connection"), Some(remedy));
+            builder.block(
+                &address,
+                format!("{id} already exists and is exclusive to another connection"),
+                Some(remedy),
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Decides whether an object that cannot change in place may be recreated. Determines the hazards of the recreate, and
-//! the bindings that it restores.
+//! Decides whether topo may recreate an object that cannot change in place. Determines the hazards of doing so and the
+//! bindings to restore.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -10,12 +10,12 @@ use super::{QueueActivity, Verdict, topic_permissions};
 use crate::model::count::number;
 use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut};
 
-/// The reason why a recreate does not resolve a conflict.
+/// The reason why recreating an object does not resolve its conflict.
 pub(super) struct Refusal {
     pub(super) text: String,
-    /// The remedy; without one, the last resolution is the remedy.
+    /// The remedy. If there is none, the plan shows the rename and recreate resolutions instead.
     pub(super) remedy: Option<String>,
-    /// True if the object could be recreated on request.
+    /// True if the user can still request that the object is recreated, for example with `--recreate`.
     pub(super) may_recreate: bool,
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
         Some(Self { text, remedy: Some(remedy.to_owned()), may_recreate: false })
     }
 
-    fn unless_asked(text: String, remedy: Option<String>) -> Option<Self> {
+    fn unless_requested(text: String, remedy: Option<String>) -> Option<Self> {
         Some(Self { text, remedy, may_recreate: true })
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
             format!("a recreate could not restore {binding}: an argument of it has {}", ArgumentValue::too_large());
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
-    // The new object would also refuse the binding: an exchange of another type accepts other bindings.
+    // The new object may reject a current binding: another exchange type accepts different bindings.
     let refused = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
     if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refused(one)?))) {
         let text = format!("a recreate could not restore {binding}: {}", why.text);
@@ -75,17 +75,18 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     }
     let declared = &context.desired.topology.bindings;
     // A migration compares the bindings that it restores with the original ones, and can bind over AMQP.
-    let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
-    let void =
-        |binding: &Binding| !is_compared && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
-    if let Some(binding) = bindings_of(context, &id).find(|binding| void(binding)) {
+    let is_migration = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
+    let has_unrestorable_void =
+        |binding: &Binding| !is_migration && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
+    if let Some(binding) = bindings_of(context, &id).find(|binding| has_unrestorable_void(binding)) {
         let text = format!(
             "a recreate could not restore {binding}: `undefined` can represent an AMQP void value, which cannot be \
              sent over HTTP"
         );
         return Refusal::never(
             text,
-            "declare that binding in the spec if the value is a string, or ask its owner to bind it in another way",
+            "if the value is a string, declare that binding in the spec; otherwise, ask the owner of the binding to \
+             replace it",
         );
     }
     let queue = match &planned.before {
@@ -99,24 +100,24 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         (on_conflict, &id, &planned.after)
     {
         let MigrationBlocker { text, remedy } = migrate::migration(context, name, queue, desired).err()?;
-        return Refusal::unless_asked(text, remedy);
+        return Refusal::unless_requested(text, remedy);
     }
     if let ObjectId::Queue(name) = &id
         && on_conflict != OnConflict::Refuse
         && migrate::is_interrupted(context.current, name)
     {
-        // Its messages are in the holding queues: its own count does not include them.
+        // The messages of the queue are in the holding queues, so its message count does not include them.
         let text = "a migration of it was interrupted: it can be resumed or rolled back, but not recreated".to_owned();
-        return Refusal::unless_asked(text, None);
+        return Refusal::unless_requested(text, None);
     }
     queue_refusal(planned, queue, on_conflict)
 }
 
 fn exchange_refusal(planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     match on_conflict {
-        OnConflict::Refuse => Refusal::unless_asked(fields_text(planned, "exchange"), None),
+        OnConflict::Refuse => Refusal::unless_requested(fields_text(planned, "exchange"), None),
         OnConflict::Migrate => {
-            Refusal::unless_asked("`migrate` moves messages, and an exchange does not hold any".to_owned(), None)
+            Refusal::unless_requested("`migrate` moves messages, and an exchange does not hold any".to_owned(), None)
         }
         OnConflict::IfEmpty | OnConflict::Discard => None,
     }
@@ -126,20 +127,22 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
     let is_stream = queue.queue_type() == Some(QueueType::Stream);
     match on_conflict {
         OnConflict::Refuse => {
-            Refusal::unless_asked(fields_text(planned, if is_stream { "stream" } else { "queue" }), None)
+            Refusal::unless_requested(fields_text(planned, if is_stream { "stream" } else { "queue" }), None)
         }
-        OnConflict::IfEmpty if is_stream => Refusal::unless_asked(
+        OnConflict::IfEmpty if is_stream => Refusal::unless_requested(
             "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
             Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
         ),
         OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
             Some(0) => None,
-            Some(1) => Refusal::unless_asked("it holds 1 message, so `ifEmpty` does not recreate it".to_owned(), None),
-            Some(messages) => Refusal::unless_asked(
+            Some(1) => {
+                Refusal::unless_requested("it holds 1 message, so `ifEmpty` does not recreate it".to_owned(), None)
+            }
+            Some(messages) => Refusal::unless_requested(
                 format!("it holds {} messages, so `ifEmpty` does not recreate it", number(messages)),
                 None,
             ),
-            None => Refusal::unless_asked(
+            None => Refusal::unless_requested(
                 "the broker does not report its number of messages, so `ifEmpty` does not recreate it".to_owned(),
                 None,
             ),
@@ -163,7 +166,8 @@ pub(super) fn bindings_of<'a>(context: &PlanContext<'a>, id: &'a ObjectId) -> im
     context.current.bindings.iter().filter(move |binding| binding.touches(id))
 }
 
-/// Returns the bindings and topic permissions that a recreate restores: all current ones, declared or not.
+/// Returns the bindings and topic permissions to restore after the object is recreated: all current ones, declared or
+/// not.
 pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) -> KeptBindings {
     let mut kept = KeptBindings::default();
     let Some(id) = planned.id() else { return kept };
@@ -178,8 +182,8 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     kept
 }
 
-/// Drops the bindings that are pruned or removed: a recreate does not restore them, and they are deleted with the old
-/// object.
+/// Excludes pruned and removed bindings from those that topo restores after it recreates an object. They are deleted
+/// together with the old object.
 pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
@@ -187,7 +191,7 @@ pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     }
 }
 
-/// Adds the hazards of a recreate.
+/// Adds the hazards of recreating an object.
 pub(super) fn hazards(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -206,7 +210,7 @@ pub(super) fn hazards(
                 migrate::hazards(builder, context, address, &migration, (before, planned.live.as_ref()));
                 builder.migrations.push(migration);
             } else {
-                contents(builder, address, before, planned.live.as_ref());
+                deletion_hazards(builder, address, before, planned.live.as_ref());
                 let gap = "messages published while the queue is recreated are unroutable, and publishers are not \
                            notified";
                 builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
@@ -255,13 +259,18 @@ fn bindings(count: usize) -> String {
     if count == 1 { "binding is".to_owned() } else { format!("{count} bindings are") }
 }
 
-/// Adds the hazards of deleting a queue with its messages and consumers. An unknown number counts as some.
-pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Queue, live: Option<&QueueActivity>) {
+/// Adds the hazards of deleting a queue with its messages and consumers. An unknown count is treated as nonzero.
+pub(super) fn deletion_hazards(
+    builder: &mut PlanBuilder,
+    address: &Address,
+    queue: &Queue,
+    live: Option<&QueueActivity>,
+) {
     let messages = live.and_then(|live| live.messages);
     let is_stream = queue.queue_type() == Some(QueueType::Stream);
     let held = live.and_then(|live| live.unacknowledged).unwrap_or(0);
     let text = match messages {
-        Some(0) if is_stream => Some("a stream: all messages written to it are deleted".to_owned()),
+        Some(0) if is_stream => Some("all messages in the stream are deleted (the broker may report 0)".to_owned()),
         Some(0) => None,
         Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (it is unacknowledged)" } else { "" })),
         Some(count) if held > 0 => {
@@ -276,12 +285,14 @@ pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Que
         builder.hazard(HazardKind::MessageLoss, address, text, bounded);
     }
     let text = match live.map(|live| (live.held_by_unlisted(), live.consumers.as_deref())) {
-        Some((Some(held), _)) => format!("{}; this client loses the queue", held_by_unlisted(held)),
+        Some((Some(held), _)) => format!("{}; this client loses the queue", unlisted_holder_text(held)),
         Some((None, Some([]))) => match live.and_then(|live| live.unlisted_consumers) {
-            Some(count) => format!("{} and must subscribe again", unlisted_consumers(count)),
+            Some(count) => format!("{} and must subscribe again", unlisted_consumers_text(count)),
             None => return,
         },
-        Some((None, Some([one]))) => format!("1 consumer is canceled and must subscribe again ({one})"),
+        // The broker does not report the address of every consumer.
+        Some((None, Some([one]))) if one.is_empty() => "1 consumer is canceled and must subscribe again".to_owned(),
+        Some((None, Some([one]))) => format!("1 consumer ({one}) is canceled and must subscribe again"),
         Some((None, Some(several))) => format!("{} consumers are canceled and must subscribe again", several.len()),
         Some((None, None)) | None => "it is not known whether the queue has consumers".to_owned(),
     };
@@ -289,14 +300,14 @@ pub(super) fn contents(builder: &mut PlanBuilder, address: &Address, queue: &Que
 }
 
 /// Describes canceled consumers that only the queue itself reports.
-pub(super) fn unlisted_consumers(count: u64) -> String {
+pub(super) fn unlisted_consumers_text(count: u64) -> String {
     let (consumers, are) =
         if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
     format!("{consumers} {are} canceled (not in the statistics of the broker yet)")
 }
 
 /// Describes unacknowledged messages of a queue whose consumers the broker does not list.
-pub(super) fn held_by_unlisted(held: u64) -> String {
+pub(super) fn unlisted_holder_text(held: u64) -> String {
     let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
     format!(
         "{messages} unacknowledged, and no consumer is listed: a client subscribed within the last seconds, or \

@@ -11,7 +11,7 @@ pub enum ResolutionKind {
     Keep,
     /// A policy sets the value, and the object itself stays unchanged.
     Policy,
-    /// The desired object gets another name.
+    /// The desired object gets a different name.
     Rename,
     /// The object is deleted and created again.
     Recreate,
@@ -21,11 +21,11 @@ pub enum ResolutionKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Applicability {
-    /// It resolves all differences.
+    /// The resolution resolves all differences.
     Yes,
-    /// It resolves some of the differences, or needs another action first.
+    /// The resolution resolves some of the differences, or needs another action first.
     Partly,
-    /// It does not apply; the text contains the reason.
+    /// The resolution does not apply; the text contains the reason.
     No,
 }
 

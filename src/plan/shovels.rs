@@ -14,7 +14,7 @@ use crate::model::count::count;
 use crate::model::{ObjectId, QueueName};
 use std::collections::BTreeMap;
 
-/// Returns true if a plan deletes or recreates a queue. The shovels matter only then.
+/// Returns true if a plan deletes or recreates a queue. topo reads the shovels only in that case.
 pub fn deletes_queues(part: &VhostPlan) -> bool {
     !deleted(&part.changes, &part.migrations).is_empty()
 }

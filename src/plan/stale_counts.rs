@@ -1,8 +1,8 @@
 //! Finds queues that topo has to query itself, because the counts and consumers that the broker lists may be too old.
 //!
-//! The broker updates the count of a quorum queue with a tick, so 0 may miss newer messages. A plan that lowers a limit
-//! cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new consumer.
-//! The queue itself knows both, and only AMQP queries it.
+//! The broker updates the count of a quorum queue on each tick, so 0 may not include newer messages. A plan that lowers
+//! a limit cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new
+//! consumer. The queue itself knows both, and only AMQP queries it.
 
 use super::activity::Unasked;
 use super::changes_by_kind::PlanBuilder;
@@ -21,8 +21,8 @@ pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> V
     queues.into_iter().collect()
 }
 
-/// Adds an info about queues that topo did not query.
-pub(super) fn unasked(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Adds a note about queues that topo did not query.
+pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let Some(Unasked { queues, reason }) = &context.activity.unasked else { return };
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));

@@ -1,6 +1,6 @@
 //! Restores the topic permissions of exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3;
 //! 4.0 to 4.2 with the feature flag `khepri_db`) deletes them with their exchange. A user without topic permissions is
-//! not restricted, so a recreate has to restore them.
+//! not restricted, so topo must restore them after it recreates an exchange.
 
 use super::Action;
 use super::activity::TopicPermissions;
@@ -18,8 +18,8 @@ const RESTRICTED_TYPE: &str = "topic";
 /// The maximum number of users in a text.
 const NAMED: usize = 3;
 
-/// Returns true if a plan deletes or recreates an exchange, or resumes a recreate that has to restore topic
-/// permissions. The topic permissions matter only then.
+/// Returns true if a plan deletes or recreates an exchange, or resumes a run that must restore the
+/// topic permissions of one. topo reads topic permissions only in that case.
 pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
     let is_kept = |exchange: &Exchange| read_keep(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
     !deleted(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
@@ -67,8 +67,8 @@ pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<Topic
     }
 }
 
-/// Returns the topic permissions of an interrupted recreate that are missing. A newer topic permission of a user is
-/// never overwritten.
+/// Returns the missing topic permissions of an exchange that an interrupted run recreates. A newer topic permission of
+/// a user is never overwritten.
 pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
     let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
     let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
@@ -106,7 +106,7 @@ pub(super) fn restored(
     builder.hazard(HazardKind::AccessLoss, &context.address(id), text, None);
 }
 
-/// Adds an info for the topic permissions that are restored, and a hazard for those that are lost.
+/// Adds a note for the topic permissions that are restored, and a hazard for those that are lost.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
     for (name, is_declared) in deleted(steps, context.current) {
         let address = context.address(&ObjectId::Exchange(name.clone()));

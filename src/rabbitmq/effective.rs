@@ -1,8 +1,9 @@
-//! Computes effective settings: the values that the broker uses after arguments, policies and operator policies.
+//! Computes effective settings: the values that the broker uses after it combines arguments, policies and operator
+//! policies.
 
 use super::BrokerProfile;
 use super::governing::{Governing, Named, Policies};
-use super::policy_keys::{keeps_policy, operator_wins, precedence};
+use super::policy_keys::{operator_wins, policy_wins, precedence};
 use super::routing::DeadLettering;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{
@@ -11,7 +12,8 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Returns the default delivery limit of a quorum queue (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); `None` before 4.0.
+/// Returns the default delivery limit of a quorum queue (`rabbit_quorum_queue:DEFAULT_DELIVERY_LIMIT`); `None` before
+/// 4.0.
 pub fn default_delivery_limit(version: BrokerVersion) -> Option<i64> {
     version.is_at_least(4, 0).then_some(20)
 }
@@ -23,9 +25,9 @@ pub enum Source {
     Default,
     /// An argument of the object.
     Argument,
-    /// The policy of that name.
+    /// The policy with this name.
     Policy(PolicyName),
-    /// The operator policy of that name.
+    /// The operator policy with this name.
     OperatorPolicy(PolicyName),
 }
 
@@ -49,8 +51,8 @@ pub struct Effective {
     pub source: Source,
 }
 
-/// Merges a policy and an operator policy, as the broker reports them (`effective_policy_definition`), with the origin of each
-/// value (`rabbit_policy:merge_operator_definitions`).
+/// Merges a policy and an operator policy, and records the origin of each value
+/// (`rabbit_policy:merge_operator_definitions`). The broker reports the result as `effective_policy_definition`.
 pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> BTreeMap<String, Effective> {
     let mut merged = BTreeMap::new();
     if let Some(Named { name, policy }) = policy {
@@ -58,24 +60,26 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
         merged.extend(policy.definition.iter().map(|(key, setting)| (key.clone(), value(setting))));
     }
     if let Some(Named { name, policy }) = operator {
-        for (key, bound) in &policy.definition {
-            let takes_precedence =
-                merged.get(key).is_none_or(|user: &Effective| operator_wins(key, &user.value, bound));
+        for (key, operator_value) in &policy.definition {
+            let takes_precedence = merged
+                .get(key)
+                .is_none_or(|user_value: &Effective| operator_wins(key, &user_value.value, operator_value));
             if takes_precedence {
                 let source = Source::OperatorPolicy(name.clone());
-                merged.insert(key.clone(), Effective { value: bound.clone(), source });
+                merged.insert(key.clone(), Effective { value: operator_value.clone(), source });
             }
         }
     }
     merged
 }
 
-/// The effective settings of a queue by policy key: only keys that its type reads, and none for the type of a plugin.
+/// The effective settings of a queue, by policy key. Contains only keys that the queue type supports; empty for a queue
+/// type from a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSettings {
     kind: Option<QueueType>,
     version: BrokerVersion,
-    /// The values, sorted by key. A list, because each of very many queues has only a few keys.
+    /// The values, sorted by key. A list uses less memory than a map: there are many queues, each with few keys.
     values: Box<[(String, Effective)]>,
 }
 
@@ -89,7 +93,7 @@ impl EffectiveSettings {
         for (name, argument) in &queue.arguments {
             let Some(key) = KnownArgument::named(name).and_then(|known| known.policy_key) else { continue };
             let Some(precedence) = precedence(key, kind, profile) else { continue };
-            if !values.get(key).is_some_and(|policy| keeps_policy(precedence, &policy.value, argument)) {
+            if !values.get(key).is_some_and(|policy| policy_wins(precedence, &policy.value, argument)) {
                 values.insert(key.to_owned(), Effective { value: argument.clone(), source: Source::Argument });
             }
         }
@@ -125,7 +129,7 @@ impl EffectiveSettings {
         self.get(key)?.value.as_text()
     }
 
-    /// Returns the type of the queue; `None` for the type of a plugin.
+    /// Returns the type of the queue; `None` if a plugin provides the type.
     pub fn kind(&self) -> Option<QueueType> {
         self.kind
     }
@@ -136,108 +140,111 @@ impl EffectiveSettings {
     }
 
     /// Returns the behavior of the queue when it is full.
-    pub fn when_full(&self) -> WhenFull {
-        self.when_full_with(self.text("overflow"))
+    pub fn overflow_behavior(&self) -> OverflowBehavior {
+        self.overflow_behavior_with(self.text("overflow"))
     }
 
-    /// Returns the behavior of the queue when it is full, with another `overflow`.
-    pub(super) fn when_full_with(&self, overflow: Option<&str>) -> WhenFull {
-        WhenFull::of(overflow, self.kind)
+    /// Returns the overflow behavior that the queue would have with this `overflow` value.
+    pub(super) fn overflow_behavior_with(&self, overflow: Option<&str>) -> OverflowBehavior {
+        OverflowBehavior::of(overflow, self.kind)
     }
 
     /// Returns the number of redeliveries that a quorum queue allows; `None` means any number.
     ///
-    /// Since 4.0, a negative limit means no limit. Before, it allows a single delivery, as 0 does.
+    /// Since 4.0, a negative limit means no limit. Before 4.0, a negative limit allows a single delivery, like 0.
     pub fn delivery_limit(&self) -> Option<i64> {
         let limit = self.integer("delivery-limit")?;
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
     }
 
-    /// Returns the exchange and the key of dead-lettered messages. A key without an exchange has no effect.
+    /// Returns the exchange and the routing key with which the queue dead-letters messages. A key without an exchange
+    /// has no effect.
     pub fn dead_lettering(&self) -> Option<DeadLettering> {
         let exchange = ExchangeName::new(self.text("dead-letter-exchange")?);
         let routing_key = self.text("dead-letter-routing-key").map(str::to_owned);
         Some(DeadLettering { exchange, routing_key })
     }
 
-    /// Returns true if dead-lettered messages stay in the queue until their targets confirm them. The broker falls back to
-    /// at-most-once unless the queue has a dead-letter exchange and rejects publishes when it is full
+    /// Returns true if dead-lettered messages stay in the queue until their targets confirm them. The broker falls back
+    /// to at-most-once unless the queue has a dead-letter exchange and rejects publishes when it is full
     /// (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
     pub fn is_at_least_once(&self) -> bool {
         let strategy = self.text("dead-letter-strategy");
-        strategy == Some("at-least-once") && self.has("dead-letter-exchange") && self.when_full().refuses()
+        strategy == Some("at-least-once") && self.has("dead-letter-exchange") && self.overflow_behavior().rejects()
     }
 }
 
 /// The policies and the operator policies of a vhost.
 #[derive(Clone, Copy)]
-pub struct Governors<'p, 'a> {
-    users: &'p Policies<'a>,
-    operators: Option<&'p Policies<'a>>,
+pub struct ActivePolicies<'p, 'a> {
+    policies: &'p Policies<'a>,
+    operator_policies: Option<&'p Policies<'a>>,
     profile: &'p BrokerProfile,
 }
 
-impl<'p, 'a> Governors<'p, 'a> {
-    /// Creates it from policies, without operator policies.
-    pub fn of(users: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
-        Self { users, operators: None, profile }
+impl<'p, 'a> ActivePolicies<'p, 'a> {
+    /// Creates the set without operator policies.
+    pub fn of(policies: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
+        Self { policies, operator_policies: None, profile }
     }
 
     /// Adds operator policies.
     #[must_use]
-    pub fn with_operators(self, operators: &'p Policies<'a>) -> Self {
-        Self { operators: Some(operators), ..self }
+    pub fn with_operators(self, operator_policies: &'p Policies<'a>) -> Self {
+        Self { operator_policies: Some(operator_policies), ..self }
     }
 
     /// Returns the effective settings of a queue under the policies that most likely govern it.
     pub fn likely(&self, name: &QueueName, queue: &Queue) -> EffectiveSettings {
         let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into()).likely();
-        EffectiveSettings::of(queue, governing(self.users), self.operators.and_then(governing), self.profile)
+        EffectiveSettings::of(queue, governing(self.policies), self.operator_policies.and_then(governing), self.profile)
     }
 
-    /// Returns the effective settings under each policy that can govern the queue, with that policy, the most likely first.
+    /// Returns each policy that can govern the queue, with the resulting effective settings. The most likely policy
+    /// comes first.
     pub fn possible(&self, name: &QueueName, queue: &Queue) -> Vec<(Option<Named<'a>>, EffectiveSettings)> {
         let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into());
-        let operators = self.operators.map(governing);
-        let operators = operators.as_ref().map_or(&[None][..], Governing::possible);
-        let users = governing(self.users);
-        let pairs = users.possible().iter().flat_map(|user| operators.iter().map(move |operator| (*user, *operator)));
-        pairs.map(|(user, operator)| (user, EffectiveSettings::of(queue, user, operator, self.profile))).collect()
+        let operator_policies = self.operator_policies.map(governing);
+        let operator_policies = operator_policies.as_ref().map_or(&[None][..], Governing::possible);
+        let policies = governing(self.policies);
+        let policies = policies.possible().iter();
+        let pairs = policies.flat_map(|policy| operator_policies.iter().map(move |operator| (*policy, *operator)));
+        pairs.map(|(policy, operator)| (policy, EffectiveSettings::of(queue, policy, operator, self.profile))).collect()
     }
 }
 
 /// The behavior of a full queue when a message is published to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum OverflowBehavior {
     /// The oldest message is dropped or dead-lettered.
     DropsOldest,
-    /// The new message is refused: the publisher gets `basic.nack`.
-    Refuses,
+    /// The new message is rejected: the publisher gets `basic.nack`.
+    Rejects,
     /// The new message is dead-lettered, and the publisher gets `basic.nack`.
-    RefusesAndDeadLetters,
+    RejectsAndDeadLetters,
 }
 
-impl WhenFull {
-    /// Returns the behavior for an effective `overflow` and a queue type; `None` for the type of a plugin.
+impl OverflowBehavior {
+    /// Returns the behavior for an effective `overflow` and a queue type; the type is `None` if a plugin provides it.
     ///
-    /// A quorum queue accepts `reject-publish-dlx` and drops the oldest message (`rabbit_quorum_queue:overflow/3`, 3.8 to
-    /// 4.3).
+    /// A quorum queue accepts `reject-publish-dlx` but still drops the oldest message
+    /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
     fn of(overflow: Option<&str>, kind: Option<QueueType>) -> Self {
         match overflow {
-            Some("reject-publish") => Self::Refuses,
-            Some("reject-publish-dlx") if kind != Some(QueueType::Quorum) => Self::RefusesAndDeadLetters,
+            Some("reject-publish") => Self::Rejects,
+            Some("reject-publish-dlx") if kind != Some(QueueType::Quorum) => Self::RejectsAndDeadLetters,
             Some(_) | None => Self::DropsOldest,
         }
     }
 
-    /// Returns true if the queue refuses the new message.
-    pub fn refuses(self) -> bool {
+    /// Returns true if the queue rejects the new message.
+    pub fn rejects(self) -> bool {
         self != Self::DropsOldest
     }
 }
 
-/// Returns the alternate exchange of an exchange: from its argument, otherwise from the policy (`rabbit_policy:get_arg`, all
-/// versions). Operator policies do not support the key.
+/// Returns the alternate exchange of an exchange: from its argument, otherwise from the policy
+/// (`rabbit_policy:get_arg`, all versions). Operator policies do not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {
     let key = "alternate-exchange";
     let setting = |arguments: &Arguments, source: Source| {
@@ -254,9 +261,9 @@ mod tests {
     use super::*;
     use crate::model::{ApplyTo, Policy, Priority};
 
-    /// A live test of this precedence needs a cluster, and no other key has it.
+    /// Only this key uses this precedence, and a live test of it would need a cluster.
     #[test]
-    fn larger_target_group_size_is_effective() {
+    fn larger_target_group_size_wins() {
         for (argument, policy, source) in [(3, 5, "policy p"), (5, 3, "argument")] {
             let arguments = [
                 ("x-queue-type".to_owned(), "quorum".into()),

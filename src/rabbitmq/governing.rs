@@ -1,9 +1,9 @@
-//! Selects the policy that governs a queue or an exchange: the one with the highest priority of those that match and whose keys
-//! the type supports.
+//! Selects the policy that governs a queue or an exchange: the one with the highest priority of those that match and
+//! whose keys the type supports.
 //!
-//! The rules are those of `rabbit_policy:match_all`. They apply to operator policies separately. Up to 3.8, unsupported policies
-//! also govern a new queue until any policy of its vhost is set or cleared (`rabbit_amqqueue:is_policy_applicable` does not find
-//! the queue yet). This module returns the state after that.
+//! The rules are those of `rabbit_policy:match_all`. They apply to operator policies separately. Up to 3.8, unsupported
+//! policies also govern a new queue until any policy of its vhost is set or cleared
+//! (`rabbit_amqqueue:is_policy_applicable` does not find the queue yet). This module returns the state after that.
 //!
 //! The policy that sets the dead-letter target of a queue. Only one policy governs a queue. So this one has the highest
 //! priority of all matching policies, and copies the keys of the policy that would otherwise govern the queue.
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The kind of object that a policy can govern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Governed {
-    /// A queue of a type; `None` for the type of a plugin, which supports every key.
+    /// A queue of this type; `None` for a type from a plugin, which supports every key.
     Queue(Option<QueueType>),
     /// An exchange.
     Exchange,
@@ -36,7 +36,7 @@ impl From<&Queue> for Governed {
 /// A policy with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a PolicyName,
     /// The policy.
     pub policy: &'a Policy,
@@ -205,8 +205,8 @@ fn is_for(apply_to: ApplyTo, governed: Governed) -> bool {
 /// The policy keys of a dead-letter target.
 pub const WIRING_KEYS: [&str; 2] = ["dead-letter-exchange", "dead-letter-routing-key"];
 
-/// Returns the dead-letter target that a queue sets itself: by its arguments, or by the policy that `wiring: policy` generates,
-/// with the name of that policy. `topo export` and the advice of a plan both use it to write a queue.
+/// Returns the dead-letter target that a queue sets itself: by its arguments, or by the policy that `wiring: policy`
+/// generates, with the name of that policy. `topo export` and the advice of a plan both use it to write a queue.
 pub fn own_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLettering, Option<PolicyName>)> {
     let queue = topology.queues.get(name)?;
     if queue.arguments.contains_key("x-dead-letter-exchange") {
@@ -217,8 +217,8 @@ pub fn own_wiring(topology: &Topology, name: &QueueName) -> Option<(DeadLetterin
     dead_lettering(&policy.definition, "").map(|to| (to, Some(policy_name)))
 }
 
-/// Returns the dead-letter target from arguments (prefix `x-`) or from the definition of a policy. Values that are not strings
-/// are ignored.
+/// Returns the dead-letter target from arguments (prefix `x-`) or from the definition of a policy. Values that are not
+/// strings are ignored.
 pub fn dead_lettering(arguments: &Arguments, prefix: &str) -> Option<DeadLettering> {
     let text = |name: &str| arguments.get(&format!("{prefix}{name}")).and_then(ArgumentValue::as_text);
     let exchange = ExchangeName::new(text("dead-letter-exchange")?);

@@ -1,8 +1,9 @@
-//! Predicts the behavior of RabbitMQ by version: refused declarations, the policy that governs an object, effective settings,
-//! and the routes of messages. Pure, and the same offline as with a connected broker.
+//! Predicts the behavior of RabbitMQ by version: refused declarations, the policy that governs an object, effective
+//! settings, and the routes of messages. Pure, and the same offline as with a connected broker.
 //!
-//! The differential tests of `tests/live` compare each prediction with real brokers. [`plan::verdict`](crate::plan::verdict)
-//! predicts the result of a *re*declare, from the same table of known arguments.
+//! The differential tests of `tests/live` compare each prediction with real brokers.
+//! [`plan::verdict`](crate::plan::verdict) predicts the result of a *re*declare, from the same table of known
+//! arguments.
 
 pub mod binding_key;
 pub mod declare;
@@ -18,7 +19,7 @@ pub use binding_key::is_made_by_http;
 pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
 };
-pub use effective::{Effective, EffectiveSettings, Governors, Source, WhenFull, effective_definition};
+pub use effective::{ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use governing::{dead_lettering, own_wiring, wiring_policy};
 pub use no_effect::NoEffect;

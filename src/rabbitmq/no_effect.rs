@@ -1,7 +1,7 @@
 //! Determines why a setting has no effect on a queue. `topo explain` and the lint rules use the result.
 
 use super::EffectiveSettings;
-use super::WhenFull;
+use super::OverflowBehavior;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum NoEffect {
     Type(QueueType),
     /// Queues of the type read it from that version on.
     NotYet(QueueType, BrokerVersion),
-    /// It has had no effect since that version.
+    /// The setting has had no effect since that version.
     Since(BrokerVersion),
     /// The version no longer reads it.
     NoLonger,
@@ -54,7 +54,7 @@ impl EffectiveSettings {
             "x-queue-version" if kind == QueueType::Classic && self.version().is_at_least(4, 0) => of_version_1(value),
             _ if known.is_idle(kind, self.version()) => Some(idle(known, kind, self.version())),
             "x-overflow" => {
-                let drops = self.when_full_with(value.as_text()) == WhenFull::DropsOldest;
+                let drops = self.overflow_behavior_with(value.as_text()) == OverflowBehavior::DropsOldest;
                 (drops && value.as_text() == Some("reject-publish-dlx")).then_some(NoEffect::DropsOldest)
             }
             "x-delayed-retry-min" | "x-delayed-retry-max" => {
@@ -62,7 +62,7 @@ impl EffectiveSettings {
             }
             "x-dead-letter-strategy" if !self.has("dead-letter-exchange") => Some(NoEffect::WithoutDeadLetterExchange),
             "x-dead-letter-strategy" => {
-                let falls_back = value.as_text() == Some("at-least-once") && !self.when_full().refuses();
+                let falls_back = value.as_text() == Some("at-least-once") && !self.overflow_behavior().rejects();
                 falls_back.then_some(NoEffect::WithoutRejectPublish)
             }
             _ => None,

@@ -1,6 +1,5 @@
-//! The properties of a broker that determine its behavior.
-//!
-//! Exchanges that the broker declares itself. `tests/facts/exchanges.rs` lists them on real brokers.
+//! Defines the properties of a broker that determine its behavior, and the exchanges that the broker declares itself.
+//! `tests/facts/exchanges.rs` lists these exchanges on real brokers.
 
 use crate::model::{BrokerVersion, ExchangeName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +12,16 @@ pub const QUEUE_MASTER_LOCATOR: &str = "queue_master_locator";
 /// The properties of a broker and a vhost that determine how the broker behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerProfile {
-    /// Its version.
+    /// The version.
     pub version: BrokerVersion,
-    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise that of the node.
-    /// `None` means classic.
+    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise that of the
+    /// node. `None` means classic.
     pub default_queue_type: Option<String>,
     /// The supported exchange types; empty if the broker does not list them.
     pub exchange_types: BTreeSet<String>,
-    /// The deprecated features that the broker reports, with true for each permitted one. The configuration permits or denies
-    /// them (`deprecated_features.permit.…`), and so do packages: the 4.3.6 of Debian permits features that others deny.
+    /// The deprecated features that the broker reports, with true for each permitted one. The configuration permits or
+    /// denies them (`deprecated_features.permit.…`), and so do packages: the 4.3.6 of Debian permits features that
+    /// others deny.
     pub deprecated_features: BTreeMap<String, bool>,
 }
 
@@ -42,8 +42,8 @@ impl BrokerProfile {
     }
 }
 
-/// Their names and types, and true if every vhost has them. `rabbit_vhost:add` declares them, except the last two: the plugin
-/// `rabbitmq_event_exchange` and the log declare these in one vhost.
+/// Their names and types, and true if every vhost has them. `rabbit_vhost:add` declares them, except the last two: the
+/// plugin `rabbitmq_event_exchange` and the log declare these in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [
     ("", "direct", true),
     ("amq.direct", "direct", true),

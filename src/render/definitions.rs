@@ -29,7 +29,7 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
 
 /// Renders a file that contains only topic permissions.
 ///
-/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, every later declare of
+/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, every later declaration of
 /// such an exchange fails (rabbitmq-server#14407). The import then omits the exchange without an error.
 pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(restrictions) });

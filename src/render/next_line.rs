@@ -4,9 +4,9 @@ use crate::model::Address;
 use crate::plan::Blockers;
 use std::collections::BTreeSet;
 
-/// Returns the next command: the apply with the flags that allow its hazards. If a recreate resolves the other
-/// blockers, returns the plan with that recreate, because it has hazards of its own. If only an edit of the spec
-/// resolves them, returns a sentence.
+/// Returns the next command: the apply with the flags that allow its hazards. If recreating objects resolves the other
+/// blockers, returns the plan command with `--recreate`, because this adds hazards. If only an edit of the spec
+/// resolves the blockers, returns a sentence.
 pub fn next_line(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
         return paste_line(apply, blockers);
@@ -22,7 +22,7 @@ pub fn next_line(apply: &str, blockers: &Blockers) -> String {
     }
 }
 
-/// Removes the `--recreate` flag of an object from a command, because another one is added.
+/// Removes the `--recreate` flag of an object from a command, because a different one is added.
 fn without_recreate(line: &str, address: &Address) -> String {
     let flag = format!(" --recreate {address}=");
     match line.split_once(&flag) {

@@ -33,9 +33,9 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// Describes the progress of a transfer: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders
-/// → …`, and the reason if it stalls. The numbers are first, because a narrow screen may cut off the names.
-pub fn moving(
+/// Describes the progress of a transfer: `1,204 so far, 3,000 left, 600 per second, about 5 s to go: move messages
+/// orders → …`, and the reason if it stalls. The numbers are first, because a narrow screen may cut off the names.
+pub fn transfer_progress(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),
     rate: Option<f64>,
@@ -61,13 +61,13 @@ pub fn moving(
 }
 
 /// Describes the reason why a step is retried: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
-pub fn stalled(step: &Action, why: &dyn Display) -> String {
+pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// Describes the proof that a deletion waits for: `waiting: queue q: proving that it is empty takes two ticks (12 s):
+/// Describes what a deletion must confirm first: `waiting: queue q: proving that it is empty takes two ticks (12 s):
 /// delete queue q`.
-pub fn proving(step: &Action, time: Duration) -> String {
+pub fn proof_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
         && *allowed > 0
     {
@@ -79,8 +79,9 @@ pub fn proving(step: &Action, time: Duration) -> String {
     format!("waiting: {object}: proving that it {state} takes two ticks ({time}): {}", action(step))
 }
 
-/// Describes the start of a rollback, with the reason. A rollback may take as long as the migration did so far.
-pub fn going_back(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
+/// Describes the start of a rollback, with the reason. A rollback may take as long as the migration has
+/// taken so far.
+pub fn rollback_start(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
     let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
     let line = clean(&format!("rolling back the migration of queue {queue}: {why}"));
     wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
@@ -95,8 +96,8 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// Counts the completed steps of the plan, and all steps. Repeated steps of a migration, and steps outside of the plan,
-/// do not count.
+/// Counts the completed steps of the plan, and all steps. Repeated steps of a migration, and steps outside the plan,
+/// are not counted.
 fn steps(reports: &[Report]) -> (u64, u64) {
     let mut all = (0, 0);
     for report in reports {
@@ -114,9 +115,9 @@ pub fn steps_done(reports: &[Report]) -> String {
     format!("{} of {} done", number(done), count(all, "step"))
 }
 
-/// Renders the results of all vhosts for a screen of this width. `left` contains the addresses that still differ after
-/// a complete run, if topo could read the broker; `again` is the command to resume.
-pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: usize) -> String {
+/// Renders the results of all vhosts for a screen of this width. `remaining` contains the addresses that still differ
+/// after a complete run, if topo could read the broker. `resume_command` is the command to resume.
+pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let done = total(|report| report.done.len());
@@ -129,39 +130,38 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
             let line = "The interruption came too late: all steps were already done.";
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
-        let Some(left) = left else {
+        let Some(remaining) = remaining else {
             let _ = writeln!(
                 text,
-                "Applied: {}. The result is not verified: the broker could not be read.",
+                "Applied: {}. The result could not be verified: reading the broker failed.",
                 steps_done(reports)
             );
-            let _ = writeln!(text, "To see what is left and resume:\n  {again}");
+            let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
             return text;
         };
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
         let mut migrated = reports.iter().flat_map(|report| &report.migrated).peekable();
-        if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_rolled_back) {
+        if remaining.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_rolled_back) {
             let rollbacks = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
             let queues = if rollbacks == 1 { "the queue is" } else { "the queues are" };
             let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
-        } else if left.is_empty() && !waiting.is_empty() {
-            retired_objects(&mut text, reports, &waiting, again);
-        } else if left.is_empty() {
+        } else if remaining.is_empty() && !waiting.is_empty() {
+            retired_objects(&mut text, reports, &waiting, resume_command);
+        } else if remaining.is_empty() {
             let line = format!("Applied: {}. Verified: the broker matches the spec.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else {
             let line = format!("Applied: {}, but the broker does not match the spec:", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(RED, line));
-            for address in left {
+            for address in remaining {
                 let _ = writeln!(text, "  {address}");
             }
             let _ = writeln!(
                 text,
-                "Another client changed it at the same time, or the broker did not apply the \
-                                    change."
+                "Another client changed these objects at the same time, or the broker did not apply the change."
             );
-            let _ = writeln!(text, "To see what is left and resume:\n  {again}");
+            let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
         }
         return text;
     }
@@ -194,16 +194,16 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: 
     let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
     if rollbacks > 0 && done == 0 {
         let why = if failed == 0 { "as requested" } else { "and the errors above must be fixed first" };
-        let line = format!("Rolled back: {}, {why}. No changes remain.", count(rollbacks, "migration"));
+        let line = format!("Rolled back: {}, {why}. The broker is unchanged.", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
-        let _ = writeln!(text, "To try again:\n  {again}");
+        let _ = writeln!(text, "To try again:\n  {resume_command}");
         return text;
     }
     let why = if interrupted { "Interrupted" } else { "Stopped" };
     let line = format!("{why}: {}, {failed} failed, {not_attempted} not attempted.", steps_done(reports));
     let _ = writeln!(text, "\n{}", Painted(RED, line));
-    let _ = writeln!(text, "To see what is left and resume:\n  {again}");
+    let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
     text
 }
 
@@ -268,12 +268,13 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             parts.push(format!("{} before, {} now", count(*before as u64, "consumer"), number(*after as u64)));
         }
         if let Some(reason) = &migrated.fallback {
-            parts.push(format!("a shovel moved messages, because AMQP could not ({})", clean(reason)));
+            parts.push(format!("a shovel moved messages, because topo could not use AMQP ({})", clean(reason)));
         }
         if let Some(reordered) = reordered {
             parts.push(format!(
-                "{} behind newer ones, which arrived as fast as topo moved them",
-                count(*reordered, "message")
+                "{} {} now behind newer ones, because new messages arrived as fast as topo moved the old ones",
+                count(*reordered, "message"),
+                if *reordered == 1 { "is" } else { "are" },
             ));
         }
         if let Some(behind) = migrated.behind {
@@ -305,7 +306,7 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
 }
 
 /// Writes the retired objects that still hold messages. This is not a failure, and the next run deletes them.
-fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
+fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
@@ -320,7 +321,7 @@ fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingSte
     if others > 0 {
         let _ = writeln!(text, "  {} {} that must stay until then", Painted(DIM, "left"), count(others, "object"));
     }
-    let _ = writeln!(text, "To finish later:\n  {again}");
+    let _ = writeln!(text, "To finish later:\n  {resume_command}");
 }
 
 #[cfg(test)]
@@ -328,11 +329,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_of_a_transfer() {
+    fn transfer_progress_shows_counts_and_rate() {
         let step =
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
         let progress = |moved: Option<u64>, left, rate| {
-            let text = moving(&step, (moved, left), rate, None);
+            let text = transfer_progress(&step, (moved, left), rate, None);
             text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
         assert_eq!(progress(Some(0), None, None), "0 so far");
@@ -347,7 +348,8 @@ mod tests {
         assert_eq!(progress(Some(9), None, Some(2_000.0)), "9 so far, 2,000 per second");
         assert_eq!(progress(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "a slow rate is not shown");
         assert!(progress(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
-        let stalled = moving(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
+        let stalled =
+            transfer_progress(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
         assert!(
             stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
             "{stalled}"

@@ -1,6 +1,6 @@
 //! Checks a tree against the grammar and converts its values: durations to milliseconds, sizes to bytes, policy keys to
-//! RabbitMQ's spelling. Invalid values are reported and left out, so that one mistake is one error. `read` and
-//! `references` check how names relate to each other.
+//! RabbitMQ's spelling. Reports and omits invalid values, so that one mistake produces only one error. `read`
+//! and `references` check how names relate to each other.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints;
@@ -8,13 +8,12 @@ use super::keys::{OPTIONAL, POLICY_KEYS};
 use super::node::Location;
 use super::node::{Absent, Entry, Node, Value};
 use super::shape::{Object, Shape};
-use super::unknown_keys::listed;
-use super::unknown_keys::{refuse_policy_key, report_unknown_key};
+use super::unknown_keys::{listed, listed_all, refuse_policy_key, report_unknown_key};
 use super::value;
-use crate::model::MOST_VALUES;
+use crate::model::MAX_VALUES;
 use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
+use crate::model::names::{LOCK_QUEUE, MAX_NAME_BYTES, is_reserved};
 
 /// Checks a node. `subject` is its description in messages, `at` the position of its key.
 pub(crate) fn check(
@@ -27,12 +26,19 @@ pub(crate) fn check(
     match shape {
         Shape::Object(kind) => object(node, kind, subject, at, diagnostics),
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
-        Shape::List(inner) | Shape::Filled(inner) => {
+        Shape::List(inner) | Shape::NonEmptyList(inner) => {
             let Value::List(items) = &node.value else {
-                value::wrong(node, subject, &list_of(subject), hints::not_list(node, *inner), at, diagnostics);
+                value::report_wrong_type(
+                    node,
+                    subject,
+                    &list_of(subject),
+                    hints::for_expected_list(node, *inner),
+                    at,
+                    diagnostics,
+                );
                 return None;
             };
-            if items.is_empty() && matches!(shape, Shape::Filled(_)) {
+            if items.is_empty() && matches!(shape, Shape::NonEmptyList(_)) {
                 let diagnostic = Diagnostic::error("wrong-value", format!("{subject} is an empty list"), at);
                 diagnostics.push(diagnostic.hint("add an entry, or remove the key"));
                 return None;
@@ -48,7 +54,7 @@ pub(crate) fn check(
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
                 let hint = tables.first().and_then(|table| hints::name_or_mapping(node, table));
-                value::wrong(node, subject, "a name or a mapping", hint, at, diagnostics);
+                value::report_wrong_type(node, subject, "a name or a mapping", hint, at, diagnostics);
                 None
             }
         },
@@ -73,10 +79,10 @@ pub(crate) fn check(
 
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a mapping", hints::not_mapping(node, kind), at, diagnostics);
+        value::report_wrong_type(node, subject, "a mapping", hints::for_expected_mapping(node, kind), at, diagnostics);
         return None;
     }
-    if kind.name == "Document" && is_of_another_version(node, diagnostics) {
+    if kind.name == "Document" && report_unsupported_version(node, diagnostics) {
         return None;
     }
     let keys = kind.keys();
@@ -89,7 +95,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
             if let Some(name) = report_unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
                 suggested.push(name);
                 if node.get(name).is_none() {
-                    checked.push(wrong_entry(name, entry));
+                    checked.push(placeholder_entry(name, entry));
                 }
             }
             continue;
@@ -97,22 +103,24 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         if is_external && key.name != "external" && !kind.external.contains(&key.name) {
             let message = format!("{subject} is external, so `{}` cannot be set", key.name);
             let hint = format!(
-                "topo never changes an external object; only {} may be set with it",
-                listed(kind.external.iter().copied())
+                "topo never changes an external object; besides `external`, it accepts only {}",
+                listed_all(kind.external.iter().copied())
             );
             diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
             continue;
         }
         if !is_external && key.name == OPTIONAL {
             let message = format!("`{OPTIONAL}` needs `external: true`");
-            let hint = format!("an exchange that the spec declares always exists: remove `{OPTIONAL}`");
+            let hint = format!(
+                "topo creates an exchange that the spec declares, so it cannot be optional: remove `{OPTIONAL}`"
+            );
             diagnostics.push(Diagnostic::error("missing-key", message, entry.at).hint(hint));
             continue;
         }
         let subject = format!("`{}`", key.name);
         checked.push(match check(&entry.node, key.shape, &subject, entry.at, diagnostics) {
             Some(node) => Entry { key: entry.key.clone(), at: entry.at, node },
-            None => wrong_entry(key.name, entry),
+            None => placeholder_entry(key.name, entry),
         });
     }
     for key in keys.iter().filter(|key| key.is_required && !is_external) {
@@ -129,15 +137,16 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// Reports a document of another format version. Nothing else in it is checked.
-fn is_of_another_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
+/// Reports a document with an unsupported format version. topo does not check the rest of the document.
+fn report_unsupported_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
     is_other && check(&entry.node, Shape::Version, "`version`", entry.at, diagnostics).is_none()
 }
 
-/// Creates an empty entry for a misspelled key, so that topo does not also report the key as missing.
-fn wrong_entry(key: &str, entry: &Entry) -> Entry {
+/// Creates a placeholder for a misspelled key or an invalid value, so that topo does not also report the key as
+/// missing.
+fn placeholder_entry(key: &str, entry: &Entry) -> Entry {
     Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Empty)) }
 }
 
@@ -162,7 +171,7 @@ fn either(
             None
         }
         [_, _, ..] => {
-            let message = format!("{subject} sets more than one of {}", listed(first_keys));
+            let message = format!("{subject} sets more than one of {}", listed_all(first_keys));
             diagnostics.push(Diagnostic::error("conflicting-keys", message, at).hint("keep one of them"));
             None
         }
@@ -173,8 +182,8 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     if !matches!(node.value, Value::Table(_)) {
         let of_name = |item: &Node| item.get("name").and_then(Node::text).or(item.text()).map(str::to_owned);
         let name = node.items().iter().find_map(of_name);
-        let hint = name.map(|name| format!("names are keys: write `{name}: {{…}}`"));
-        value::wrong(node, subject, "a mapping whose keys are names", hint, at, diagnostics);
+        let hint = name.map(|name| format!("use the name as the key: `{name}: {{…}}`"));
+        value::report_wrong_type(node, subject, "a mapping whose keys are names", hint, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
@@ -187,13 +196,13 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         named = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
-            // Its keys follow with too little indentation. topo reports each of them.
+            // The keys of this entry follow with too little indentation. topo reports each of them.
             continue;
         }
         let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
         let subject = format!("{kind} `{}`", entry.key);
         let is_external = entry.node.get("external").is_some_and(Node::is_true);
-        let is_named = declared_name(&entry.key, is_external, entry.at, diagnostics);
+        let is_named = check_declared_name(&entry.key, is_external, entry.at, diagnostics);
         if let Some(node) = check(&entry.node, inner, &subject, entry.at, diagnostics)
             && is_named
         {
@@ -211,8 +220,8 @@ fn list_of(subject: &str) -> String {
     }
 }
 
-/// Returns true if an entry of a mapping from names is a key of the object above it: `type: quorum` with the
-/// indentation of a queue name.
+/// Returns true if an entry where a name is expected is really a key of the object above, such as `type: quorum`
+/// indented like a queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| kind.keys().iter().any(|key| key.name == name);
@@ -241,7 +250,7 @@ fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnost
 }
 
 /// Returns true if an object can have this name; reports the reason otherwise.
-fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
+fn check_declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
         _ if name.starts_with("amq.") => Some("names that start with `amq.` are reserved for the broker".to_owned()),
@@ -258,7 +267,7 @@ fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut 
 
 fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a mapping of arguments", None, at, diagnostics);
+        value::report_wrong_type(node, subject, "a mapping of arguments", None, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
@@ -269,12 +278,12 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
             diagnostics.push(Diagnostic::error("unknown-key", message, entry.at).hint("move it out of `arguments:`"));
             continue;
         }
-        if entry.key.is_empty() || entry.key.len() > LONGEST_NAME {
+        if entry.key.is_empty() || entry.key.len() > MAX_NAME_BYTES {
             diagnostics.push(Diagnostic::error("name", "the name of an argument must have 1 to 255 bytes", entry.at));
             continue;
         }
-        if entry.node.size() > MOST_VALUES {
-            let message = format!("{subject} contains more than {} values", number(MOST_VALUES as u64));
+        if entry.node.size() > MAX_VALUES {
+            let message = format!("{subject} contains more than {} values", number(MAX_VALUES as u64));
             diagnostics.push(
                 Diagnostic::error("too-large", message, entry.at).hint("topo does not compare arguments of this size"),
             );
@@ -293,7 +302,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
 /// Converts the definition of a policy to RabbitMQ's own keys.
 fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a mapping of policy keys", None, at, diagnostics);
+        value::report_wrong_type(node, subject, "a mapping of policy keys", None, at, diagnostics);
         return None;
     }
     if node.entries().is_empty() {

@@ -112,7 +112,7 @@ pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<S
     meant.map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Returns a hint for another value where one of these words is expected.
+/// Returns a hint for a value that is not one of the expected words.
 pub(super) fn not_word(value: &Value, words: &[&str]) -> Option<String> {
     (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
 }
@@ -128,7 +128,7 @@ pub(super) fn number_as_text(text: &str, subject: &str) -> String {
 }
 
 /// Returns a hint where a list is expected.
-pub(super) fn not_list(node: &Node, inner: Shape) -> Option<String> {
+pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
             let first = kind.keys().first().map_or("", |key| key.name);
@@ -144,7 +144,7 @@ pub(super) fn not_list(node: &Node, inner: Shape) -> Option<String> {
 }
 
 /// Returns a hint where a mapping is expected.
-pub(super) fn not_mapping(node: &Node, kind: &Object) -> Option<String> {
+pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String> {
     let text = node.text()?;
     let has_type =
         ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();

@@ -265,7 +265,7 @@ pub(crate) struct PolicyKey {
     pub(crate) name: &'static str,
     /// The values that it accepts.
     pub(crate) shape: Shape,
-    /// Its documentation.
+    /// The documentation.
     pub(crate) doc: &'static str,
 }
 

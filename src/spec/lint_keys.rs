@@ -1,7 +1,5 @@
-//! The grammar of `lint:`: a key for each rule, and its level. The rules are in a layer above, so a test generates a
-//! file with their names.
-//!
-//! The level of a lint rule, as a spec or a flag sets it.
+//! Defines the grammar of `lint:`: a key for each rule, and the level of the rule. The rules are in a layer above, so a
+//! test generates a file with their names.
 
 use super::diagnostic::Severity;
 use super::rule_names::RULES;
@@ -54,7 +52,7 @@ impl Level {
         [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
     }
 
-    /// Returns its word.
+    /// Returns the word.
     pub fn as_str(self) -> &'static str {
         self.severity().map_or("off", Severity::as_str)
     }

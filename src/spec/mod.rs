@@ -67,9 +67,9 @@ use std::collections::BTreeMap;
 /// A file of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Its name in messages.
+    /// The name in messages.
     pub name: String,
-    /// Its content.
+    /// The content.
     pub text: String,
 }
 

@@ -1,6 +1,4 @@
-//! The tree of a YAML document, with the position of every node. It is independent of topologies.
-//!
-//! Positions in the text of a spec.
+//! The tree of a YAML document, with the position of every node. The tree is independent of topologies.
 
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +57,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// Returns a node at the same position with another value.
+    /// Returns a node at the same position with a different value.
     pub(crate) fn with(&self, value: Value) -> Self {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
@@ -227,7 +225,7 @@ impl Location {
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// Its position.
+    /// The position.
     pub at: Location,
 }
 

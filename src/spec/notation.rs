@@ -1,5 +1,5 @@
-//! The notation of a document, where the parsed values lose it: numbers without a unit, and comments directly after a
-//! routing key.
+//! Records the notation that the parsed values of a document lose: numbers without a unit, and comments directly after
+//! a routing key.
 
 use super::node::Location;
 use super::node::{Entry, Node, Value};

@@ -47,7 +47,7 @@ pub enum Schedule {
 pub struct RetryPolicySpec {
     /// The position of its name.
     pub at: Location,
-    /// Its keys.
+    /// The keys.
     pub(crate) keys: RetryKeys,
 }
 

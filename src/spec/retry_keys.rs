@@ -63,7 +63,7 @@ static RETRY_KEYS: [Key; 5] = [
     .like("ladder"),
     key(
         "delays",
-        Shape::Filled(&Shape::Delay),
+        Shape::NonEmptyList(&Shape::Delay),
         "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
     )
     .like("[5s, 30s, 5m]"),

@@ -223,7 +223,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Arguments(true) => queue_arguments(None, definitions),
         Shape::Definition => policy_definition(definitions),
         Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
-        Shape::Filled(inner) => json!({"type": "array", "minItems": 1, "items": value(*inner, definitions)}),
+        Shape::NonEmptyList(inner) => json!({"type": "array", "minItems": 1, "items": value(*inner, definitions)}),
         Shape::Map(inner) => map(*inner, definitions),
         Shape::Object(object) => reference(object, definitions),
         Shape::Either(text, tables) => {
@@ -293,7 +293,7 @@ fn example(shape: Shape) -> Option<&'static str> {
         | Shape::Arguments(_)
         | Shape::Definition
         | Shape::List(_)
-        | Shape::Filled(_)
+        | Shape::NonEmptyList(_)
         | Shape::Map(_)
         | Shape::Object(_)
         | Shape::Either(..) => None,

@@ -41,7 +41,7 @@ pub(crate) enum Shape {
     /// A list.
     List(&'static Self),
     /// A list that is not empty.
-    Filled(&'static Self),
+    NonEmptyList(&'static Self),
     /// A mapping from names to values.
     Map(&'static Self),
     /// A mapping with these keys.
@@ -74,11 +74,11 @@ impl Shape {
 /// A mapping with known keys.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// Its description in messages: `a queue`.
+    /// The description in messages: `a queue`.
     pub(crate) what: &'static str,
-    /// Its name in the definitions of the schema.
+    /// The name in the definitions of the schema.
     pub(crate) name: &'static str,
-    /// Its keys.
+    /// The keys.
     pub(crate) keys: Keys,
     /// The keys that it can have with `external: true`; empty if it cannot be external.
     pub(crate) external: &'static [&'static str],
@@ -96,7 +96,7 @@ pub(crate) enum Keys {
 }
 
 impl Object {
-    /// Returns its keys.
+    /// Returns the keys.
     pub(crate) fn keys(&self) -> &[Key] {
         match &self.keys {
             Keys::Fixed(keys) => keys(),
@@ -108,17 +108,17 @@ impl Object {
 /// A key of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
-    /// Its name.
+    /// The name.
     pub(crate) name: &'static str,
     /// The values that it accepts.
     pub(crate) shape: Shape,
     /// True if it is required, except on an external object.
     pub(crate) is_required: bool,
-    /// Its default, as YAML; empty if there is none.
+    /// The default, as YAML; empty if there is none.
     pub(crate) default: &'static str,
     /// An example value, as YAML; empty if none is needed.
     pub(crate) example: &'static str,
-    /// Its documentation, in Markdown.
+    /// The documentation, in Markdown.
     pub(crate) doc: &'static str,
     /// True if streams do not support it, for a key of queues that is not an argument.
     pub(crate) not_of_streams: bool,

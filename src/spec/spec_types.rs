@@ -1,4 +1,5 @@
-//! The spec of one vhost with positions: documents and files merged, defaults applied, nothing expanded.
+//! Defines the spec of one vhost, with positions. Documents and files are merged and defaults are applied, but nothing
+//! is expanded.
 
 use super::allow::Allow;
 use super::lint_keys::Level;
@@ -18,7 +19,7 @@ pub struct Spec {
     pub files: Vec<String>,
     /// The vhost, with its first position.
     pub vhost: Sourced<VhostName>,
-    /// Its description.
+    /// The description.
     pub description: Option<Sourced<String>>,
     /// The type of queues without a type.
     pub default_queue_type: Option<Sourced<QueueType>>,
@@ -61,9 +62,9 @@ pub struct Spec {
 pub struct Setting<T> {
     /// The value.
     pub value: T,
-    /// Its position.
+    /// The position.
     pub at: Location,
-    /// Its origin.
+    /// The origin.
     pub set_by: SetBy,
 }
 
@@ -89,7 +90,7 @@ pub struct ExchangeSpec {
     pub is_external: bool,
     /// True if an external exchange may be missing.
     pub is_optional: bool,
-    /// Its type; empty on an external one.
+    /// The type; empty on an external exchange.
     pub kind: Sourced<String>,
     /// True if it is durable.
     pub durable: bool,
@@ -114,7 +115,7 @@ pub struct QueueSpec {
     pub at: Location,
     /// True if it is external.
     pub is_external: bool,
-    /// Its type; `None` on an external one.
+    /// The type; `None` on an external queue.
     pub queue_type: Option<Setting<QueueType>>,
     /// True if it is durable; `None` means durable.
     pub durable: Option<Setting<bool>>,
@@ -122,9 +123,9 @@ pub struct QueueSpec {
     pub auto_delete: Option<Setting<bool>>,
     /// Arguments by RabbitMQ's names, without `x-queue-type` and without `x-dead-letter-…` except the strategy.
     pub arguments: BTreeMap<String, Setting<ArgumentValue>>,
-    /// Its dead-letter target; `None` if it is not set.
+    /// The dead-letter target; `None` if it is not set.
     pub dead_letter: Option<Setting<DeadLetter>>,
-    /// Its retries; `None` if they are not set, or set to `none`.
+    /// The retries; `None` if they are not set, or set to `none`.
     pub retry: Option<RetrySpec>,
     /// The resolution of conflicts.
     pub on_conflict: Option<Setting<OnConflict>>,
@@ -141,7 +142,7 @@ pub enum DeadLetter {
     Queue {
         /// The entry.
         name: QueueName,
-        /// Its wiring.
+        /// The wiring.
         wiring: Wiring,
     },
     /// An exchange.
@@ -150,7 +151,7 @@ pub enum DeadLetter {
         exchange: ExchangeName,
         /// The routing key; without it, messages keep their own.
         routing_key: Option<String>,
-        /// Its wiring.
+        /// The wiring.
         wiring: Wiring,
     },
 }
@@ -189,7 +190,7 @@ pub struct BindingSpec {
     pub source_at: Location,
     /// The name of its destination.
     pub destination_at: Location,
-    /// Its routing key, or the binding if it has none.
+    /// The routing key, or the binding if it has none.
     pub key_at: Location,
     /// The values of its arguments.
     pub arguments: BTreeMap<String, Location>,
@@ -200,13 +201,13 @@ pub struct BindingSpec {
 pub struct PolicySpec {
     /// The position of its name.
     pub at: Location,
-    /// Its pattern.
+    /// The pattern.
     pub pattern: Sourced<String>,
     /// The kinds of objects that it applies to.
     pub apply_to: Sourced<ApplyTo>,
-    /// Its priority.
+    /// The priority.
     pub priority: Priority,
-    /// Its definition, by RabbitMQ's keys.
+    /// The definition, by RabbitMQ's keys.
     pub definition: BTreeMap<String, Keyed<ArgumentValue>>,
 }
 

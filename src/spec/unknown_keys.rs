@@ -136,7 +136,7 @@ pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) ->
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
     let distance = |candidate: &str| {
-        // `message-ttl` and `MessageTTL` are `messageTtl` in another style.
+        // `message-ttl` and `MessageTTL` are `messageTtl` in a different style.
         if plain(candidate) == plain(word) { 0 } else { strsim::damerau_levenshtein(candidate, word) }
     };
     let known: Vec<&str> = known.into_iter().collect();
@@ -154,10 +154,19 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 
 /// Joins words for a message: `` `a`, `b` or `c` ``.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    joined(words, "or")
+}
+
+/// Joins words for a message: `` `a`, `b` and `c` ``.
+pub(crate) fn listed_all<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    joined(words, "and")
+}
+
+fn joined<'a>(words: impl IntoIterator<Item = &'a str>, conjunction: &str) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match words.split_last() {
         Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        Some((last, others)) => format!("{} {conjunction} {last}", others.join(", ")),
         None => String::new(),
     }
 }
@@ -178,5 +187,6 @@ mod tests {
         assert_eq!(closest("max", known), None);
         assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
         assert_eq!(listed(["a"]), "`a`");
+        assert_eq!(listed_all(["a", "b", "c"]), "`a`, `b` and `c`");
     }
 }

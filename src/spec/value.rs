@@ -7,7 +7,7 @@ use super::node::{Entry, Node, Value};
 use super::shape::Shape;
 use super::unknown_keys::{closest, listed};
 use super::{hints, syntax, units};
-use crate::model::names::LONGEST_NAME;
+use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
@@ -23,7 +23,7 @@ const PLUGIN_TYPES: &[&str] = &[
 ];
 
 /// Reports a value of the wrong type, at the position of the value, or of its key if there is no value.
-pub(crate) fn wrong(
+pub(crate) fn report_wrong_type(
     node: &Node,
     subject: &str,
     expected: &str,
@@ -89,7 +89,7 @@ pub(crate) fn check(
             None
         }
         Err(Problem { message: None, label, hint, .. }) => {
-            wrong(node, subject, &label, hint, key_at, diagnostics);
+            report_wrong_type(node, subject, &label, hint, key_at, diagnostics);
             None
         }
     }
@@ -203,7 +203,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Shape::Arguments(_)
             | Shape::Definition
             | Shape::List(_)
-            | Shape::Filled(_)
+            | Shape::NonEmptyList(_)
             | Shape::Map(_)
             | Shape::Object(_)
             | Shape::Either(..),
@@ -277,7 +277,7 @@ fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
 }
 
 fn routing_key(text: &str) -> Result<(), Problem> {
-    if text.len() > LONGEST_NAME {
+    if text.len() > MAX_NAME_BYTES {
         let message = format!("this routing key has {} bytes", text.len());
         return Err(bad("routing-key", message, "at most 255", None));
     }
@@ -293,7 +293,7 @@ fn routing_key(text: &str) -> Result<(), Problem> {
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
-    } else if name.len() > LONGEST_NAME {
+    } else if name.len() > MAX_NAME_BYTES {
         Some(format!("it has {} bytes, the maximum is 255", name.len()))
     } else if name.contains(['\r', '\n', '\0']) {
         // The broker silently removes CR and LF, so another object would be declared.
@@ -308,7 +308,7 @@ pub(crate) fn argument(node: &Node, subject: &str, key_at: Location, diagnostics
     match &node.value {
         Value::Null(_) => {
             let hint = "null cannot be sent over HTTP: remove the argument".to_owned();
-            wrong(node, subject, "a value", Some(hint), key_at, diagnostics);
+            report_wrong_type(node, subject, "a value", Some(hint), key_at, diagnostics);
             None
         }
         Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => Some(node.clone()),

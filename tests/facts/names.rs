@@ -69,7 +69,7 @@ fn line_breaks_are_silently_removed_from_a_name() {
     );
 }
 
-/// `model::names::LONGEST_NAME`: an AMQP short string; no version refuses a longer exchange name over HTTP.
+/// `model::names::MAX_NAME_BYTES`: an AMQP short string; no version refuses a longer exchange name over HTTP.
 #[test]
 fn queue_name_is_at_most_255_bytes() {
     let stage = Stage::new("long");

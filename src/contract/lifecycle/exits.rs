@@ -6,7 +6,7 @@ use crate::contract::{Answer, Contract};
 use crate::expand::Retry;
 use crate::model::QueueType;
 use crate::model::units::size;
-use crate::rabbitmq::WhenFull;
+use crate::rabbitmq::OverflowBehavior;
 
 impl Describer<'_, '_> {
     pub(super) fn exits(&self) -> Vec<Exit> {
@@ -108,11 +108,11 @@ impl Describer<'_, '_> {
         ];
         let longest: Vec<String> = longest.into_iter().flatten().collect();
         if !longest.is_empty() {
-            let to = match (it.queue_type, it.when_full()) {
+            let to = match (it.queue_type, it.overflow_behavior()) {
                 (QueueType::Stream, _) => "the oldest segment is deleted".to_owned(),
-                (_, WhenFull::DropsOldest) => format!("the oldest message is removed: {}", self.end("maxlen")),
-                (_, WhenFull::Refuses) => "new messages are rejected: the publisher gets basic.nack".to_owned(),
-                (_, WhenFull::RefusesAndDeadLetters) => {
+                (_, OverflowBehavior::DropsOldest) => format!("the oldest message is removed: {}", self.end("maxlen")),
+                (_, OverflowBehavior::Rejects) => "new messages are rejected: the publisher gets basic.nack".to_owned(),
+                (_, OverflowBehavior::RejectsAndDeadLetters) => {
                     format!("new messages are rejected: {}; the publisher gets basic.nack", self.end("maxlen"))
                 }
             };

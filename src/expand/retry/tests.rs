@@ -227,8 +227,8 @@ fn refused_strategy_suggests_strategies_that_work() {
             "4.3.6",
             "type: classic, maxRetries: 3",
             "3: `maxRetries` alone is not enough for classic queue `orders.work`, which does not count deliveries \
-             (add delays for a retry ladder in the broker: `retry: {delays: [5s, 30s]}`; or use \
-             `retry: {strategy: republish}` if the workers count; or use `type: quorum`)",
+             (add delays to let the broker count: `retry: {delays: [5s, 30s]}`; use \
+             `retry: {strategy: republish}` to let the workers count; or use `type: quorum`)",
         ),
         (
             "4.3.6",

@@ -49,7 +49,7 @@ queues:
     bind_temporary_queue(&mut topology, "b", "rest", "");
     bind_temporary_queue(&mut topology, "c", "dlx", "x");
     assert_eq!(of(&topology, &[]), "\n");
-    // A binding with another key does not match.
+    // A binding with a different key does not match.
     topology.bindings.retain(|binding| binding.source != "dlx".into());
     bind(&mut topology, "dlx", "c", "y", Arguments::new());
     assert!(of(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
@@ -247,4 +247,21 @@ queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routing
     // A temporary queue, which no definitions file contains, may receive the messages.
     let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
     assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here 1h"), "{found}");
+}
+
+#[test]
+fn missing_exchange_counts_its_other_senders() {
+    for (queues, expected) in [
+        (1, "the dead-lettered messages of `q1`;"),
+        (2, "the dead-lettered messages of `q1`, and messages from 1 other source;"),
+        (3, "the dead-lettered messages of `q1`, and messages from 2 other sources;"),
+    ] {
+        let queue = |number: u8| format!("  q{number}: {{type: classic, deadLetter: {{exchange: gone}}}}\n");
+        let queues: String = (1..=queues).map(queue).collect();
+        let spec = format!("exchanges:\n  gone: {{external: true, optional: true}}\nqueues:\n{queues}");
+        let mut topology = applied(&spec, &profile(VERSION));
+        topology.exchanges.remove(&"gone".into());
+        let found = of(&topology, &[]);
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
 }

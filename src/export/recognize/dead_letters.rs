@@ -33,7 +33,7 @@ pub(in crate::export) struct DeadLetterQueue {
 impl DeadLetterQueue {
     /// Returns true if the exchange and the routing key lead to this queue. Without a routing key, messages keep their
     /// own.
-    pub(in crate::export) fn leads(&self, name: &QueueName, end: &DeadLettering) -> bool {
+    pub(in crate::export) fn leads_to(&self, name: &QueueName, end: &DeadLettering) -> bool {
         let by_type = || (self.kind == "direct").then(|| default_key(&self.kind, name));
         self.exchange == end.exchange && self.routing_key.clone().or_else(by_type) == end.routing_key
     }

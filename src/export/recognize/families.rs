@@ -2,7 +2,7 @@
 //! object must then equal the one that the expansion generates.
 
 use super::{GivenUp, Recognized};
-use crate::expand::{End, Ladder, Objects, Republish, Tiers};
+use crate::expand::{FinalTarget, Ladder, Objects, Republish, Tiers};
 use crate::model::naming::{self, TierName};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, QueueName, Strategy, Topology};
 use crate::plan::spec_keys::Tiered;
@@ -100,8 +100,8 @@ fn tiered(
     Some(members(kept, &objects, &by_name).map(|members| (Tiered { strategy, delays, end }, members)))
 }
 
-fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> End {
-    End {
+fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
+    FinalTarget {
         exchange: end.exchange.clone(),
         routing_key: end.routing_key.clone(),
         kind: queue.as_ref().map(|_| "direct".to_owned()),

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let durable = subject.queues_of(QueueType::Classic).filter(|(_, queue)| queue.durable && !queue.auto_delete);
-    let is_work = |id: &ObjectId| subject.retries_of(id).is_none();
+    let is_work = |id: &ObjectId| subject.retry_owner(id).is_none();
     let finding = |id: ObjectId| {
         let text = "a classic queue is on one node: while the node is down, its messages are unavailable, and they can be lost";
         let finding = RULE.finding(subject, &id, "type", text);

@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let any = Message::with(Keys::any());
     let mut findings = Vec::new();
     for it in subject.policy_targets() {
-        let (Kind::Exchange(_), None) = (it.kind, it.retries_of) else { continue };
+        let (Kind::Exchange(_), None) = (it.kind, it.retry_owner) else { continue };
         let name = ExchangeName::new(it.name);
         let [(alternate, _)] = &routing.alternates(&name)[..] else { continue };
         if routing.routes_all(&name, &any) {

@@ -22,7 +22,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let beyond = beyond_dead_letters(effective_queues);
     // `policy-on-generated-queue` reports policies that also apply to other queues.
     let is_set = |queue: &EffectiveQueue<'_>, key: &str| {
-        queue.settings.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
+        queue.settings.get(key).is_some()
+            && !queue.setting_from_policy(key).is_some_and(|(name, _)| beyond.contains(name))
     };
     for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue) {
         let shown = |key| queue.settings.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
@@ -32,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let hint = "remove `expires`: a dead-letter queue usually has no consumers";
             findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
         }
-        if is_set(queue, "message-ttl") && queue.loses_silently() {
+        if is_set(queue, "message-ttl") && queue.drops_messages_silently() {
             let text = format!(
                 "dead-lettered messages are deleted after {}, even if they were not inspected",
                 shown("message-ttl")

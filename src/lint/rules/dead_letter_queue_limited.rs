@@ -18,9 +18,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let effective_queues = subject.effective_queues();
     let beyond = beyond_dead_letters(effective_queues);
-    for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue && queue.loses_silently()) {
+    for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue && queue.drops_messages_silently()) {
         // `policy-on-generated-queue` reports policies that also apply to other queues.
-        let is_by_wide_policy = |key: &&str| queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name));
+        let is_by_wide_policy =
+            |key: &&str| queue.setting_from_policy(key).is_some_and(|(name, _)| beyond.contains(name));
         let Some(key) = queue.limit().filter(|key| !is_by_wide_policy(key)) else { continue };
         let (severity, text) = if queue.rejects_when_full() {
             let text = "when the queue is full, it rejects new messages, and their source queues drop them";

@@ -1,5 +1,6 @@
-//! Reports dead-lettered messages that the broker drops because their exchange routes them to no queue. The rule simulates
-//! the routes for every routing key with which messages reach the queue, and does not report uncertain routes.
+//! Reports dead-lettered messages that the broker drops because their exchange routes them to no queue. The rule
+//! simulates the routes for every routing key with which messages reach the queue, and does not report uncertain
+//! routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -25,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.effective_queues() {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
-        if queue.retries_of.is_some() {
+        if queue.retry_owner.is_some() {
             continue;
         }
         let keys = subject.keys_of_dead_letters(queue.name, to);
@@ -39,16 +40,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates the finding for a generated exchange: the exchange at the end of its retries has no bindings, and a queue must be
-/// bound there. A queue that is bound to the generated exchange would receive messages that must be retried.
+/// Creates the finding for a generated exchange: the exchange at the end of its retries has no bindings, and a queue
+/// must be bound there. A queue that is bound to the generated exchange would receive messages that must be retried.
 fn of_retries(
     subject: &Subject<'_>,
     queue: &EffectiveQueue<'_>,
     to: &DeadLettering,
     lost: &[&Keys],
 ) -> Option<Finding> {
-    let of = subject.retries_of(&ObjectId::Exchange(to.exchange.clone()))?;
-    let end = &subject.expansion.retries.get(of)?.end()?.exchange;
+    let of = subject.retry_owner(&ObjectId::Exchange(to.exchange.clone()))?;
+    let end = &subject.expansion.retries.get(of)?.final_target()?.exchange;
     let text = format!(
         "messages without retries left reach exchange `{end}` with the key {}, which it does not route to any queue: {}",
         listed(lost),

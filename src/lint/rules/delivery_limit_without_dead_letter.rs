@@ -18,7 +18,8 @@ const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    for queue in
+        subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.drops_messages_silently())
     {
         let Some((limit, from)) = queue.delivery_limit().filter(|_| queue.max_retries().is_none()) else { continue };
         let (severity, text) = if from.source == Source::Default {

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.effective_queues().iter().filter(|queue| queue.retries_of.is_none()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.retry_owner.is_none()) {
         let (Some(expires), Some(ttl)) = (queue.settings.integer("expires"), queue.settings.integer("message-ttl"))
         else {
             continue;

@@ -1,5 +1,5 @@
-//! Reports queues with a setting that discards messages but without a dead-letter target. Queues without such a setting, as
-//! most are, are not reported.
+//! Reports queues with a setting that discards messages but without a dead-letter target. Queues without such a
+//! setting, as most are, are not reported.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -18,7 +18,8 @@ const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    for queue in
+        subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.drops_messages_silently())
     {
         if let Some((retries, at)) = queue.max_retries() {
             let text = match retries {

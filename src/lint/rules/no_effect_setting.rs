@@ -6,7 +6,7 @@ use crate::model::known_arguments::{KnownArgument, KnownExchangeArgument};
 use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, ObjectId, PolicyName, Queue, QueueName};
 use crate::rabbitmq::no_effect::no_effect_in_policy;
 use crate::rabbitmq::policy_keys::{PolicyKey, Scope};
-use crate::rabbitmq::{Governors, NoEffect};
+use crate::rabbitmq::{ActivePolicies, NoEffect};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
         return Vec::new();
     }
     // The effective settings for each policy that may govern the queue.
-    let possible = Governors::of(subject.routing().policies(), subject.profile).possible(name, queue);
+    let possible = ActivePolicies::of(subject.routing().policies(), subject.profile).possible(name, queue);
     let reason = |argument: &str, value: &ArgumentValue| {
         let known = KnownArgument::named(argument)?;
         let each: Option<Vec<NoEffect>> =
@@ -142,7 +142,7 @@ fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason>
 fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
     for queue in subject.effective_queues() {
-        for (policy, key, effective) in queue.by_policies() {
+        for (policy, key, effective) in queue.settings_from_policies() {
             let known = KnownArgument::of_policy_key(key);
             let why = known.and_then(|known| queue.settings.no_effect(known, &effective.value));
             let is_reported = no_effect_in_policy(key, &effective.value, subject.profile.version).is_some();

@@ -21,7 +21,7 @@ const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let names: Vec<&str> =
-        subject.policy_targets().iter().filter(|it| it.retries_of.is_none()).map(|it| it.name).collect();
+        subject.policy_targets().iter().filter(|it| it.retry_owner.is_none()).map(|it| it.name).collect();
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();

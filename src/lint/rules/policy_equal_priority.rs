@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let policy_targets = subject.policy_targets();
     let mut pairs: BTreeMap<(&PolicyName, &PolicyName), Vec<&str>> = BTreeMap::new();
-    for it in policy_targets.iter().filter(|it| it.retries_of.is_none()) {
+    for it in policy_targets.iter().filter(|it| it.retry_owner.is_none()) {
         let mut fits = it.fits.iter().filter(|fit| fit.is_certain && fit.obstacle.is_none()).map(|fit| fit.named);
         let Some(first) = fits.next() else { continue };
         let equal = fits.take_while(|other| other.policy.priority == first.policy.priority);

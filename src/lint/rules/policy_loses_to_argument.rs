@@ -1,5 +1,5 @@
-//! Reports keys of policies that are never effective: every queue or exchange that the policy governs sets another value by
-//! an argument, which takes precedence.
+//! Reports keys of policies that are never effective: every queue or exchange that the policy governs sets a different
+//! value by an argument, which takes precedence.
 
 use crate::lint::policy_targets::{Kind, PolicyTarget, first_of, is_own};
 use crate::lint::{Finding, Rule, Subject};

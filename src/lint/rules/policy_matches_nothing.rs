@@ -1,5 +1,5 @@
-//! Reports policies whose patterns match no object of the spec. This can be intended, because clients declare queues too. A
-//! pattern that nearly matches, or that only matches objects of another kind, is a mistake.
+//! Reports policies whose patterns match no object of the spec. This can be intended, because clients declare queues
+//! too. A pattern that nearly matches, or that only matches objects of a different kind, is a mistake.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
@@ -39,7 +39,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         policy_targets.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
     let names: Vec<(ObjectId, &str)> = policy_targets
         .iter()
-        .filter(|it| it.retries_of.is_none())
+        .filter(|it| it.retry_owner.is_none())
         .map(|it| (it.id.clone(), it.name))
         .chain(subject.expansion.scope.external.iter().filter_map(|id| Some((id.clone(), id.name()?))))
         .collect();

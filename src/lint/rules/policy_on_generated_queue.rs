@@ -28,12 +28,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     // One hint for each policy, because each tier can have a finding.
     let mut hints: BTreeMap<PolicyName, String> = BTreeMap::new();
     for queue in effective_queues {
-        let is_tier = queue.retries_of.is_some();
+        let is_tier = queue.retry_owner.is_some();
         if !is_tier && !queue.is_dead_letter_queue {
             continue;
         }
         for key in KEYS {
-            let Some((name, effective)) = queue.by_policy(key) else { continue };
+            let Some((name, effective)) = queue.setting_from_policy(key) else { continue };
             let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
             // A policy only for dead-letter queues is intended for them.
             if let Some(consequence) = consequence.filter(|_| is_tier || beyond.contains(name)) {
@@ -48,8 +48,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// Returns the policies that also set values on queues that are neither tiers nor dead-letter queues.
 pub(super) fn beyond_dead_letters(effective_queues: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
-    for queue in effective_queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retries_of.is_none()) {
-        names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
+    for queue in effective_queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retry_owner.is_none()) {
+        names.extend(KEYS.iter().filter_map(|key| queue.setting_from_policy(key)).map(|(name, _)| name.clone()));
     }
     names
 }
@@ -99,8 +99,8 @@ fn finding(
     finding
 }
 
-/// Suggests a pattern that excludes tiers and dead-letter queues and still matches all other objects that the policy governs
-/// now.
+/// Suggests a pattern that excludes tiers and dead-letter queues and still matches all other objects that the policy
+/// governs now.
 fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     let policies = subject.routing().policies();
     let is_governed = |name: &str, governed: Governed| {
@@ -110,7 +110,7 @@ fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     for topology in subject.topologies() {
         for (name, queue) in &topology.queues {
             if is_governed(name.as_str(), Governed::from(queue)) {
-                let is_tier = subject.retries_of(&ObjectId::Queue(name.clone())).is_some();
+                let is_tier = subject.retry_owner(&ObjectId::Queue(name.clone())).is_some();
                 let is_generated = is_tier || subject.spec.dead_letter_queues.contains_key(name);
                 if is_generated { &mut avoided } else { &mut kept }.insert(name.as_str());
             }

@@ -34,7 +34,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     };
     for (id, queue) in subject.queues() {
-        if subject.retries_of(&id).is_none() {
+        if subject.retry_owner(&id).is_none() {
             ARGUMENTS.iter().for_each(|argument| check_size(&id, argument, queue.arguments.get(*argument)));
         }
     }

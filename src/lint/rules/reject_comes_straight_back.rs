@@ -1,6 +1,6 @@
-//! Reports dead-lettered messages that return to the queue in which a consumer rejected them, without a queue in between in
-//! which they wait. They cycle endlessly, as fast as the consumer rejects them. The broker only drops messages in cycles
-//! without a rejection.
+//! Reports dead-lettered messages that return to the queue in which a consumer rejected them, without a queue in
+//! between in which they wait. They cycle endlessly, as fast as the consumer rejects them. The broker only drops
+//! messages in cycles without a rejection.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::routing::{Message, Reason};
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut findings = Vec::new();
-    for queue in subject.effective_queues().iter().filter(|queue| queue.retries_of.is_none()) {
+    for queue in subject.effective_queues().iter().filter(|queue| queue.retry_owner.is_none()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
         let returns = subject.keys_of_dead_letters(queue.name, to).into_iter().any(|keys| {
             let dead_lettered = routing.as_dead_letter(&Message::with(keys), queue.name, Reason::Rejected, to);

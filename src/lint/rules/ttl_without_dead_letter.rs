@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_silently())
+    for queue in
+        subject.effective_queues().iter().filter(|queue| !queue.is_dead_letter_queue && queue.drops_messages_silently())
     {
         if let Some(ttl) = queue.settings.integer("message-ttl") {
             let after = duration(ttl).map_or_else(|| "immediately".to_owned(), |ttl| format!("after {ttl}"));

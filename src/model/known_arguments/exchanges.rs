@@ -1,34 +1,34 @@
 //! The table of the arguments of exchanges: those of the broker itself and of the bundled plugins.
 //!
-//! On a redeclare, every exchange type compares only `alternate-exchange`, including the types of plugins: all of them
-//! use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal type of federation.
-//! The other arguments are read when the exchange is created, or for each message. They change only with the exchange.
-//! Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to 4.3. The types `direct`,
-//! `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no
-//! argument of their own.
+//! When an exchange is redeclared, every exchange type compares only `alternate-exchange`, including the types of
+//! plugins: all of them use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal
+//! type of federation. The other arguments are read when the exchange is created, or for each message. They change only
+//! with the exchange. Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to 4.3. The
+//! types `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and
+//! `x-event` read no argument of their own.
 
 use super::{ANY, ValueKind, Versions};
 
 /// One argument of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownExchangeArgument {
-    /// Its name on the wire, for example `hash-header`.
+    /// The name on the wire, for example `hash-header`.
     pub name: &'static str,
-    /// Its key in a spec; `None` if it is set under `arguments`.
+    /// The key in a spec; `None` if it is set under `arguments`.
     pub key: Option<&'static str>,
     /// The exchange types that read it; empty for all.
     pub exchange_types: &'static [&'static str],
-    /// Its valid values.
+    /// The valid values.
     pub value: ValueKind,
     /// The versions that support it.
     pub taken: Versions,
-    /// True if a redeclare of the exchange compares it.
+    /// True if the broker compares the argument when the exchange is redeclared.
     pub is_compared: bool,
-    /// True if the broker refuses a declare with an invalid [`value`](Self::value).
+    /// True if the broker rejects a declaration with an invalid [`value`](Self::value).
     pub is_checked: bool,
     /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// Its documentation: one sentence.
+    /// The documentation: one sentence.
     pub doc: &'static str,
 }
 
@@ -123,7 +123,7 @@ impl KnownExchangeArgument {
         EXCHANGE_ARGUMENTS.iter().find(|known| known.name == name)
     }
 
-    /// Returns true if exchanges of this type read it.
+    /// Returns true if exchanges of this type read the argument.
     pub fn is_read_by(&self, exchange_type: &str) -> bool {
         self.exchange_types.is_empty() || self.exchange_types.contains(&exchange_type)
     }

@@ -57,10 +57,11 @@ pub enum Unit {
 pub struct Support {
     /// The queue type.
     pub queue_type: QueueType,
-    /// The versions that accept it on a declare and support it. Other versions refuse it, or store it without effect.
+    /// The versions that accept the argument in a declaration and support it. Other versions reject it, or store it
+    /// without effect.
     pub taken: Versions,
     /// The versions from 3.9 on in which the type lists it (`capabilities()`). They check its value if there is a
-    /// check, and compare it on a redeclare. Types that do not list it refuse it.
+    /// check, and compare it when the queue is redeclared. Types that do not list it reject it.
     pub listed: &'static [Versions],
     /// The version since which it is accepted but has no effect.
     pub no_effect_since: Option<BrokerVersion>,
@@ -78,11 +79,11 @@ pub struct Check {
 /// One argument of queues.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownArgument {
-    /// Its name on the wire, for example `x-message-ttl`.
+    /// The name on the wire, for example `x-message-ttl`.
     pub name: &'static str,
-    /// Its key in a spec, for example `messageTtl`.
+    /// The key in a spec, for example `messageTtl`.
     pub key: &'static str,
-    /// Its valid values in a spec: everything that is useful for any version.
+    /// The valid values in a spec: everything that is useful for any version.
     pub value: ValueKind,
     /// The values that brokers accept, by version. A version without an entry accepts any value.
     pub checks: &'static [Check],
@@ -94,7 +95,7 @@ pub struct KnownArgument {
     pub known_to_3_8: bool,
     /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// Its documentation: one sentence.
+    /// The documentation: one sentence.
     pub doc: &'static str,
 }
 
@@ -194,35 +195,35 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
 
-    /// Returns its support by a queue type; `None` if the type never supported it.
+    /// Returns how a queue type supports the argument; `None` if the type never supported it.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)
     }
 
-    /// Returns true if this version accepts it on a queue of this type and supports it.
+    /// Returns true if this version accepts and supports the argument on a queue of this type.
     pub fn is_taken(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         self.support_for(queue_type).is_some_and(|support| support.taken.contains(version))
     }
 
-    /// Returns true if this version stores it on a queue of this type without effect.
+    /// Returns true if this version stores the argument on a queue of this type without effect.
     pub fn is_idle(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let support = self.support_for(queue_type);
         !self.is_taken(queue_type, version)
             || support.is_some_and(|support| support.no_effect_since.is_some_and(|since| version >= since))
     }
 
-    /// Returns true if this queue type lists it in this version. No version before 3.9 lists arguments.
+    /// Returns true if this queue type lists the argument in this version. No version before 3.9 lists arguments.
     pub fn is_listed(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let of_type = |support: &&Support| support.queue_type == queue_type;
         self.support.iter().chain(self.idle).filter(of_type).any(|support| support.is_listed(version))
     }
 
-    /// Returns true if any queue type lists it in this version. A type that does not list it then refuses it.
+    /// Returns true if any queue type lists the argument in this version. A type that does not list it then rejects it.
     pub fn is_listed_by_any(&self, version: BrokerVersion) -> bool {
         QueueType::ALL.into_iter().any(|queue_type| self.is_listed(queue_type, version))
     }
 
-    /// Returns true if this version compares it when an existing queue of this type is declared again.
+    /// Returns true if this version compares the argument when an existing queue of this type is declared again.
     ///
     /// 3.8 compares every argument that it knows, for every queue type (`rabbit_amqqueue:declare_args`, 3.8.35). Later
     /// versions compare the arguments that the type of the existing queue lists (`rabbit_queue_type:arguments`).
@@ -241,12 +242,12 @@ impl KnownArgument {
         check.filter(|_| is_checked).map(|check| check.value)
     }
 
-    /// Returns the queue types that support it in any version.
+    /// Returns the queue types that support the argument in any version.
     pub fn queue_types(&self) -> impl Iterator<Item = QueueType> {
         self.support.iter().map(|support| support.queue_type)
     }
 
-    /// Returns the unit of its values.
+    /// Returns the unit of the values.
     pub fn unit(&self) -> Unit {
         match self.value {
             ValueKind::Duration(..) => Unit::Milliseconds,

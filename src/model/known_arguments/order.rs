@@ -105,13 +105,13 @@ const STREAM: &[&str] = &[
     "x-queue-leader-locator",
 ];
 
-/// Returns the order in which a declare of a new queue checks values.
+/// Returns the order in which the broker checks the values of a new queue.
 pub fn checked() -> &'static [&'static str] {
     DECLARE_ARGS
 }
 
-/// Returns the order in which a redeclare of an existing queue of this type compares arguments. Some versions compare
-/// only a part of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
+/// Returns the order in which the broker compares arguments when an existing queue of this type is redeclared. Some
+/// versions compare only a part of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
 pub fn compared(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
     if !version.is_at_least(3, 9) {
         return DECLARE_ARGS;

@@ -138,7 +138,7 @@ impl Tree {
         }
     }
 
-    /// Returns true if it is a mapping or list without entries.
+    /// Returns true if the value is a mapping or list without entries.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
             Value::Scalar(_) => false,

@@ -1,4 +1,4 @@
-//! Writes strings as YAML, with quotes only if YAML 1.1 or 1.2 would read another value.
+//! Writes strings as YAML, with quotes only if YAML 1.1 or 1.2 would read a different value.
 
 use super::plain::is_plain_text;
 use crate::model::printable::is_hidden;

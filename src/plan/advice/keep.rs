@@ -4,7 +4,7 @@ use super::places::{self, Default};
 use super::recreate::Fragment;
 use super::{Subject, exchange_named, retries};
 use crate::model::known_arguments::KnownArgument;
-use crate::model::names::LONGEST_NAME;
+use crate::model::names::MAX_NAME_BYTES;
 use crate::model::yaml::value::{exact, is_representable};
 use crate::model::yaml::{Tree, entry, scalar};
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Queue, QueueName};
@@ -229,7 +229,7 @@ fn dead_letter(
         (None, None) => edits.remove_keys.push(DEAD_LETTER.to_owned()),
         (Some(_), _) if !is_supported => edits.unrepresentable.push(field.to_owned()),
         (exchange, key) => {
-            let is_key = key.is_none_or(|key| key.as_text().is_some_and(|key| key.len() <= LONGEST_NAME));
+            let is_key = key.is_none_or(|key| key.as_text().is_some_and(|key| key.len() <= MAX_NAME_BYTES));
             let value = current.dead_letter.clone().filter(|_| is_key && exchange.is_some());
             if value.is_some() {
                 places::move_dead_letter(subject, edits);
@@ -302,8 +302,8 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
                 None if places::move_out_of_arguments(subject, &mut edits, name) => {}
                 None => edits.remove_keys.push("alternateExchange".to_owned()),
                 value => {
-                    let named =
-                        exchange_named(value.as_ref()).filter(|name| (1..=LONGEST_NAME).contains(&name.as_str().len()));
+                    let named = exchange_named(value.as_ref())
+                        .filter(|name| (1..=MAX_NAME_BYTES).contains(&name.as_str().len()));
                     let value = named.as_ref().map(|name| Tree::text(name.as_str()));
                     edits.exchanges.extend(named);
                     if value.is_some() {

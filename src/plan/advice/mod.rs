@@ -19,7 +19,7 @@ use crate::model::yaml::scalar;
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
 use recreate::Fragment;
 
-/// Returns the resolutions of a conflict. `instead` is the remedy if a recreate is not possible.
+/// Returns the resolutions of a conflict. `instead` is the remedy if topo cannot recreate the object.
 pub(super) fn resolutions(
     context: &PlanContext<'_>,
     planned: &PlannedChange,

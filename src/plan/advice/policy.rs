@@ -15,7 +15,7 @@ use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 use crate::rabbitmq::effective::default_delivery_limit;
 use crate::rabbitmq::governing::WIRING_KEYS;
-use crate::rabbitmq::policy_keys::{PolicyKey, keeps_policy};
+use crate::rabbitmq::policy_keys::{PolicyKey, policy_wins};
 use crate::rabbitmq::{
     BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, dead_lettering, precedence, refusals,
 };
@@ -133,7 +133,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Some(_) | None => return no("no policy removes an existing argument"),
         },
     };
-    if field.before.as_ref().is_some_and(|argument| *argument != value && !keeps_policy(rule, &value, argument)) {
+    if field.before.as_ref().is_some_and(|argument| *argument != value && !policy_wins(rule, &value, argument)) {
         return no(match rule {
             Precedence::Argument => "the existing argument overrides a policy",
             Precedence::Smallest | Precedence::SmallestNonNegative => {
@@ -290,7 +290,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         "max-length-bytes" | "message-ttl" => Some(format!("{setting}: {holds}, and some can be removed")),
         "expires" => Some(format!("{setting}: the queue itself is deleted when it is unused for that long")),
         "dead-letter-strategy" => Some(format!("{setting}: messages that wait to be dead-lettered can be dropped")),
-        "overflow" if with_policy(subject, key, value).is_some_and(|it| it.when_full().refuses()) => {
+        "overflow" if with_policy(subject, key, value).is_some_and(|it| it.overflow_behavior().rejects()) => {
             Some(format!("{setting}: publishes are rejected when it is full"))
         }
         _ => None,

@@ -1,4 +1,5 @@
-//! Lists the recreates that resolve a conflict: their flags, with their effect on the current messages.
+//! Lists the ways to recreate an object that resolve a conflict: the flag of each, and its effect on the current
+//! messages.
 //!
 //! Builds the part of a spec that a resolution tells the user to write.
 //!
@@ -101,8 +102,8 @@ impl Fragment {
     }
 }
 
-/// Returns the broker's error message for an application that still declares the current object after a recreate.
-/// Returns `None` if the broker accepts that declare. A passive declare is not compared.
+/// Returns the broker's error message for an application that still declares the current object after topo recreates
+/// it. Returns `None` if the broker accepts that declaration. The broker does not compare a passive declaration.
 pub(in crate::plan) fn error_after_recreate(
     context: &PlanContext<'_>,
     before: &Object,
@@ -116,8 +117,8 @@ pub(in crate::plan) fn error_after_recreate(
     Some(broker_error(vhost, before, first, context.profile))
 }
 
-/// Describes the result of a declare without `x-queue-type`, for which the broker uses its default type. Returns `None`
-/// if the other error messages already cover it.
+/// Describes the result of a declaration without `x-queue-type`, for which the broker uses its default type. Returns
+/// `None` if the other error messages already cover this case.
 pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
     let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();

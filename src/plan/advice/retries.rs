@@ -90,7 +90,7 @@ fn destination(destination: &Destination) -> Option<ExchangeName> {
     }
 }
 
-/// Sets `deadLetter` if the spec has another destination.
+/// Sets `deadLetter` if the spec has a different destination.
 fn keep_end(
     subject: &Subject<'_>,
     edits: &mut Edits,

@@ -2,7 +2,7 @@
 //! unused name.
 
 use super::Subject;
-use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
+use crate::model::names::{MAX_NAME_BYTES, is_reserved, pattern_of};
 use crate::model::{ApplyTo, Arguments, Object, Policy, PolicyName, Priority};
 use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::{Governed, Named, Policies};
@@ -111,7 +111,7 @@ impl Takeover {
 /// Returns an unused name: the name of the object, so that `owns` and `ignore` match both, or that name with a number.
 fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName {
     let mut stem = name;
-    while stem.len() + 6 > LONGEST_NAME {
+    while stem.len() + 6 > MAX_NAME_BYTES {
         stem = stem.char_indices().next_back().map_or("", |(last, _)| &stem[..last]);
     }
     let numbered = (2_usize..).map(|number| PolicyName::new(format!("{stem}-{number}")));

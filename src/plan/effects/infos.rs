@@ -1,4 +1,4 @@
-//! Adds infos about policies that govern nothing, that do not apply to a queue type, or that topo cannot evaluate. Also
+//! Adds notes about policies that govern nothing, that do not apply to a queue type, or that topo cannot evaluate. Also
 //! reports unmanaged policies that govern new queues.
 
 use super::Sides;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The maximum number of names in a text.
 const NAMED: usize = 3;
 
-/// Adds infos about policies, or operator policies, that the plan creates, changes or deletes. `after` contains all
+/// Adds notes about policies, or operator policies, that the plan creates, changes or deletes. `after` contains all
 /// policies of that kind after the plan.
 pub(super) fn touched(
     builder: &mut PlanBuilder,
@@ -84,7 +84,7 @@ pub(super) fn touched(
     }
 }
 
-/// Adds infos about policies that this spec does not declare and that govern new queues.
+/// Adds notes about policies that this spec does not declare and that govern new queues.
 pub(super) fn unmanaged(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let context = sides.context;
     let declared = &context.desired.topology.policies;

@@ -22,7 +22,7 @@ use crate::rabbitmq::effective::effective_alternate;
 use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::profile::in_every_vhost;
-use crate::rabbitmq::{EffectiveSettings, Governed, Governing, Governors, Named, Policies, Source};
+use crate::rabbitmq::{ActivePolicies, EffectiveSettings, Governed, Governing, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;
 
@@ -153,13 +153,13 @@ impl<'a> Sides<'a> {
     }
 
     /// Returns the policies that govern queues before the plan.
-    fn governors_before(&self) -> Governors<'_, 'a> {
-        Governors::of(&self.before, self.context.profile).with_operators(&self.operator_before)
+    fn governors_before(&self) -> ActivePolicies<'_, 'a> {
+        ActivePolicies::of(&self.before, self.context.profile).with_operators(&self.operator_before)
     }
 
     /// Returns the policies that govern queues after the plan.
-    fn governors(&self) -> Governors<'_, 'a> {
-        Governors::of(&self.after, self.context.profile).with_operators(&self.operator)
+    fn governors(&self) -> ActivePolicies<'_, 'a> {
+        ActivePolicies::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
     /// Returns the undeclared policy that sets an effective setting of a queue, if one does. The policy that wires the
@@ -219,7 +219,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Adds a hazard if another policy governs the recreated queue, because of another queue type.
+    /// Adds a hazard if a different policy governs the recreated queue, because its queue type is different.
     fn recreated(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
@@ -244,10 +244,10 @@ impl<'a> Sides<'a> {
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
         let was = self.governors_before().likely(name, old);
         let new = self.governors().likely(name, desired);
-        let mut found = value_hazard::hazards_of_return(desired, messages, &was, &new);
+        let mut found = value_hazard::return_hazards(desired, messages, &was, &new);
         if original.is_some() {
             // Policies may have changed since the migration started, and the holding queues follow no policy.
-            for more in value_hazard::hazards_of_overflow(desired, messages, &self.values(old, None, None), &new) {
+            for more in value_hazard::overflow_hazards(desired, messages, &self.values(old, None, None), &new) {
                 if !found.contains(&more) {
                     found.push(more);
                 }

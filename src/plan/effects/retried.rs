@@ -11,7 +11,7 @@ use crate::rabbitmq::EffectiveSettings;
 use std::collections::BTreeSet;
 
 /// Adds a hazard if the plan creates or changes such retries or their wiring. Otherwise the problem already exists, and
-/// is reported as an info.
+/// is reported as a note.
 pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let is_touched = is_touched(builder, family);
@@ -54,7 +54,7 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
 /// Returns the effect of an effective setting on the retries of a queue, if they lose messages.
 fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, settings: &EffectiveSettings, key: &str) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
-    let rejects = settings.when_full().refuses();
+    let rejects = settings.overflow_behavior().rejects();
     let version = sides.context.profile.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {

@@ -1,5 +1,5 @@
-//! Finds the messages that a queue loses, and the publishers that it blocks, when its effective settings change. Looser
-//! limits are not a hazard.
+//! Detects message loss and blocked publishers when the effective settings of a queue change. Raising a limit is not a
+//! hazard.
 
 use crate::model::count::{count, number};
 use crate::model::intervals::in_words;
@@ -8,14 +8,14 @@ use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
 use crate::plan::{HazardKind, QueueActivity};
 use crate::rabbitmq::EffectiveSettings;
 
-/// Bounds above the messages and bytes that a quorum queue receives between two ticks of the default interval.
+/// Upper bounds on the messages and bytes that a quorum queue receives in one default tick interval.
 const MESSAGES_PER_TICK: i64 = 1_000_000;
 const BYTES_PER_TICK: i64 = 10_000_000_000;
 
 /// The effect of a full queue that rejects publishes.
 const WAITING: &str = "messages that do not fit wait until consumers make room, and publishes are rejected until then";
 
-/// A hazard of a changed setting.
+/// A hazard that the new value of a setting causes.
 #[derive(PartialEq, Eq)]
 pub(super) struct ValueHazard {
     pub(super) kind: HazardKind,
@@ -23,7 +23,7 @@ pub(super) struct ValueHazard {
     pub(super) messages: Option<u64>,
 }
 
-/// Returns the hazards for the messages that a queue holds, as far as their number is known.
+/// Returns the hazards for the messages in a queue. An unknown count is treated as more than zero.
 pub(super) fn hazards(
     queue: &Queue,
     live: Option<&QueueActivity>,
@@ -32,62 +32,62 @@ pub(super) fn hazards(
     new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
     let messages = live.and_then(|live| live.messages);
-    let mut change = Difference { intervals, ..Difference::new(queue, messages, old, new) };
-    change.expires();
-    change.dead_lettering();
-    change.retention();
-    // An unknown number counts as some messages. A count that may be old does, too, for messages that are removed
+    let mut change = SettingsComparison { intervals, ..SettingsComparison::new(queue, messages, old, new) };
+    change.check_expires();
+    change.check_dead_lettering();
+    change.check_retention();
+    // Treats an unknown count as nonzero. A stale count is treated the same way if the broker would remove messages
     // immediately.
     if change.has_stale_count() {
-        change.backlog();
-        // A queue does not report messages that wait to be dead-lettered.
+        change.check_backlog();
+        // A direct query does not count messages that are waiting to be dead-lettered, so `check_backlog` always runs.
         if !live.is_some_and(|live| live.asked) {
-            change.length();
-            change.bytes();
+            change.check_length();
+            change.check_bytes();
         }
     } else if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
-        change.backlog();
-        change.requeues();
-        change.length();
-        change.bytes();
-        change.message_ttl();
+        change.check_backlog();
+        change.check_requeues();
+        change.check_length();
+        change.check_bytes();
+        change.check_message_ttl();
     }
     change.found
 }
 
-/// Returns the hazards for messages that a migration returns to a queue: they arrive again, under the settings of the
-/// new queue. `queue` is the new one.
-pub(super) fn hazards_of_return(
+/// Returns the hazards for messages that a migration returns to a queue. The queue treats them as new arrivals, under
+/// its new settings. `queue` is the new queue.
+pub(super) fn return_hazards(
     queue: &Queue,
     messages: Option<u64>,
     old: &EffectiveSettings,
     new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
-    let mut change = Difference::new(queue, messages, old, new);
-    change.expires();
-    change.dead_lettering();
+    let mut change = SettingsComparison::new(queue, messages, old, new);
+    change.check_expires();
+    change.check_dead_lettering();
     if messages != Some(0) {
-        change.returned_messages();
+        change.check_returned_messages();
     }
     change.found
 }
 
-/// Returns the hazards for held messages that certainly do not fit: their number is known, and the queue removes the
-/// oldest.
-pub(super) fn hazards_of_overflow(
+/// Returns the hazards for held messages that exceed a length limit. Reports only known counts, and only queues that
+/// drop their oldest messages.
+pub(super) fn overflow_hazards(
     queue: &Queue,
     messages: Option<u64>,
     old: &EffectiveSettings,
     new: &EffectiveSettings,
 ) -> Vec<ValueHazard> {
-    let mut change = Difference::new(queue, messages, old, new);
-    if messages.is_some() && !new.when_full().refuses() {
-        change.returned_length();
+    let mut change = SettingsComparison::new(queue, messages, old, new);
+    if messages.is_some() && !new.overflow_behavior().rejects() {
+        change.check_returned_length();
     }
     change.found
 }
 
-struct Difference<'a> {
+struct SettingsComparison<'a> {
     queue_type: Option<QueueType>,
     messages: Option<u64>,
     /// The intervals at which the broker updates the count.
@@ -97,7 +97,7 @@ struct Difference<'a> {
     found: Vec<ValueHazard>,
 }
 
-impl<'a> Difference<'a> {
+impl<'a> SettingsComparison<'a> {
     fn new(queue: &Queue, messages: Option<u64>, old: &'a EffectiveSettings, new: &'a EffectiveSettings) -> Self {
         let intervals = Intervals::default();
         Self { queue_type: queue.queue_type(), messages, intervals, old, new, found: Vec::new() }
@@ -113,14 +113,14 @@ impl<'a> Difference<'a> {
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
     }
 
-    /// Returns true if the count may be stale. The broker updates the count of a quorum queue with a tick, so 0 may
-    /// miss newer messages. A queue that does not exist yet has no count and no hazard.
+    /// Returns true if the count may be stale. The broker updates the count of a quorum queue on each tick, so a count
+    /// of 0 may not include newer messages. A queue that does not exist yet has no count and no hazard.
     fn has_stale_count(&self) -> bool {
         self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
     }
 
     /// Returns the number of messages that a hazard reports as lost, if it is known.
-    fn bound(&self) -> Option<u64> {
+    fn reported_loss(&self) -> Option<u64> {
         self.messages.filter(|count| *count > 0)
     }
 
@@ -132,7 +132,7 @@ impl<'a> Difference<'a> {
         self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
     }
 
-    fn holds(&self) -> String {
+    fn held_messages_text(&self) -> String {
         if self.has_stale_count() {
             return format!("0 messages (a count that is up to {} old)", in_words(self.intervals.tick()));
         }
@@ -142,17 +142,17 @@ impl<'a> Difference<'a> {
         }
     }
 
-    fn expires(&mut self) {
+    fn check_expires(&mut self) {
         if let Some(expires) = self.lowered("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
             let text = format!("expires becomes {value}: the queue itself is deleted when it is unused for that long");
-            self.add(HazardKind::MessageDrop, text, self.bound());
+            self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }
 
-    /// Adds the hazard of a removed dead-letter exchange. It affects no current message, but all messages that are
-    /// rejected from then on: they were kept so far.
-    fn dead_lettering(&mut self) {
+    /// Adds the hazard of a removed dead-letter exchange. No message is lost immediately, but every message that is
+    /// rejected from then on is.
+    fn check_dead_lettering(&mut self) {
         let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
             let text = format!(
@@ -163,8 +163,8 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Adds the hazards of a stream. The broker deletes whole segments, all but the newest one.
-    fn retention(&mut self) {
+    /// Adds the hazards of a stream. The broker deletes whole segments, but never the newest one.
+    fn check_retention(&mut self) {
         if self.queue_type != Some(QueueType::Stream) {
             return;
         }
@@ -180,46 +180,50 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Adds the hazard of messages that wait to be dead-lettered. They stay in a quorum queue until they have arrived,
-    /// as long as its dead-lettering is at-least-once. When it no longer is, the broker drops all of them immediately
-    /// (measured on 3.10.8 and 4.3.6: 5 of 5).
-    fn backlog(&mut self) {
+    /// Adds the hazard for messages that are waiting to be dead-lettered. With at-least-once dead-lettering, a quorum
+    /// queue keeps them until the target confirms them. When dead-lettering is no longer at-least-once, the broker
+    /// drops all of them immediately (measured on 3.10.8 and 4.3.6: 5 of 5).
+    fn check_backlog(&mut self) {
         if self.old.is_at_least_once() && !self.new.is_at_least_once() {
-            let holds = self.holds();
+            let holds = self.held_messages_text();
             let text = format!(
                 "its dead-lettering is no longer at-least-once, and the queue holds {holds}: messages that wait to be \
                  dead-lettered are dropped immediately"
             );
-            self.add(HazardKind::MessageDrop, text, self.bound());
+            self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }
 
-    fn requeues(&mut self) {
+    fn check_requeues(&mut self) {
         let Some(limit) = self.new.delivery_limit() else { return };
         if self.old.delivery_limit().is_some_and(|old| old <= limit) {
             return;
         }
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let text = format!(
-            "delivery-limit becomes {limit}: a message that was delivered more often is {fate} when it is requeued"
+            "delivery-limit becomes {limit}: a message that has already been delivered more \
+             often than that is {fate} when it is requeued"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
     }
 
-    fn length(&mut self) {
+    fn check_length(&mut self) {
         let limit = self.new.integer("max-length");
-        let (rejected, rejects) = (self.old.when_full().refuses(), self.new.when_full().refuses());
+        let (rejected_before, rejects_now) =
+            (self.old.overflow_behavior().rejects(), self.new.overflow_behavior().rejects());
         let lowered = self.lowered("max-length");
         if let Some(limit) = limit {
             let over = self.may_exceed(limit);
-            let holds = self.holds();
+            let holds = self.held_messages_text();
             let mut is_reported = false;
-            if over && (lowered.is_some() || rejected && !rejects) {
+            if over && (lowered.is_some() || rejected_before && !rejects_now) {
                 // A classic queue applies `max-length` before `overflow`
-                // (`rabbit_amqqueue_process:process_args_policy`). A queue that did not reject publishes before first
-                // drops messages and then rejects publishes. (Measured: of 4 messages with limit 2, 2 remained.)
-                if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
-                    let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+                // (`rabbit_amqqueue_process:process_args_policy`). If the queue did not reject publishes until now, it
+                // first drops messages and then starts to reject publishes. (Measured: of 4 messages with limit 2, 2
+                // remained.)
+                if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
+                    let dropped =
+                        self.reported_loss().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
                     let why = match lowered {
                         Some(_) => format!("max-length becomes {limit}, and the queue holds {holds}"),
                         None => {
@@ -228,7 +232,7 @@ impl<'a> Difference<'a> {
                     };
                     self.add(HazardKind::MessageDrop, format!("{why}: the oldest are removed immediately"), dropped);
                 }
-                if rejects {
+                if rejects_now {
                     let are = if self.has_stale_count() { "can be" } else { "are" };
                     let text =
                         format!("max-length becomes {limit}, and the queue holds {holds}: publishes {are} rejected");
@@ -241,8 +245,8 @@ impl<'a> Difference<'a> {
             }
         }
         let limited = limit.is_some() || self.new.has("max-length-bytes");
-        if !rejected && rejects && limited {
-            let holds = self.holds();
+        if !rejected_before && rejects_now && limited {
+            let holds = self.held_messages_text();
             let text = format!(
                 "overflow becomes reject-publish, and the queue holds {holds}: when it is full, publishes are \
                  rejected"
@@ -251,27 +255,30 @@ impl<'a> Difference<'a> {
         }
     }
 
-    fn bytes(&mut self) {
-        let (rejected, rejects) = (self.old.when_full().refuses(), self.new.when_full().refuses());
+    fn check_bytes(&mut self) {
+        let (rejected_before, rejects_now) =
+            (self.old.overflow_behavior().rejects(), self.new.overflow_behavior().rejects());
         let limit = self.new.integer("max-length-bytes");
-        let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
+        let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected_before && !rejects_now)) else {
+            return;
+        };
         if self.has_stale_count() && bytes >= BYTES_PER_TICK.saturating_mul(self.intervals.ticks_by_default()) {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-        let holds = self.holds();
+        let holds = self.held_messages_text();
         if self.lowered("max-length-bytes").is_none() {
             let text = format!(
                 "the queue no longer rejects publishes, and holds {holds} with max-length-bytes {value}: some \
                          can be removed"
             );
-            self.add(HazardKind::MessageDrop, text, self.bound());
+            self.add(HazardKind::MessageDrop, text, self.reported_loss());
             return;
         }
-        if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
+        if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
             let text =
                 format!("max-length-bytes becomes {value}, and the queue holds {holds}: some of them can be removed");
-            self.add(HazardKind::MessageDrop, text, self.bound());
+            self.add(HazardKind::MessageDrop, text, self.reported_loss());
         } else {
             let text =
                 format!("max-length-bytes becomes {value}, and the queue holds {holds}: publishes can be rejected");
@@ -280,44 +287,45 @@ impl<'a> Difference<'a> {
     }
 
     /// Adds the hazards of returned messages that do not fit, or that expire before they are consumed.
-    fn returned_messages(&mut self) {
-        self.returned_length();
-        let (rejects, returning) = (self.new.when_full().refuses(), self.returning());
+    fn check_returned_messages(&mut self) {
+        self.check_returned_length();
+        let (rejects_now, returning) = (self.new.overflow_behavior().rejects(), self.returning_messages_text());
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
             let text = format!("max-length-bytes becomes {value}, and {returning}");
-            if rejects {
+            if rejects_now {
                 self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
             } else {
-                self.add(HazardKind::MessageDrop, format!("{text}: some of them can be removed"), self.bound());
+                self.add(HazardKind::MessageDrop, format!("{text}: some of them can be removed"), self.reported_loss());
             }
         }
         if let Some(ttl) = self.lowered("message-ttl") {
             let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
             let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!(
-                "message-ttl becomes {value}, and {returning}: messages that are not consumed by then are {fate}"
+                "message-ttl becomes {value}, and {returning}: messages that are not consumed within this time of \
+                 their return are {fate}"
             );
             self.add(HazardKind::MessageDrop, text, self.messages);
         }
     }
 
-    /// Adds the hazard of more returned messages than the queue may hold.
-    fn returned_length(&mut self) {
+    /// Adds the hazard for returned messages that exceed `max-length`.
+    fn check_returned_length(&mut self) {
         let Some(limit) = self.lowered("max-length") else { return };
         if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
             return;
         }
-        let text = format!("max-length becomes {limit}, and {}", self.returning());
-        if self.new.when_full().refuses() {
+        let text = format!("max-length becomes {limit}, and {}", self.returning_messages_text());
+        if self.new.overflow_behavior().rejects() {
             self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
         } else {
-            let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+            let dropped = self.reported_loss().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
             self.add(HazardKind::MessageDrop, format!("{text}: the oldest are removed immediately"), dropped);
         }
     }
 
-    fn returning(&self) -> String {
+    fn returning_messages_text(&self) -> String {
         match self.messages {
             Some(1) => "1 message returns".to_owned(),
             Some(messages) => format!("{} messages return", number(messages)),
@@ -325,21 +333,23 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Adds the hazard of a shorter TTL. For every queue type, a message gets its expiry when it arrives.
-    fn message_ttl(&mut self) {
+    /// Adds the hazard of a shorter TTL. Every queue type sets the expiry of a message on arrival, so queued messages
+    /// keep the old TTL.
+    fn check_message_ttl(&mut self) {
         let Some(ttl) = self.lowered("message-ttl") else { return };
         let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
-        let holds = self.holds();
+        let holds = self.held_messages_text();
         let text = format!(
-            "message-ttl becomes {value}: new messages are {fate} after that time; the {holds} in the queue keep \
-             their TTL"
+            "message-ttl becomes {value}: new messages are {fate} after that time; messages already in the \
+             queue ({holds}) keep their old TTL"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
     }
 }
 
-/// Returns true if an age, such as `7D`, is shorter than another, or if they cannot be compared.
+/// Returns true if an age, such as `7D`, is shorter than another. Ages that cannot be parsed count as shorter if they
+/// differ.
 fn is_shorter(new: &str, old: &str) -> bool {
     match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,
@@ -350,9 +360,27 @@ fn is_shorter(new: &str, old: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rabbitmq::BrokerProfile;
 
     #[test]
-    fn ages_are_compared_by_length() {
+    fn count_fits_into_the_sentence_about_a_shorter_ttl() {
+        let profile = BrokerProfile::of("4.3.6".parse().unwrap());
+        let queue = |ttl: i64| {
+            let arguments = [("x-queue-type".to_owned(), "classic".into()), ("x-message-ttl".to_owned(), ttl.into())];
+            Queue { durable: true, auto_delete: false, exclusive: false, arguments: arguments.into() }
+        };
+        let [old, new] = [5000, 1000].map(|ttl| EffectiveSettings::of(&queue(ttl), None, None, &profile));
+        for (messages, held) in [(None, "an unknown number of messages"), (Some(1), "1 message")] {
+            let live = QueueActivity { messages, ..QueueActivity::default() };
+            let found = hazards(&queue(1000), Some(&live), Intervals::default(), &old, &new);
+            let texts: Vec<&str> = found.iter().map(|hazard| hazard.text.as_str()).collect();
+            let end = format!("; messages already in the queue ({held}) keep their old TTL");
+            assert!(matches!(texts.as_slice(), [text] if text.ends_with(&end)), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn ages_are_compared_by_duration() {
         assert!(is_shorter("6D", "168h"));
         assert!(!is_shorter("7D", "168h"));
         assert!(!is_shorter("1Y", "11M"));

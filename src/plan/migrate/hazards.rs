@@ -9,9 +9,9 @@ use crate::model::{Address, ArgumentValue, BrokerVersion, Policy, PolicyName, Qu
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
-use crate::plan::recreate::{held_by_unlisted, unlisted_consumers};
+use crate::plan::recreate::{unlisted_consumers_text, unlisted_holder_text};
 use crate::plan::{QueueActivity, Transports};
-use crate::rabbitmq::{Governed, Governors, Policies, Source};
+use crate::rabbitmq::{ActivePolicies, Governed, Policies, Source};
 use std::collections::BTreeMap;
 
 /// The number of messages above which the duration of a move is reported. The transports move 6,000 to 24,000 messages
@@ -120,7 +120,7 @@ pub(super) fn configured_delivery_limit(context: &PlanContext<'_>, name: &QueueN
     let users = Policies::new(&context.current.policies, version);
     let operator_policies = context.operator_policies();
     let operators = Policies::new(&operator_policies, version);
-    let settings = Governors::of(&users, context.profile).with_operators(&operators).likely(name, queue);
+    let settings = ActivePolicies::of(&users, context.profile).with_operators(&operators).likely(name, queue);
     settings.get("delivery-limit").filter(|it| it.source != Source::Default)?;
     settings.delivery_limit()
 }
@@ -138,12 +138,14 @@ fn disruption(
     let more = many.map(|it| format!(", and for as long as {} messages are moved", number(it))).unwrap_or_default();
     let clients = match (live.and_then(|live| live.consumers.as_deref()), unlisted) {
         (_, Some(held)) => {
-            format!("{}; consumers are canceled once and receive nothing", held_by_unlisted(held))
+            format!("{}; consumers are canceled once and receive nothing", unlisted_holder_text(held))
         }
         (Some([]), None) => {
             let count = live.and_then(|live| live.unlisted_consumers)?;
-            format!("{} and receive nothing", unlisted_consumers(count))
+            format!("{} and receive nothing", unlisted_consumers_text(count))
         }
+        // The broker does not report the address of every consumer.
+        (Some([one]), None) if one.is_empty() => "1 consumer is canceled once and receives nothing".to_owned(),
         (Some([one]), None) => format!("1 consumer is canceled once ({one}) and receives nothing"),
         (Some(several), None) => {
             format!("{} are canceled once and receive nothing", count(several.len() as u64, "consumer"))

@@ -63,7 +63,7 @@ pub(in crate::plan) fn is_interrupted(live: &Topology, queue: &QueueName) -> boo
 }
 
 /// Returns true if any migration was interrupted.
-pub(in crate::plan) fn is_any_interrupted(live: &Topology) -> bool {
+pub(in crate::plan) fn has_interrupted_migration(live: &Topology) -> bool {
     interrupted(live).next().is_some()
 }
 
@@ -157,8 +157,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
     }
 }
 
-/// Drops the creation of bindings that lead to the tap: after the migration, they lead to the queue again. A recreate
-/// keeps them.
+/// Drops the creation of bindings that lead to the tap: after the migration, they lead to the queue again. The
+/// bindings are kept if topo recreates the queue.
 fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName) {
     let tap = Destination::Exchange(MigrationNames::of(name).tap);
     let tapped: BTreeSet<Binding> = context

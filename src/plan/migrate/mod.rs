@@ -26,7 +26,7 @@ mod unexpected;
 
 pub(super) use hazards::hazards;
 pub use interrupted::left_behind;
-pub(super) use interrupted::{abort, is_any_interrupted, is_interrupted, keep_planned, resume};
+pub(super) use interrupted::{abort, has_interrupted_migration, is_interrupted, keep_planned, resume};
 pub(super) use names::{MigrationBlocker, migration};
 pub use next_actions::NextAction;
 pub use original_state::before_migrations;

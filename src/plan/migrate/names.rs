@@ -12,7 +12,7 @@ use crate::plan::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::routing::DeadLettering;
-use crate::rabbitmq::{Governed, Governors, Named, Policies, is_made_by_http};
+use crate::rabbitmq::{ActivePolicies, Governed, Named, Policies, is_made_by_http};
 use std::collections::BTreeMap;
 
 /// The reason why a queue cannot be migrated, and the remedy.
@@ -88,7 +88,7 @@ pub(in crate::plan) fn migration(
     let operator_policies = context.operator_policies_written();
     let operator = Policies::new(&operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
-    let settings = Governors::of(&after, context.profile).with_operators(&operator).likely(name, old);
+    let settings = ActivePolicies::of(&after, context.profile).with_operators(&operator).likely(name, old);
     let mirrored = policy.is_some_and(|named| named.policy.definition.contains_key("ha-mode"));
     let quorum = old.queue_type() == Some(QueueType::Quorum) || mirrored;
     let mut arguments = Arguments::new();

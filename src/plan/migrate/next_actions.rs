@@ -131,7 +131,7 @@ impl List<'_> {
     }
 
     /// Completes a started rollback before the queue is drained again. The oldest messages are already in the queue.
-    /// They would otherwise end up behind the messages that are still held.
+    /// The messages would otherwise end up behind those that are still held.
     fn finish_rollback(&mut self) {
         let returning = plain(&self.names.back, self.queue());
         if !self.bound.contains(&returning) {
@@ -181,7 +181,7 @@ impl List<'_> {
         }
     }
 
-    /// Declares the new queue under another name, and deletes it. A refusal, such as a missing permission for its
+    /// Declares the new queue under a different name, and deletes it. A refusal, such as a missing permission for its
     /// dead-letter exchange, occurs before anything changes. The probe comes between the holding queues. By then, the
     /// first one marks the migration as incomplete. A vhost with room for two queues also has room for the probe.
     fn probe(&mut self) {

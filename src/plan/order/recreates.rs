@@ -1,4 +1,4 @@
-//! Adds the steps of recreates, and of interrupted recreates.
+//! Adds the steps that recreate objects, including the remaining steps of interrupted runs.
 //!
 //! Adds the steps of migrations.
 
@@ -58,8 +58,8 @@ impl Layout<'_> {
         });
     }
 
-    /// Adds the steps of a recreate: delete, declare, bind. A keep is added if undeclared bindings or topic permissions
-    /// depend on the object.
+    /// Adds the steps that recreate an object: delete, declare, bind. A keep is added if undeclared bindings or topic
+    /// permissions depend on the object.
     pub(super) fn recreate(&mut self, object: &Object, desired: &mut BTreeSet<Binding>) {
         let id = object.id();
         let (delete, mut declare, permissions) = match object {
@@ -123,8 +123,8 @@ impl Layout<'_> {
         desired.retain(|binding| !self.bound.contains(binding));
     }
 
-    /// Returns the auto-delete exchanges whose last binding is lost (all versions delete them): they need another
-    /// binding during the recreate.
+    /// Returns the auto-delete exchanges whose last binding is lost (all versions delete them). They need a different
+    /// binding while the object is recreated.
     fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources

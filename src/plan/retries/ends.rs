@@ -74,7 +74,7 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
     block_retired_destinations(builder, context);
 }
 
-/// Adds a hazard if dead-lettered messages get another exchange: both are bound for a moment, so that no message is
+/// Adds a hazard if dead-lettered messages get a different exchange: both are bound for a moment, so that no message is
 /// lost.
 fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for family in &context.desired.scope.families {

@@ -106,7 +106,7 @@ fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> De
     desired
 }
 
-/// A routing key, or the binding of all keys, that leads to another tier than before.
+/// A routing key, or the binding of all keys, that leads to a different tier than before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Switch {
     /// The current binding.

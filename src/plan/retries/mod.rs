@@ -25,7 +25,7 @@ use leftovers::{Sides, leftovers, queue_of_tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use contract::{hazards, strategy_of};
-pub(super) use ends::{ends, hazards as hazards_of_ends, live_end};
+pub(super) use ends::{ends, hazards as final_target_hazards, live_end};
 pub(super) use generations::adapted;
 pub(super) use generations::{Switch, switches};
 
@@ -33,7 +33,7 @@ pub(super) use generations::{Switch, switches};
 mod tests;
 
 /// Returns true if any retries are to be retired, as far as this is known without the list of untouchable objects.
-pub(super) fn is_any_left(current: &Topology, desired: &Desired) -> bool {
+pub(super) fn has_leftover_retries(current: &Topology, desired: &Desired) -> bool {
     !leftovers(&Sides { current, desired, untouchable: &BTreeSet::new() }).is_empty()
 }
 

@@ -28,7 +28,7 @@ pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<Que
 
 /// The other objects that settings of a queue belong to.
 pub(crate) struct Parts<'a> {
-    /// Its delayed retry queues.
+    /// The delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
     /// True if its delivery limit counts retries.
     pub(crate) is_counted: bool,

@@ -1,6 +1,4 @@
-//! Formats values as Erlang prints them (`~tp`), for the error messages of the broker.
-//!
-//! Predicts the error message with which a broker refuses a declare.
+//! Predicts the error message with which a broker rejects a declaration. Formats values as Erlang prints them (`~tp`).
 
 use super::exchange::atom;
 use super::queue::as_compared;

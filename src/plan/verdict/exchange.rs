@@ -2,8 +2,8 @@
 //!
 //! Every exchange type, also those of RabbitMQ's plugins, compares `alternate-exchange` and no other argument
 //! (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3), except the upstreams of a federation. The broker validates
-//! arguments only on a fresh declare. For an existing exchange, it answers 204 to arguments that it refuses for a new
-//! one.
+//! arguments only when it creates an exchange. For an existing exchange, it answers 204 to arguments that it refuses
+//! for a new one.
 
 use super::Verdict;
 use crate::diff::{Field, FieldChange};
@@ -45,7 +45,7 @@ pub(super) fn verdict(
     }
 }
 
-/// Returns true if the broker refuses a declare of the existing exchange because of this field.
+/// Returns true if the broker rejects a declaration of the existing exchange because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Exchange) -> bool {
     // The broker compares everything except arguments.
     change.field.argument().is_none_or(|name| is_compared(name, live))
@@ -55,7 +55,7 @@ fn is_compared(name: &str, live: &Exchange) -> bool {
     KnownExchangeArgument::named(name).is_some_and(|known| known.is_compared && known.is_read_by(&live.kind))
 }
 
-/// Returns true if the broker refuses a fresh declare of the desired exchange because of that argument. If two
+/// Returns true if the broker refuses to create the desired exchange because of that argument. If two
 /// arguments exclude each other, both count.
 fn is_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);

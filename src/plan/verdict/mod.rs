@@ -5,10 +5,10 @@
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 //!
 //! One setting is not known: `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (3.11 on, off by
-//! default). With it, a declare of an existing quorum queue as a classic one compares only a few arguments
+//! default). With it, the declaration of an existing quorum queue as a classic one compares only a few arguments
 //! (`rabbit_amqqueue:assert_equivalent`). The management API does not show the setting. The verdicts assume its
-//! default. topo always sets the queue type, so the setting affects only one of its own declares. In a conflict of
-//! types, the broker would accept the declare and change nothing.
+//! default. topo always sets the queue type, so the setting affects only one of its own declarations. In a
+//! conflict of types, the broker would accept the declaration and change nothing.
 
 mod erlang;
 mod exchange;
@@ -31,7 +31,7 @@ pub enum Verdict {
     Equal,
     /// The field can change on the existing object.
     InPlace,
-    /// The broker would refuse the declare: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
+    /// The broker would reject the declaration: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
     Conflict,
     /// A known argument that the broker neither compares nor changes: it would answer 204 and change nothing.
     Drift,
@@ -73,7 +73,7 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
     }
 }
 
-/// Returns true if the broker would refuse a declare of the existing object because of this field. This applies to
+/// Returns true if the broker would reject a declaration of the existing object because of this field. This applies to
 /// every conflict, and to an invalid field that the broker compares before it validates the field.
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {

@@ -36,7 +36,7 @@ pub(super) fn verdict(
     }
 }
 
-/// Returns true if the broker refuses a declare of the existing queue because of this field.
+/// Returns true if the broker rejects a declaration of the existing queue because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
     let is_refused = |name| !is_equal(name, live, desired, profile) && is_compared(name, live, profile);
     // The broker compares everything except arguments.
@@ -44,7 +44,8 @@ pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, desired: &Que
 }
 
 /// Returns true if the broker compares the argument. The type of the *existing* queue determines the list of compared
-/// arguments. The list of a plugin's type is unknown, and a recreate is the safe answer.
+/// arguments. The list is unknown for a type from a plugin. The argument then counts as compared, because it is safe to
+/// recreate the queue.
 fn is_compared(name: &str, live: &Queue, profile: &BrokerProfile) -> bool {
     let Some(known) = KnownArgument::named(name) else { return false };
     live.queue_type().is_none_or(|live| known.is_compared(live, profile.version))

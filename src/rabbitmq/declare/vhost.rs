@@ -21,7 +21,7 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
         let text = format!("vhosts have a default queue type since RabbitMQ {DEFAULT_TYPE}; the broker is {version}");
         return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
     }
-    // 500 up to 4.0, 400 later. 4.0 accepts any string for an existing vhost, and then fails on each declare.
+    // 500 up to 4.0, 400 later. 4.0 accepts any string for an existing vhost, and then fails on each declaration.
     if QueueType::named(default).is_none() {
         let text = format!("the default queue type cannot be `{default}`");
         return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];
@@ -72,8 +72,8 @@ fn article(kind: &str) -> &'static str {
     if kind.starts_with('e') { "an" } else { "a" }
 }
 
-/// Refuses names that HTTP cannot transmit. cowboy decodes a path and then removes dot segments (`cowboy_router:split_path`),
-/// as HTTP clients do.
+/// Refuses names that HTTP cannot transmit. cowboy decodes a path and then removes dot segments
+/// (`cowboy_router:split_path`), as HTTP clients do.
 pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     matches!(name, "." | "..").then(|| {
         Refusal::new("name", "an HTTP request cannot contain a name that is a dot segment of a path")
@@ -81,8 +81,8 @@ pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     })
 }
 
-/// Refuses names with line breaks. `rabbit_channel:strip_cr_lf` silently removes line breaks from the names of queues and
-/// exchanges (all versions, also at the ends of a binding, but not in the names of policies).
+/// Refuses names with line breaks. `rabbit_channel:strip_cr_lf` silently removes line breaks from the names of queues
+/// and exchanges (all versions, also at the ends of a binding, but not in the names of policies).
 pub(super) fn line_breaks(name: &str, kind: &str) -> Option<Refusal> {
     name.contains(['\r', '\n']).then(|| {
         let text = format!(

@@ -13,9 +13,9 @@ use std::cmp::Ordering;
 /// A key of policies.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyKey {
-    /// Its name on the wire.
+    /// The name on the wire.
     pub name: &'static str,
-    /// Its spelling in a spec.
+    /// The spelling in a spec.
     pub spec_key: &'static str,
     /// The objects that read it.
     pub scope: Scope,
@@ -46,8 +46,8 @@ pub enum Scope {
     Plugin,
 }
 
-/// The module that validates a key. The modules validate a definition one after another, and the broker reports the first
-/// error. The order of the modules is that of a hash table and depends on the Erlang version.
+/// The module that validates a key. The modules validate a definition one after another, and the broker reports the
+/// first error. The order of the modules is that of a hash table and depends on the Erlang version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validator {
     Locator,
@@ -77,8 +77,8 @@ pub(super) enum Accepts {
 /// `rabbit_quorum_queue`).
 ///
 /// The rules came with the keys: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative
-/// `delivery-limit` in 4.0, delayed retries in 4.3. No earlier version accepts these in an operator policy, or a negative
-/// limit in any policy.
+/// `delivery-limit` in 4.0, delayed retries in 4.3. No earlier version accepts these in an operator policy, or a
+/// negative limit in any policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
     /// The smaller number.
@@ -152,9 +152,9 @@ pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> boo
     !key.is_some_and(|key| key.skipped_by.iter().any(is_skipped))
 }
 
-/// Returns the precedence of a policy key on an existing queue of a type; `None` if the type does not read the key, or only
-/// while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). `tests/live/effective` compares the result with
-/// brokers.
+/// Returns the precedence of a policy key on an existing queue of a type; `None` if the type does not read the key, or
+/// only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). `tests/live/effective` compares
+/// the result with brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
     let mut all = PolicyKey::named(key)?.precedence.iter();
     let applies = |(of, versions, _): &&(QueueType, Versions, Precedence)| {
@@ -168,13 +168,13 @@ pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) 
     match PolicyKey::named(key).map_or(Merge::Operator, |key| key.merge) {
         Merge::Smaller => erlang_order(operator, user) == Ordering::Less,
         Merge::Larger => erlang_order(operator, user) == Ordering::Greater,
-        Merge::SmallerNonNegative => !keeps_policy(Precedence::SmallestNonNegative, user, operator),
+        Merge::SmallerNonNegative => !policy_wins(Precedence::SmallestNonNegative, user, operator),
         Merge::Operator => true,
     }
 }
 
 /// Returns true if the value of a policy is effective instead of the value of an argument.
-pub fn keeps_policy(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
+pub fn policy_wins(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
     let is_negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
     match precedence {
         Precedence::Argument => false,

@@ -2,7 +2,7 @@
 
 use super::{Keys, Message, Route, Routing};
 use crate::model::{BrokerVersion, ExchangeName, Queue, QueueName};
-use crate::rabbitmq::Governors;
+use crate::rabbitmq::ActivePolicies;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -11,11 +11,11 @@ use std::fmt;
 pub enum Reason {
     /// A consumer rejected it without requeueing it.
     Rejected,
-    /// Its TTL expired.
+    /// The TTL of the message expired.
     Expired,
-    /// It was the oldest message in a full queue.
+    /// The message was the oldest one in a full queue.
     Maxlen,
-    /// It exceeded the delivery limit.
+    /// The message exceeded the delivery limit.
     DeliveryLimit,
 }
 
@@ -66,8 +66,8 @@ impl Deaths {
         self.records.insert(0, (queue.clone(), reason));
     }
 
-    /// Returns true if the broker drops a message that was just dead-lettered and would reach a queue: that queue dead-lettered
-    /// it before, and no consumer has rejected it since.
+    /// Returns true if the broker drops a message that was just dead-lettered and would reach a queue: that queue
+    /// dead-lettered it before, and no consumer has rejected it since.
     pub fn is_cycle(&self, target: &QueueName) -> bool {
         // A rejection as the newest record is never a cycle, regardless of older records.
         let last_there = self.records.iter().position(|(queue, _)| queue == target);
@@ -77,8 +77,8 @@ impl Deaths {
 }
 
 impl Routing<'_> {
-    /// Returns the dead-letter targets of a queue; `None` means no target. There are several if it is uncertain which policy
-    /// governs the queue.
+    /// Returns the dead-letter targets of a queue; `None` means no target. There are several if it is uncertain which
+    /// policy governs the queue.
     pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
         let all = self.dead_letterings.get_or_init(|| {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
@@ -87,7 +87,7 @@ impl Routing<'_> {
     }
 
     fn dead_lettering_of(&self, name: &QueueName, queue: &Queue) -> Vec<Option<DeadLettering>> {
-        let governors = Governors::of(&self.policies, self.profile).with_operators(&self.operator_policies);
+        let governors = ActivePolicies::of(&self.policies, self.profile).with_operators(&self.operator_policies);
         let mut found = Vec::new();
         for (_, settings) in governors.possible(name, queue) {
             let dead_lettering = settings.dead_lettering();

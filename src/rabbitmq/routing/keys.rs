@@ -1,4 +1,4 @@
-//! Routing keys, which can be partly unknown, and how direct and topic exchanges match them.
+//! Defines routing keys, which can be partly unknown, and how direct and topic exchanges match them.
 
 use super::Certainty;
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ const MAX_STATES: usize = 4000;
 pub enum Keys {
     /// This key.
     One(String),
-    /// Any key that matches this topic pattern. Keys with the words `*` or `#` are excluded, because publishers only use them
-    /// by mistake.
+    /// Any key that matches this topic pattern. Keys with the words `*` or `#` are excluded, because publishers only
+    /// use them by mistake.
     Like(String),
 }
 
@@ -54,7 +54,8 @@ impl Keys {
     }
 }
 
-/// Splits a key into words, as the broker does (`rabbit_exchange_type_topic:split_topic_key`): the empty key has no words.
+/// Splits a key into words, as the broker does (`rabbit_exchange_type_topic:split_topic_key`): the empty key has no
+/// words.
 pub(super) fn words(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
 }
@@ -112,15 +113,15 @@ fn matches(pattern: &str, key: &str) -> bool {
     automaton.is_at_end(&end)
 }
 
-/// Returns true if two patterns have different words at a position before the first `#`. Most patterns differ in this way, and
-/// need no further comparison.
+/// Returns true if two patterns have different words at a position before the first `#`. Most patterns differ in this
+/// way, and need no further comparison.
 fn begin_differently<'k>(one: impl Iterator<Item = &'k str>, other: impl Iterator<Item = &'k str>) -> bool {
     let mut both = one.zip(other).take_while(|(one, other)| *one != "#" && *other != "#");
     both.any(|(one, other)| one != other && one != "*" && other != "*")
 }
 
-/// Determines if a pattern matches all, some or none of the keys that another pattern matches. Both automata run over these
-/// keys. One word that neither pattern contains represents all such words.
+/// Determines if a pattern matches all, some or none of the keys that another pattern matches. Both automata run over
+/// these keys. One word that neither pattern contains represents all such words.
 fn compare(keys: &str, pattern: &str) -> Certainty {
     if begin_differently(words(keys), words(pattern)) || begin_differently(words(keys).rev(), words(pattern).rev()) {
         return Certainty::Never;

@@ -187,7 +187,7 @@ fn comment(name: &str) -> String {
 }
 
 /// Escapes a text between quotes. Characters with a meaning in Mermaid, Markdown or HTML become named references.
-/// Mermaid interprets numbered references in another way.
+/// Mermaid interprets numbered references differently.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();

@@ -1,6 +1,5 @@
-//! Every error code has a page, and every page belongs to a code.
-//!
-//! Specs that are broken at random: every problem is reported at a valid position.
+//! Checks that every error code has a page, and that every page belongs to a code. Also breaks specs at random, and
+//! checks that every problem is reported at a valid position.
 
 use super::*;
 use proptest::prelude::*;

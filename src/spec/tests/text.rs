@@ -110,7 +110,7 @@ fn values_of_the_wrong_type_name_the_expected_type() {
     assert!(queue("maxLengthBytes: 1G").contains("expected a size such as `64KiB`"));
     assert!(queue("overflow: drop").contains("`overflow` cannot be `drop`"));
     assert!(queue("bindings: {exchange: a}").contains("expected a list of bindings, found a mapping"));
-    assert!(queue("deadLetter: {queue: a, exchange: b}").contains("sets more than one of `queue` or `exchange`"));
+    assert!(queue("deadLetter: {queue: a, exchange: b}").contains("sets more than one of `queue` and `exchange`"));
     assert!(queue("deadLetter: {wiring: policy}").contains("sets neither `queue` nor `exchange`"));
     assert!(queue("deadLetterStrategy: at-least-once").contains("classic queue `q` does not support"));
     assert!(queue("maxLength: 99999999999999999999").contains("is too large"));

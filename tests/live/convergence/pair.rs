@@ -14,8 +14,8 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, gate,
-    needs_activity, obstacles, plan_vhost, seal,
+    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, assemble, gate,
+    needs_activity, obstacles, plan_vhost,
 };
 use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
@@ -189,7 +189,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
         product: snapshot.product.clone(),
         version: snapshot.profile.version.to_string(),
     };
-    seal(target, options.clone(), vec![plan_vhost(&context, options)])
+    assemble(target, options.clone(), vec![plan_vhost(&context, options)])
 }
 
 /// JSON is valid YAML.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
-use topo::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Policies, Source, WhenFull};
+use topo::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, OverflowBehavior, Policies, Source};
 
 use super::version;
 use crate::support::{Node, Outcome, Vhost, until};
@@ -160,8 +160,8 @@ fn effective_overflow_depends_on_the_type() {
     }
 }
 
-/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy: the broker does what
-/// `when_full` of the effective settings predicts. A policy with `overflow` skips streams as a whole.
+/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy: the broker does
+/// what `overflow_behavior` of the effective settings predicts. A policy with `overflow` skips streams as a whole.
 #[test]
 fn full_queue_behaves_as_predicted() {
     let node = Node::shared();
@@ -171,8 +171,8 @@ fn full_queue_behaves_as_predicted() {
     for kind in [QueueType::Classic, QueueType::Quorum, QueueType::Stream] {
         for overflow in ["drop-head", "reject-publish", "reject-publish-dlx"] {
             for by_policy in [false, true] {
-                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy. Later versions
-                // refuse `x-overflow` on a stream.
+                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy. Later
+                // versions refuse `x-overflow` on a stream.
                 let is_refused = match kind {
                     QueueType::Classic => !node.at_least(3, 9) && by_policy,
                     QueueType::Quorum => !node.at_least(3, 9),
@@ -198,10 +198,10 @@ fn full_queue_behaves_as_predicted() {
                 // A quorum queue rejects some messages after it is full.
                 let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
                 let is_refused = outcomes.contains(&Outcome::Refused);
-                let predicted = settings.when_full();
-                assert_eq!(predicted.refuses(), is_refused, "{name}: {outcomes:?}");
+                let predicted = settings.overflow_behavior();
+                assert_eq!(predicted.rejects(), is_refused, "{name}: {outcomes:?}");
                 assert_eq!(settings.has("overflow"), !is_stream, "{name}");
-                if predicted == WhenFull::Refuses || is_stream {
+                if predicted == OverflowBehavior::Rejects || is_stream {
                     assert_eq!(amqp.ready(&dead), 0, "{name}");
                 } else {
                     until(&format!("dead-lettered messages of {name}"), || (amqp.ready(&dead) > 0).then_some(()));

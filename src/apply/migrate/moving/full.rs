@@ -4,7 +4,7 @@ use crate::broker::Snapshot;
 use crate::model::count::number;
 use crate::model::{Queue, QueueName};
 use crate::plan::QueueActivity;
-use crate::rabbitmq::{Governors, Policies};
+use crate::rabbitmq::{ActivePolicies, Policies};
 
 /// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +21,9 @@ impl Limit {
         let operator_policies = seen.topology.operator_policies();
         let (policies, operator) =
             (Policies::new(&seen.topology.policies, version), Policies::new(&operator_policies, version));
-        let settings = Governors::of(&policies, &seen.profile).with_operators(&operator).likely(name, queue);
+        let settings = ActivePolicies::of(&policies, &seen.profile).with_operators(&operator).likely(name, queue);
         let messages = settings.integer("max-length").and_then(|limit| u64::try_from(limit).ok());
-        Self { messages, is_rejecting: settings.when_full().refuses() }
+        Self { messages, is_rejecting: settings.overflow_behavior().rejects() }
     }
 
     /// Returns the maximum number of messages, if the queue drops the oldest ones beyond it.

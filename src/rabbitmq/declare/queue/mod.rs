@@ -19,8 +19,8 @@ use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
 
-/// The queue types that the broker and bundled plugins add to the three known ones, since 3.12 (`rabbit_registry`, class
-/// `queue`). The broker does not report if they are available.
+/// The queue types that the broker and bundled plugins add to the three known ones, since 3.12 (`rabbit_registry`,
+/// class `queue`). The broker does not report if they are available.
 const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0"];
 
 pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
@@ -67,8 +67,9 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
     found
 }
 
-/// Returns true if a queue type means "not set", which results from an atom of a client: `undefined` since 3.13.4, and the
-/// empty string since 4.2.8 and 4.3.2 (`rabbit_amqqueue:get_queue_type`). The broker stores and compares it unchanged.
+/// Returns true if a queue type means "not set", which results from an atom of a client: `undefined` since 3.13.4, and
+/// the empty string since 4.2.8 and 4.3.2 (`rabbit_amqqueue:get_queue_type`). The broker stores and compares it
+/// unchanged.
 fn means_the_default(text: &str, version: BrokerVersion) -> bool {
     let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
     text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
@@ -98,7 +99,7 @@ fn checked_value(
     })
 }
 
-/// Returns the queue type; `None` for the type of a plugin.
+/// Returns the queue type; `None` if a plugin provides the type.
 fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType>, Refusal> {
     let version = profile.version;
     let name = "x-queue-type";
@@ -120,9 +121,9 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
     }
 }
 
-/// Returns the refusals of arguments of other queue types. 3.8 accepts every argument for any type, except those that its
-/// quorum queues refuse. From 3.9 on, an argument that only other types list is refused, in the order of the request; over
-/// HTTP they are sorted by name.
+/// Returns the refusals of arguments of other queue types. 3.8 accepts every argument for any type, except those that
+/// its quorum queues refuse. From 3.9 on, an argument that only other types list is refused, in the order of the
+/// request; over HTTP they are sorted by name.
 fn of_other_types(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     if !version.is_at_least(3, 9) {
         let refused = if kind == QueueType::Quorum { own::refused_by_quorum_3_8(version) } else { &[] };

@@ -1,6 +1,5 @@
-//! Predicts refusals by the queue types, which check a declare after all other checks.
-//!
-//! Adds the queue type that a broker adds to a declare before its checks.
+//! Predicts refusals by the queue types, which check a declaration after all other checks. Also adds the queue type
+//! that a broker adds to a declaration before its checks.
 
 use super::{Refusal, refusal};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -22,8 +21,8 @@ pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -
     }
 }
 
-/// Returns the arguments that `rabbit_quorum_queue:check_invalid_arguments` refuses like properties, in the order of its
-/// checks.
+/// Returns the arguments that `rabbit_quorum_queue:check_invalid_arguments` refuses like properties, in the order of
+/// its checks.
 pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
     if version < BrokerVersion::new(3, 8, 10) {
         &["x-expires", "x-message-ttl", "x-max-priority", "x-queue-mode", "x-overflow"]
@@ -32,8 +31,8 @@ pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'stati
     }
 }
 
-/// Checks the properties: `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Queues that are
-/// declared over HTTP are never exclusive.
+/// Checks the properties: `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Queues
+/// that are declared over HTTP are never exclusive.
 fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     let type_name = match kind {
         QueueType::Classic | QueueType::Quorum => "a quorum queue",
@@ -51,9 +50,9 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// Checks the master locator. Up to 3.13, an unknown word causes a crash (`rabbit_queue_master_location_misc:get_location`):
-/// HTTP returns 400, or nothing for a float, and the broker closes the connection of an application. 4.0 to 4.2 accept any
-/// value.
+/// Checks the master locator. Up to 3.13, an unknown word causes a crash
+/// (`rabbit_queue_master_location_misc:get_location`): HTTP returns 400, or nothing for a float, and the broker closes
+/// the connection of an application. 4.0 to 4.2 accept any value.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
@@ -78,8 +77,9 @@ fn segment_size(queue: &Queue) -> Option<Refusal> {
 /// `MAX_STREAM_MAX_SEGMENT_SIZE`.
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
-/// Checks the filter size of a stream: since 3.13, even if streams do not list the argument (`check_filter_size`). The check
-/// uses Erlang's term order: a float in the range is accepted, and a value that is not a number is larger than any number.
+/// Checks the filter size of a stream: since 3.13, even if streams do not list the argument (`check_filter_size`). The
+/// check uses Erlang's term order: a float in the range is accepted, and a value that is not a number is larger than
+/// any number.
 fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-stream-filter-size-bytes";
     let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;
@@ -102,8 +102,8 @@ fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
 
 /// The first version that adds the default queue type of the vhost.
 ///
-/// Up to 3.12, it is added if it is compatible with the queue; in 3.13, an incompatible default becomes `classic`. From 4.0
-/// on, a type is always added (`rabbit_amqqueue:augment_declare_args`).
+/// Up to 3.12, it is added if it is compatible with the queue; in 3.13, an incompatible default becomes `classic`. From
+/// 4.0 on, a type is always added (`rabbit_amqqueue:augment_declare_args`).
 const FIRST_WITH_DEFAULTS: BrokerVersion = BrokerVersion::new(3, 10, 8);
 
 /// Returns the definition that the broker compares with an existing queue, or stores for a new one.
