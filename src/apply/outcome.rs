@@ -74,7 +74,7 @@ impl Outcome {
     pub fn has_changed(&self) -> bool {
         self.reports.iter().any(|report| {
             !report.done.is_empty()
-                || report.failed.iter().any(|failed| failed.error.leaves_doubt())
+                || report.failed.iter().any(|failed| failed.error.may_have_been_processed())
                 || report.migrated.iter().any(|migrated| migrated.is_interrupted)
         })
     }

@@ -3,8 +3,8 @@
 use crate::broker::{Access, BrokerError, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
-    Activity, Desired, Options, Plan, Target, VhostPlan, assemble, counted_late, deletes_exchanges, deletes_queues,
-    limits_connections, moves_messages, needs_activity, plan_vhost,
+    Activity, Desired, Options, Plan, Target, VhostPlan, assemble, deletes_exchanges, deletes_queues,
+    limits_connections, moves_messages, needs_activity, plan_vhost, queues_with_stale_counts,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ async fn plan_snapshot(
         activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
-    let late = counted_late(&part, topology, &activity);
+    let late = queues_with_stale_counts(&part, topology, &activity);
     if access.ask(topology, &late, &mut activity).await {
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }

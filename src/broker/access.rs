@@ -4,7 +4,7 @@ use super::lock::Process;
 use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, Counted, ShovelTransport, Transport};
 use super::{Broker, BrokerError, ConnectionOptions, Retries};
 use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
-use crate::plan::{Activity, Transports, Unasked, left_behind};
+use crate::plan::{Activity, Transports, Unasked, interrupted_queues};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -210,7 +210,7 @@ impl Access {
         current: &Topology,
         version: BrokerVersion,
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
-        match left_behind(current) {
+        match interrupted_queues(current) {
             none if none.is_empty() => Ok(BTreeSet::new()),
             queues => ShovelTransport::new(self.broker.clone(), &current.vhost, version).out_of_reach(&queues).await,
         }

@@ -24,7 +24,7 @@ pub struct UrlWithLogin {
 /// The reason why a string is not the URL of a management API. The message never contains the string, because the
 /// string may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotABaseUrl {
+pub enum BaseUrlError {
     /// The string is not a URL.
     #[error(
         "the URL is malformed; expected http://host:15672 or https://host:15671/prefix; percent-encode special \
@@ -58,23 +58,23 @@ impl BaseUrl {
     /// Parses `http[s]://[user[:password]@]host[:port][/prefix]`. Removes a trailing `/` and a trailing `/api`.
     ///
     /// The default port is 80 or 443, as in every URL.
-    pub fn parse(text: &str) -> Result<UrlWithLogin, NotABaseUrl> {
-        let mut url = Url::parse(text.trim()).map_err(|_| NotABaseUrl::Malformed)?;
+    pub fn parse(text: &str) -> Result<UrlWithLogin, BaseUrlError> {
+        let mut url = Url::parse(text.trim()).map_err(|_| BaseUrlError::Malformed)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(NotABaseUrl::Scheme);
+            return Err(BaseUrlError::Scheme);
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(NotABaseUrl::Query);
+            return Err(BaseUrlError::Query);
         }
         if !is_unambiguous(&url) {
-            return Err(NotABaseUrl::AtSign);
+            return Err(BaseUrlError::AtSign);
         }
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
         let password = url.password().map(|password| SecretString::from(decoded(password)));
         // Both calls succeed for URLs with a host, which every http URL has.
-        url.set_username("").map_err(|()| NotABaseUrl::Malformed)?;
-        url.set_password(None).map_err(|()| NotABaseUrl::Malformed)?;
+        url.set_username("").map_err(|()| BaseUrlError::Malformed)?;
+        url.set_password(None).map_err(|()| BaseUrlError::Malformed)?;
         let prefix = url.path().trim_end_matches('/');
         let prefix = prefix.strip_suffix("/api").unwrap_or(prefix).trim_end_matches('/').to_owned();
         url.set_path(&prefix);
@@ -82,9 +82,9 @@ impl BaseUrl {
     }
 
     /// Builds the URL of a host: a name or an IP address, with or without brackets.
-    pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, NotABaseUrl> {
+    pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, BaseUrlError> {
         if host.contains(['/', '\\', '?', '#', '@', '%']) || !port.chars().all(|c| c.is_ascii_digit()) {
-            return Err(NotABaseUrl::Host);
+            return Err(BaseUrlError::Host);
         }
         let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
         let scheme = if tls { "https" } else { "http" };
@@ -92,9 +92,9 @@ impl BaseUrl {
     }
 
     /// Appends a path prefix.
-    pub fn with_prefix(&self, prefix: &str) -> Result<Self, NotABaseUrl> {
+    pub fn with_prefix(&self, prefix: &str) -> Result<Self, BaseUrlError> {
         if prefix.contains("://") {
-            return Err(NotABaseUrl::Prefix);
+            return Err(BaseUrlError::Prefix);
         }
         Ok(Self::parse(&format!("{self}/{}", prefix.trim_matches('/')))?.url)
     }
@@ -166,11 +166,11 @@ mod tests {
 
     #[test]
     fn errors_do_not_contain_the_url() {
-        assert_eq!(BaseUrl::parse("amqp://guest:secret@host").unwrap_err(), NotABaseUrl::Scheme);
-        assert_eq!(BaseUrl::parse("localhost:15672").unwrap_err(), NotABaseUrl::Scheme);
-        assert_eq!(BaseUrl::parse("not a url").unwrap_err(), NotABaseUrl::Malformed);
-        assert_eq!(BaseUrl::parse("http://host/?x").unwrap_err(), NotABaseUrl::Query);
-        assert_eq!(BaseUrl::parse("http://guest:12/secret@host").unwrap_err(), NotABaseUrl::AtSign);
+        assert_eq!(BaseUrl::parse("amqp://guest:secret@host").unwrap_err(), BaseUrlError::Scheme);
+        assert_eq!(BaseUrl::parse("localhost:15672").unwrap_err(), BaseUrlError::Scheme);
+        assert_eq!(BaseUrl::parse("not a url").unwrap_err(), BaseUrlError::Malformed);
+        assert_eq!(BaseUrl::parse("http://host/?x").unwrap_err(), BaseUrlError::Query);
+        assert_eq!(BaseUrl::parse("http://guest:12/secret@host").unwrap_err(), BaseUrlError::AtSign);
         assert!(!BaseUrl::parse("http://guest:secret@host:x").unwrap_err().to_string().contains("secret"));
     }
 

@@ -209,13 +209,13 @@ impl Broker {
             .retry(pauses)
             .when(is_retryable)
             .notify(|error: &BrokerError, _| {
-                if error.leaves_doubt() {
+                if error.may_have_been_processed() {
                     doubtful = Some(error.clone());
                 }
             })
             .await;
         result.map_err(|last| match doubtful {
-            Some(doubtful) if last.is_transient() && !last.leaves_doubt() => doubtful,
+            Some(doubtful) if last.is_transient() && !last.may_have_been_processed() => doubtful,
             Some(_) | None => last,
         })
     }

@@ -5,7 +5,7 @@
 //! rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`), with a table per node. Keys that do not concern the
 //! connection are ignored.
 
-use super::base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
+use super::base_url::{BaseUrl, BaseUrlError, UrlWithLogin};
 use super::ini::{self, IniError, Section};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -213,7 +213,7 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
 
 impl NodeSettings {
     /// Adds `base_uri`. Its user and password apply if the settings have none.
-    fn with_base_uri(mut self, text: Option<String>) -> Result<Self, NotABaseUrl> {
+    fn with_base_uri(mut self, text: Option<String>) -> Result<Self, BaseUrlError> {
         if let Some(text) = text {
             let UrlWithLogin { url, username, password } = BaseUrl::parse(&text)?;
             self.base_uri = Some(url);
@@ -225,7 +225,7 @@ impl NodeSettings {
 
     /// Returns the URL of the management API: `base_uri`, or the host and port, with the path prefix. As in both
     /// generations, the default host is `localhost`, and the default port is 15671 with TLS and 15672 without TLS.
-    pub fn base_url(&self) -> Result<BaseUrl, NotABaseUrl> {
+    pub fn base_url(&self) -> Result<BaseUrl, BaseUrlError> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {
             return url.with_prefix(prefix);

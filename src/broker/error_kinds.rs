@@ -42,7 +42,7 @@ impl BrokerError {
     }
 
     /// Returns true if the broker may have processed the request, because its response was lost.
-    pub fn leaves_doubt(&self) -> bool {
+    pub fn may_have_been_processed(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_after_sending(),
             Self::NotVerified { .. }

@@ -137,7 +137,7 @@ impl Broker {
                 return self.delete_if_empty(vhost, name, delete, observe).await;
             }
             // After a longer sleep, the next read could be too late for the same observation.
-            sleep(missing.min(self.intervals().between_looks())).await;
+            sleep(missing.min(self.intervals().poll_interval())).await;
         }
     }
 
@@ -186,7 +186,7 @@ impl Broker {
             Some(QueueType::Quorum | QueueType::Stream) => match self.forget_and_delete(vhost, name, delete).await {
                 // The delete was incomplete: the broker deleted the members, and then the metadata store had no leader,
                 // because its node stopped (4.3.6). The queue was proven to be empty, so no messages are lost.
-                Err(_) if self.members_are_gone(vhost, name).await.is_some() => {
+                Err(_) if self.missing_members(vhost, name).await.is_some() => {
                     self.forget_and_delete(vhost, name, delete).await
                 }
                 answer => answer,
@@ -238,7 +238,7 @@ impl Broker {
     /// Waits until the next read of the totals.
     async fn wait_for_tick(&self, observe: OnProof<'_>) {
         observe(self.intervals().two_ticks());
-        sleep(self.intervals().between_looks()).await;
+        sleep(self.intervals().poll_interval()).await;
     }
 
     /// Gets a message from a quorum queue and requeues it, immediately before the delete: the totals do not include
@@ -276,7 +276,7 @@ impl Broker {
     /// Returns [`BrokerError::NoMembers`] if a quorum queue is listed, but none of its members runs. 4.3.6 lists such a
     /// queue as running, with a leader, and rejects all publishes to it. topo checks only queues with a total of 0,
     /// because the check marks a message as redelivered.
-    pub async fn members_are_gone(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
+    pub async fn missing_members(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
         check_empty(name, &totals).ok()?;

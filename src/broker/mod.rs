@@ -34,7 +34,7 @@ mod topic_permissions;
 mod wire;
 
 pub use access::{Access, TransportKind};
-pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
+pub use base_url::{BaseUrl, BaseUrlError, UrlWithLogin};
 pub use connect_problem::ConnectProblem;
 pub use connection::Broker;
 pub use error::BrokerError;

@@ -22,7 +22,7 @@ impl Broker {
     ///
     /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
     /// a response, topo reads the object instead. If the object still exists, the broker may have processed the delete
-    /// ([`BrokerError::leaves_doubt`]). The deletion of a missing object succeeds.
+    /// ([`BrokerError::may_have_been_processed`]). The deletion of a missing object succeeds.
     ///
     /// # Errors
     /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If the guard of a delete is not satisfied, nothing
@@ -58,7 +58,7 @@ impl Broker {
             | Action::DeclareQueue { .. }
             | Action::PutRecord { .. }
             | Action::MoveMessages { .. } => self.send(&sent).await.map(|_| Performed::Done),
-            Action::Bind { binding } if binding.breaks_the_list() => {
+            Action::Bind { binding } if binding.breaks_bindings_list() => {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
             Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
@@ -84,7 +84,7 @@ impl Broker {
     /// client has created an object of the same name since then, which topo must not delete.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
         let lost = match gone_is_done(self.send_once(delete).await) {
-            Err(error) if error.leaves_doubt() && !error.is_unprocessed() => error,
+            Err(error) if error.may_have_been_processed() && !error.is_unprocessed() => error,
             answer => return answer,
         };
         let path = delete.path.split('?').next().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Broker {
                 Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
             }
             // As with other deletes: after a lost response, the binding may be a new one of another client.
-            Err(lost) if lost.leaves_doubt() && !lost.is_unprocessed() => match is_listed().await {
+            Err(lost) if lost.may_have_been_processed() && !lost.is_unprocessed() => match is_listed().await {
                 Ok(false) => Ok(Performed::Done),
                 Ok(true) | Err(_) => Err(lost),
             },

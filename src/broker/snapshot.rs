@@ -36,7 +36,7 @@ pub struct Snapshot {
     /// Names of the other objects of a definitions file, by kind (`shovel`).
     pub beside: BTreeMap<String, Vec<String>>,
     /// False for a definitions file, which contains neither exclusive nor transient queues.
-    pub has_passing: bool,
+    pub has_transient_queues: bool,
 }
 
 /// The keys that delete each binding; see `rabbit_mgmt_format:pack_binding_props`.
@@ -78,7 +78,7 @@ impl Snapshot {
             untouchable: BTreeSet::new(),
             lacks_auto_delete: BTreeSet::new(),
             beside: BTreeMap::new(),
-            has_passing: true,
+            has_transient_queues: true,
         }
     }
 
@@ -97,7 +97,7 @@ impl Snapshot {
             if lacks_auto_delete {
                 snapshot.lacks_auto_delete.insert(name.clone());
             }
-            if exchange.auto_delete || exchange.is_topos_own() {
+            if exchange.auto_delete || exchange.is_created_by_topo() {
                 snapshot.untouchable.insert(ObjectId::Exchange(name.clone()));
             }
             snapshot.topology.exchanges.insert(name, exchange);
@@ -105,7 +105,8 @@ impl Snapshot {
         for listed in lists.queues {
             let internal = listed.internal.unwrap_or(false);
             let (name, queue) = listed.into_model();
-            if queue.exclusive || queue.auto_delete || internal || queue.is_topos_own() || name.is_server_named() {
+            if queue.exclusive || queue.auto_delete || internal || queue.is_created_by_topo() || name.is_server_named()
+            {
                 snapshot.untouchable.insert(ObjectId::Queue(name.clone()));
             }
             snapshot.topology.queues.insert(name, queue);

@@ -130,7 +130,7 @@ fn live_state<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applyi
         beside: &snapshot.beside,
         with,
         applying,
-        has_passing: snapshot.has_passing,
+        has_transient_queues: snapshot.has_transient_queues,
         profile: &snapshot.profile,
     }
 }

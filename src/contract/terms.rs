@@ -190,7 +190,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
         let scope = &expansion.scope;
         let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
-            .with_bound_by_others(&scope.external_dead_letter_queues);
+            .with_external_bindings(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &expansion.scope.families);
         Self { spec, expansion, profile, routing, arrivals }
     }

@@ -40,7 +40,7 @@ impl Tiers {
     /// Adds the exchange that receives messages to retry, and the exchange for messages that no tier accepts. Returns
     /// both. They are the same for every strategy, so that a change of the strategy only changes bindings.
     pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
-        let (retry, over) = (naming::retry_exchange(&self.queue), naming::over_exchange(&self.queue));
+        let (retry, over) = (naming::retry_exchange(&self.queue), naming::exhausted_exchange(&self.queue));
         objects.exchange(retry.clone(), "direct", Some(&naming::switch_of(&retry)));
         objects.exchange(naming::switch_of(&retry), "direct", Some(&over));
         objects.exchange(over.clone(), "topic", Some(&naming::first_exchange(&self.queue)));

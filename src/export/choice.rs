@@ -108,7 +108,7 @@ fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<Po
 /// Returns the reason why a queue is not exported because of its properties.
 pub(super) fn reason_for_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Reason> {
     match queue {
-        _ if queue.is_topos_own() => Some(Reason::OwnedByTopo),
+        _ if queue.is_created_by_topo() => Some(Reason::OwnedByTopo),
         _ if name.is_server_named() => Some(Reason::ServerNamed),
         _ if queue.exclusive => Some(Reason::Exclusive),
         _ if queue.auto_delete => Some(Reason::AutoDelete),
@@ -119,7 +119,7 @@ pub(super) fn reason_for_queue(live: &Live<'_>, name: &QueueName, queue: &Queue)
 
 fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
     match exchange {
-        _ if exchange.is_topos_own() => Some(Reason::OwnedByTopo),
+        _ if exchange.is_created_by_topo() => Some(Reason::OwnedByTopo),
         _ if exchange.auto_delete => Some(Reason::AutoDelete),
         _ => (!exchange.durable).then_some(Reason::Transient),
     }

@@ -33,7 +33,8 @@ struct FindingGroup<'a> {
 /// describe the broker.
 pub(super) fn of(recognized: &Recognized, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
     let mut comments: Comments = recognized.notes.clone();
-    let subject = Subject::new(&read.spec, &read.expansion, live.profile).amid(live.topology, live.has_passing);
+    let subject =
+        Subject::new(&read.spec, &read.expansion, live.profile).amid(live.topology, live.has_transient_queues);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
     let mut groups: BTreeMap<&ObjectId, Vec<FindingGroup<'_>>> = BTreeMap::new();
@@ -59,7 +60,7 @@ pub(super) fn of(recognized: &Recognized, read: &Read, text: &Text, live: &Live<
     }
     for note in waits::notes(recognized, live, kept) {
         let of_object = groups.get_mut(&note.id);
-        let is_lost = |it: &FindingGroup<'_>| it.rule == LOST && live.has_passing;
+        let is_lost = |it: &FindingGroup<'_>| it.rule == LOST && live.has_transient_queues;
         if note.names_destination && of_object.as_ref().is_some_and(|of_object| of_object.iter().any(is_lost)) {
             continue;
         }

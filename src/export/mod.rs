@@ -45,7 +45,7 @@ pub struct Live<'a> {
     /// The holder of the lock of the vhost, if another apply runs.
     pub applying: Option<&'a str>,
     /// True if the topology contains temporary queues. A definitions file contains none.
-    pub has_passing: bool,
+    pub has_transient_queues: bool,
     /// The behavior of the broker version.
     pub profile: &'a BrokerProfile,
 }

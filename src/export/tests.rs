@@ -35,7 +35,7 @@ pub(super) fn from_definitions(topology: &Topology, profile: &BrokerProfile) -> 
     export_of(topology, profile, &[], false)
 }
 
-fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_passing: bool) -> Export {
+fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_transient_queues: bool) -> Export {
     let untouchable: BTreeSet<ObjectId> = topology
         .queues
         .iter()
@@ -49,7 +49,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_p
         beside: &BTreeMap::new(),
         with: &BTreeSet::new(),
         applying: None,
-        has_passing,
+        has_transient_queues,
         profile,
     };
     let globs: Vec<Glob> = globs.iter().copied().map(Glob::new).collect();

@@ -28,7 +28,7 @@ pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<Obj
     let topology = &desired.topology;
     let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
     let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile)
-        .with_bound_by_others(&desired.scope.external_dead_letter_queues);
+        .with_external_bindings(&desired.scope.external_dead_letter_queues);
     let generated = fold::members(desired);
     let age = |name: &QueueName, queue: &Queue| {
         let settings = ActivePolicies::of(routing.policies(), profile).likely(name, queue);

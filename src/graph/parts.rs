@@ -1,7 +1,7 @@
 //! Defines the parts of a graph, and the labels of arrows: the condition for a message to follow the arrow.
 
 use crate::model::binding::KeyAndArguments;
-use crate::model::units::unmistakable;
+use crate::model::units::unambiguous;
 use crate::model::{ArgumentValue, Binding, QueueName, Reach, VhostName};
 use crate::rabbitmq::routing::Fate;
 use serde::Serialize;
@@ -272,7 +272,7 @@ pub(super) fn of_key(key: &str) -> String {
 fn headers(binding: &Binding) -> String {
     let how = binding.arguments.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
     let compared = binding.arguments.iter().filter(|(name, _)| *name != "x-match");
-    let compared: Vec<String> = compared.map(|(name, value)| format!("{name}: {}", unmistakable(value))).collect();
+    let compared: Vec<String> = compared.map(|(name, value)| format!("{name}: {}", unambiguous(value))).collect();
     match (how, &compared[..]) {
         (_, []) => format!("x-match: {how}"),
         ("all" | "all-with-x", _) | (_, [_]) => compared.join(", "),

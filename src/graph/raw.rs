@@ -151,7 +151,7 @@ impl<'a> Drawing<'a> {
     fn of(desired: &'a Desired, profile: &'a BrokerProfile) -> Self {
         let scope = &desired.scope;
         let routing = Routing::new(&desired.topology, [], &scope.external, profile)
-            .with_bound_by_others(&scope.external_dead_letter_queues);
+            .with_external_bindings(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &desired.scope.families);
         let queues = desired.topology.queues.keys();
         Self {

@@ -60,10 +60,10 @@ impl<'a> Subject<'a> {
     }
 
     /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not
-    /// only the spec. `live` includes the objects of the spec. `has_passing` is false for a definitions file, which
+    /// only the spec. `live` includes the objects of the spec. `has_transient_queues` is false for a definitions file, which
     /// lacks exclusive and transient queues.
-    pub fn amid(self, live: &'a Topology, has_passing: bool) -> Self {
-        Self { live: Some(live), lacks_transient_queues: !has_passing, ..self }
+    pub fn amid(self, live: &'a Topology, has_transient_queues: bool) -> Self {
+        Self { live: Some(live), lacks_transient_queues: !has_transient_queues, ..self }
     }
 
     /// Returns true if an unknown queue can make the findings of a rule wrong.
@@ -101,7 +101,7 @@ impl<'a> Subject<'a> {
             Some(live) => (live, external, others),
             None => (&self.expansion.topology, external, others),
         };
-        self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_bound_by_others(others))
+        self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_external_bindings(others))
     }
 
     /// Returns the topology of the spec, and that of the broker if it is known.

@@ -5,7 +5,7 @@
 //! follow as one more segment: `n=1,region=eu`.
 
 use super::record_kinds::RECORD_KINDS;
-use super::units::unmistakable;
+use super::units::unambiguous;
 use super::{Destination, ObjectId, VhostName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
@@ -53,7 +53,7 @@ impl Address {
                 );
                 if !binding.arguments.is_empty() {
                     let arguments: Vec<_> =
-                        binding.arguments.iter().map(|(key, value)| format!("{key}={}", unmistakable(value))).collect();
+                        binding.arguments.iter().map(|(key, value)| format!("{key}={}", unambiguous(value))).collect();
                     text.push('/');
                     text.push_str(&encode(&arguments.join(",")));
                 }

@@ -1,7 +1,7 @@
 //! A binding. All of its fields identify it, so none of them can change in place.
 
 use super::printable::clean;
-use super::units::unmistakable;
+use super::units::unambiguous;
 use super::{Arguments, ExchangeName, ObjectId, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Binding {
     /// `rabbit_mgmt_format:pack_binding_props` appends the hash of the arguments with `++` to the result of
     /// `re:replace` on the routing key. If `re:replace` replaces a `~`, this result is an improper list. On 3.10.8, the
     /// POST answers 500 too, although it creates the binding.
-    pub fn breaks_the_list(&self) -> bool {
+    pub fn breaks_bindings_list(&self) -> bool {
         // After a `~` at the end, the list is proper.
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
     }
@@ -100,7 +100,7 @@ impl fmt::Display for KeyAndArguments<'_> {
         if !arguments.is_empty() {
             f.write_str(if routing_key.is_empty() { "{" } else { " {" })?;
             for (index, (key, value)) in arguments.iter().enumerate() {
-                write!(f, "{}{}: {}", if index == 0 { "" } else { ", " }, clean(key), unmistakable(value))?;
+                write!(f, "{}{}: {}", if index == 0 { "" } else { ", " }, clean(key), unambiguous(value))?;
             }
             f.write_str("}")?;
         }
@@ -128,7 +128,7 @@ mod tests {
                 routing_key: key.to_owned(),
                 arguments: arguments.clone(),
             };
-            assert_eq!(binding.breaks_the_list(), expected, "{key}");
+            assert_eq!(binding.breaks_bindings_list(), expected, "{key}");
         }
     }
 }

@@ -52,7 +52,7 @@ impl Intervals {
     }
 
     /// Returns the pause between two reads of the total of a quorum queue: half a tick, and at most 1 s.
-    pub fn between_looks(self) -> Duration {
+    pub fn poll_interval(self) -> Duration {
         (self.tick() / 2).min(Duration::from_secs(1))
     }
 
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(seconds(waits.one_tick()), 6.0);
         assert_eq!(seconds(waits.two_ticks()), 12.0);
         assert_eq!(seconds(waits.longest_observation()), 36.0);
-        assert_eq!(seconds(waits.between_looks()), 1.0);
+        assert_eq!(seconds(waits.poll_interval()), 1.0);
         assert_eq!(seconds(waits.longest_pause()), 5.0);
         assert_eq!(seconds(waits.stalled()), 11.0);
         assert_eq!(seconds(waits.listing()), 6.0);
@@ -148,7 +148,7 @@ mod tests {
         let half = Some(Duration::from_millis(500));
         let fast = Intervals::new(half, half);
         assert_eq!(fast.two_ticks(), Duration::from_secs(2));
-        assert_eq!(fast.between_looks(), Duration::from_millis(250));
+        assert_eq!(fast.poll_interval(), Duration::from_millis(250));
         assert_eq!(fast.scaled(Duration::from_secs(120)), Duration::from_secs(120));
         assert!(fast.is_tick_specified());
     }

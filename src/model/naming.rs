@@ -49,7 +49,7 @@ pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 }
 
 /// Returns the exchange for messages without further retries: their retry key does not lead to a tier.
-pub fn over_exchange(queue: &QueueName) -> ExchangeName {
+pub fn exhausted_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{OVER_SUFFIX}", queue.as_str()))
 }
 
@@ -95,7 +95,7 @@ pub fn retry_key(queue: &QueueName, number: u32) -> String {
 
 /// Returns the routing key that skips all remaining retries.
 pub fn give_up_key(queue: &QueueName) -> String {
-    over_exchange(queue).as_str().to_owned()
+    exhausted_exchange(queue).as_str().to_owned()
 }
 
 /// Returns the topic pattern that matches all retry keys of a queue and its give-up key. Returns `None` if the queue
@@ -226,7 +226,7 @@ fn migration_name(queue: &QueueName, what: &str) -> String {
 }
 
 /// Returns the name of a temporary queue, by which topo verifies that HTTP and AMQP lead to the same broker.
-pub fn witness(queue: &QueueName, token: u32) -> QueueName {
+pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
 

@@ -156,12 +156,12 @@ pub enum Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::units::unmistakable;
+    use crate::model::units::unambiguous;
 
     #[test]
     fn integral_priorities_are_shown_without_fraction() {
         for (priority, shown) in [(3.0, "3"), (-1.0, "-1"), (-0.0, "0"), (1.5, "1.5")] {
-            assert_eq!(unmistakable(&Priority(priority).into()), shown);
+            assert_eq!(unambiguous(&Priority(priority).into()), shown);
         }
     }
 

@@ -70,7 +70,7 @@ impl Queue {
 
     /// Returns true if topo created the queue for its own use, such as its lock or a holding queue. topo neither
     /// manages nor reports such queues.
-    pub fn is_topos_own(&self) -> bool {
+    pub fn is_created_by_topo(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }
 }
@@ -100,7 +100,7 @@ impl Exchange {
 
     /// Returns true if topo created the exchange for its own use, such as a tap. topo neither manages nor reports such
     /// exchanges.
-    pub fn is_topos_own(&self) -> bool {
+    pub fn is_created_by_topo(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
     }
 }

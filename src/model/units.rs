@@ -9,7 +9,7 @@ pub fn unit_of(name: &str) -> Unit {
 }
 
 /// Formats a value, with quotes if its type would be ambiguous: the broker distinguishes `"30000"` from `30000`.
-pub fn unmistakable(value: &ArgumentValue) -> String {
+pub fn unambiguous(value: &ArgumentValue) -> String {
     match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
         None => value.to_string(),
@@ -18,7 +18,7 @@ pub fn unmistakable(value: &ArgumentValue) -> String {
 
 /// Formats a value, followed by its meaning if it has a unit: `30000 (30s)`.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
-    let bare = unmistakable(value);
+    let bare = unambiguous(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => duration(number),
         Unit::Bytes => size(number),

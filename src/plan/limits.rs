@@ -68,6 +68,6 @@ fn queues(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
     let is_queue = |object: &Option<Object>| matches!(object, Some(Object::Queue(..)));
     let created = changes.iter().filter(|it| it.kind == ChangeKind::Create && is_queue(&it.after)).count();
     let deleted = changes.iter().filter(|it| it.kind == ChangeKind::Delete && is_queue(&it.before)).count();
-    let current = context.current.queues.values().filter(|queue| !queue.is_topos_own()).count();
+    let current = context.current.queues.values().filter(|queue| !queue.is_created_by_topo()).count();
     (current + created).saturating_sub(deleted) as u64
 }

@@ -49,12 +49,12 @@ pub use document::{
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
 pub use limits::limits_connections;
-pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, left_behind};
+pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_queues};
 pub use planner::{assemble, moves_messages, needs_activity, plan_vhost};
 pub use request::{Method, Request, request};
 pub use resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
 pub use rights::{Permission, User};
 pub use shovels::deletes_queues;
-pub use stale_counts::counted_late;
+pub use stale_counts::queues_with_stale_counts;
 pub use topic_permissions::deletes_exchanges;
 pub use verdict::Verdict;

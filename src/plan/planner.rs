@@ -9,7 +9,7 @@ use super::{
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
-use crate::rabbitmq::{BrokerProfile, as_stored};
+use crate::rabbitmq::{BrokerProfile, with_default_type};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
 fn all_as_stored<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
     let mut stored = Cow::Borrowed(topology);
     for (name, queue) in &topology.queues {
-        if let Cow::Owned(complete) = as_stored(queue, profile) {
+        if let Cow::Owned(complete) = with_default_type(queue, profile) {
             stored.to_mut().queues.insert(name.clone(), complete);
         }
     }

@@ -15,7 +15,7 @@ use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Topology};
 use std::collections::BTreeSet;
 
 /// Returns the queues whose counts or consumers may be too old for this plan.
-pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
+pub fn queues_with_stale_counts(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let mut queues = without_listed_consumers(part, activity);
     queues.extend(of_hazards(part, live, activity));
     queues.into_iter().collect()

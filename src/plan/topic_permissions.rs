@@ -45,7 +45,7 @@ fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
             | Action::PutRecord { .. }
             | Action::DeleteRecord { .. } => continue,
         };
-        if current.exchanges.get(name).is_some_and(|exchange| !exchange.is_topos_own()) {
+        if current.exchanges.get(name).is_some_and(|exchange| !exchange.is_created_by_topo()) {
             *deleted.entry(name.clone()).or_default() |= is_declared;
         }
     }

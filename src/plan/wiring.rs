@@ -12,7 +12,7 @@ use crate::model::{
     naming,
 };
 use crate::rabbitmq::governing::WIRING_KEYS;
-use crate::rabbitmq::{BrokerProfile, Governed, Policies, as_stored, wiring_policy};
+use crate::rabbitmq::{BrokerProfile, Governed, Policies, wiring_policy, with_default_type};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ pub(super) fn adapted<'a>(
     let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
     let mut fitted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
     for Wired { name, policy, queue_name, queue } in wired(topology) {
-        let fitting = policies.fitting(queue_name.as_str(), Governed::from(&*as_stored(queue, profile)));
+        let fitting = policies.fitting(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut fit = wiring_policy(&queue_name, &fitting, wires);

@@ -17,7 +17,7 @@ pub mod routing;
 
 pub use binding_key::is_made_by_http;
 pub use declare::{
-    Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
+    Ends, Refusal, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals, with_default_type,
 };
 pub use effective::{ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};

@@ -181,7 +181,7 @@ impl Shown<'_> {
             ObjectId::Exchange(name) => match name {
                 name if *name == naming::guard_exchange(queue) => Stage::Guard,
                 name if *name == retry || *name == naming::switch_of(&retry) => Stage::Entrance,
-                name if *name == naming::over_exchange(queue) => Stage::Over,
+                name if *name == naming::exhausted_exchange(queue) => Stage::Over,
                 name if *name == first || *name == naming::switch_of(&first) => Stage::First,
                 name if *name == naming::return_exchange(queue) => Stage::Return,
                 _ => Stage::Wiring,

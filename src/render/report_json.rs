@@ -43,7 +43,7 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, r
             let failed = report.failed.iter().map(|failed| {
                 let mut value = step(&failed.step);
                 value["error"] = json!(failed.error.to_string());
-                value["mayBeDone"] = json!(failed.error.leaves_doubt());
+                value["mayBeDone"] = json!(failed.error.may_have_been_processed());
                 value
             });
             let waiting = report.waiting.iter().map(|waiting| {

@@ -180,7 +180,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
             for line in lines {
                 let _ = writeln!(text, "                {line}");
             }
-            if step.error.leaves_doubt() {
+            if step.error.may_have_been_processed() {
                 let _ = writeln!(text, "                the broker may have executed it nevertheless");
             }
         }

@@ -16,7 +16,7 @@ pub struct Notation {
     /// The keys of durations that are less than a second, and are written without a unit.
     pub bare: BTreeSet<Location>,
     /// Comments after routing keys, by the position of the key.
-    pub behind_keys: BTreeMap<Location, String>,
+    pub comments_after_keys: BTreeMap<Location, String>,
 }
 
 impl Notation {
@@ -32,7 +32,7 @@ impl Notation {
                     if entry.key == "routingKey"
                         && let Some(comment) = comment_after(&entry.node, text)
                     {
-                        self.behind_keys.insert(entry.node.at, comment.to_owned());
+                        self.comments_after_keys.insert(entry.node.at, comment.to_owned());
                     }
                     self.add(&entry.node, text);
                 }
@@ -108,7 +108,7 @@ mod tests {
         let text = "- routingKey: a #b\n- routingKey: a # b\n- routingKey: 'a' #b\n- routingKey: a #b c\n- {routingKey: a}\n\
                     - routingKey: order. #\n- routingKey: a#b\n- routingKey: \"a\" #b\n- key: a #b\n- routingKey: a #b # c d\n- \
                     routingKey: a # # b\n";
-        let after_word: Vec<_> = of(text).behind_keys.iter().map(|(at, it)| (at.line, it.clone())).collect();
+        let after_word: Vec<_> = of(text).comments_after_keys.iter().map(|(at, it)| (at.line, it.clone())).collect();
         assert_eq!(after_word, [(1, "#b".to_owned()), (6, "#".to_owned()), (10, "#b".to_owned())]);
     }
 }

@@ -175,7 +175,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
 }
 
 /// The spec binds an external dead-letter queue to an external exchange, and another one to its own exchange.
-const BOUND_BY_OTHERS: &str = "\
+const EXTERNAL_BINDINGS: &str = "\
 version: 1
 vhost: shop
 exchanges: {own: {type: direct}}
@@ -189,7 +189,7 @@ deadLetterQueues:
 
 #[test]
 fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
-    let topo = Topo::offline().spec(BOUND_BY_OTHERS);
+    let topo = Topo::offline().spec(EXTERNAL_BINDINGS);
     let json = |line: &[&str]| topo.run(line.iter().copied().chain(["--format", "json"])).expect_code(0).json();
     let contracts = json(&["contract"]);
     let graph = &json(&["graph"])["vhosts"][0];

@@ -163,7 +163,7 @@ fn routing_key_null_in_the_request_is_null_in_the_list() {
     assert_eq!(keys(&stage), []);
 }
 
-/// `Binding::breaks_the_list`: topo never creates such a binding.
+/// `Binding::breaks_bindings_list`: topo never creates such a binding.
 #[test]
 fn tilde_in_a_key_with_arguments_breaks_every_list() {
     let stage = stage("tilde");

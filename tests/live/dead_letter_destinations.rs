@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use topo::rabbitmq::routing::{Certainty, Keys};
 
-use self::generate::{BOUND_BY_OTHERS, Case};
+use self::generate::{Case, EXTERNAL_BINDINGS};
 use self::graph_edges::Edges;
 use self::worker::{Played, Seen, play};
 use crate::support::{Node, Random, Topo, Vhost, seed};
@@ -59,7 +59,7 @@ impl Claim {
         let arrived: usize = seen.arrivals.values().sum();
         let may = |queue: &String| {
             let is_claimed = self.queues.contains(queue) || self.possible.contains(queue);
-            is_claimed || is_open && BOUND_BY_OTHERS.contains(&queue.as_str())
+            is_claimed || is_open && EXTERNAL_BINDINGS.contains(&queue.as_str())
         };
         let count = |queue: &String| seen.arrivals.get(queue).copied().unwrap_or(0);
         if self.reach == "never" && arrived > 0 {

@@ -161,7 +161,7 @@ impl<'node> Round<'node> {
             let http = self.node.http();
             for (index, desired) in family.desired.iter().enumerate() {
                 let is_new = put(&http, vhost, &format!("fresh-{number}-{index}"), desired);
-                if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !desired.holds_null() {
+                if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !desired.contains_null() {
                     let received =
                         fresh(vhost, &format!("amqp-{number}-{index}"), desired, &is_new).map_err(|wrong| {
                             let live = Live { definition: desired.clone(), widths: None };
@@ -177,7 +177,7 @@ impl<'node> Round<'node> {
                     let verdict = judge(live, desired, &predicted, (&reply, &is_new))
                         .map_err(|wrong| Box::new((pair(), wrong)))?;
                     let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
-                    let is_sample = is_sample && !desired.holds_null();
+                    let is_sample = is_sample && !desired.contains_null();
                     let mut received = None;
                     if is_sample {
                         let answer = again(&connections[*place], &name, (live, desired), &predicted, &reply);

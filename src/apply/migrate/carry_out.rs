@@ -72,7 +72,7 @@ impl Run<'_> {
         // After a lost connection, an unclear result or a missing object, the state of the broker shows what was done
         // and what exists.
         let is_unclear = |error: &BrokerError| {
-            error.is_transient() || error.leaves_doubt() || matches!(error, BrokerError::NotFound { .. })
+            error.is_transient() || error.may_have_been_processed() || matches!(error, BrokerError::NotFound { .. })
         };
         let observe = |time| (self.observe)(Event::Proving(step, time));
         let performed = self.broker.perform_observed(&step.action, &observe).await;
@@ -191,7 +191,7 @@ impl Run<'_> {
                 Err(StepFailure::Retry(error))
             }
             Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Retry(error)),
-            Err(error) if error.leaves_doubt() => Err(StepFailure::Retry(error)),
+            Err(error) if error.may_have_been_processed() => Err(StepFailure::Retry(error)),
             Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
             // The old queue no longer exists, so a rollback is impossible.
             Err(error @ BrokerError::NoMembers { .. }) => Err(StepFailure::Stop(error)),

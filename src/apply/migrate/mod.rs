@@ -161,7 +161,7 @@ pub(super) async fn migrate(
         run.await_consumers().await;
     }
     let Run { migration: ended, moving, is_started, is_complete, done, mut migrated, .. } = run;
-    let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.leaves_doubt());
+    let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.may_have_been_processed());
     (migrated.returned, migrated.possible_duplicates) = (moving.returned(), moving.possible_duplicates());
     migrated.reordered = moving.reordered();
     migrated.behind = moving.behind();

@@ -48,7 +48,7 @@ pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> 
     if let Some(reason) = state.and_then(|state| missing_leader(queue, &state)) {
         return Some(reason);
     }
-    broker.members_are_gone(vhost, queue).await.map(|error| error.to_string())
+    broker.missing_members(vhost, queue).await.map(|error| error.to_string())
 }
 
 fn missing_leader(queue: &QueueName, state: &QueueState) -> Option<String> {

@@ -5,7 +5,7 @@ use super::amqp::AmqpTransport;
 use super::connection::{Connection, short};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
-use crate::model::naming::witness;
+use crate::model::naming::identity_queue;
 use crate::model::{ObjectId, QueueName};
 use lapin::Channel;
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
@@ -37,7 +37,7 @@ impl AmqpTransport {
     async fn check_witness(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
         // The hasher's keys are random; std has no other source of randomness.
         let token = RandomState::new().build_hasher().finish() as u32;
-        let name = witness(queue, token);
+        let name = identity_queue(queue, token);
         let channel = self.0.channel().await?;
         let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
         let mut arguments = FieldTable::default();

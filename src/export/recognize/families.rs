@@ -52,7 +52,7 @@ fn tiered(
 ) -> Option<Result<(Tiered, Vec<ObjectId>), String>> {
     let queue = kept.queues.get(name)?;
     let queue_type = queue.queue_type()?;
-    let over = naming::over_exchange(name);
+    let over = naming::exhausted_exchange(name);
     if ![&naming::retry_exchange(name), &over, &naming::return_exchange(name)]
         .iter()
         .all(|it| kept.exchanges.contains_key(*it))

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    subject.spec.notation.behind_keys.iter().map(|(at, comment)| finding(subject, *at, comment)).collect()
+    subject.spec.notation.comments_after_keys.iter().map(|(at, comment)| finding(subject, *at, comment)).collect()
 }
 
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {

@@ -5,7 +5,7 @@
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, QueueName};
-use crate::rabbitmq::routing::{Deaths, Message, Reason};
+use crate::rabbitmq::routing::{DeathHistory, Message, Reason};
 use crate::rabbitmq::{Routing, Source};
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for (reason, key) in reasons(queue) {
             let cycle = subject.keys_at(queue.name).iter().cloned().map(Message::with).find_map(|message| {
                 let mut search = CycleSearch { subject, routing, by_name: &by_name, start: queue.name };
-                search.cycle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
+                search.cycle(&message, queue.name, reason, &DeathHistory::default(), &mut Vec::new())
             });
             let Some(path) = cycle else { continue };
             if reported.insert(path.iter().cloned().chain([queue.name.clone()]).collect()) {
@@ -99,7 +99,7 @@ impl CycleSearch<'_, '_> {
         message: &Message,
         queue: &QueueName,
         reason: Reason,
-        deaths: &Deaths,
+        deaths: &DeathHistory,
         path: &mut Vec<QueueName>,
     ) -> Option<Vec<QueueName>> {
         let [Some(to)] = self.routing.dead_lettering(queue) else { return None };

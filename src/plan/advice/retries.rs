@@ -98,7 +98,7 @@ fn keep_end(
     live: Option<DeadLettering>,
 ) {
     let topology = &subject.context.desired.topology;
-    let over = naming::over_exchange(name);
+    let over = naming::exhausted_exchange(name);
     let desired_end = match (desired(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
             let mut ends = topology.bindings.iter().filter(|binding| binding.source == over);

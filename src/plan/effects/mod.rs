@@ -61,7 +61,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         match changes.get(&id).map(|change| (change.kind, &change.after)) {
             Some((ChangeKind::Delete, _)) => {}
             Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(builder, name, queue, made),
-            Some(_) | None if is_untouched || queue.is_topos_own() => {}
+            Some(_) | None if is_untouched || queue.is_created_by_topo() => {}
             Some(_) | None => sides.existing_queue(builder, name, queue),
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
     let predeclared: Vec<ExchangeName> = in_every_vhost().collect();
     for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
         let is_deleted = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
-        if !is_deleted && !exchange.is_topos_own() {
+        if !is_deleted && !exchange.is_created_by_topo() {
             sides.exchange(builder, name, exchange);
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn interrupted(live: &Topology) -> impl Iterator<Item = (QueueName, &
 }
 
 /// Returns all queues from which the transports of interrupted migrations move messages.
-pub fn left_behind(live: &Topology) -> Vec<QueueName> {
+pub fn interrupted_queues(live: &Topology) -> Vec<QueueName> {
     let queues = interrupted(live).flat_map(|(name, _)| moved_from(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
 }

@@ -25,7 +25,7 @@ mod tests;
 mod unexpected;
 
 pub(super) use hazards::hazards;
-pub use interrupted::left_behind;
+pub use interrupted::interrupted_queues;
 pub(super) use interrupted::{abort, has_interrupted_migration, is_interrupted, keep_planned, resume};
 pub(super) use names::{MigrationBlocker, migration};
 pub use next_actions::NextAction;
@@ -37,7 +37,7 @@ use crate::diff::fields;
 use crate::model::naming::MigrationNames;
 use crate::model::{ArgumentValue, Arguments, Object, Policy, Queue, QueueName};
 use crate::plan::verdict::{Verdict, verdict};
-use crate::rabbitmq::{BrokerProfile, as_stored};
+use crate::rabbitmq::{BrokerProfile, with_default_type};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -116,7 +116,7 @@ impl Migration {
     /// Returns true if the broker treats an existing queue of that name as the desired one.
     pub fn is_desired(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
-        let (live, desired) = (object(live), object(as_stored(&self.desired, profile).as_ref()));
+        let (live, desired) = (object(live), object(with_default_type(&self.desired, profile).as_ref()));
         fields(&live, &desired)
             .iter()
             .all(|field| matches!(verdict(field, &live, &desired, profile), Verdict::Equal | Verdict::Unknown))

@@ -106,7 +106,7 @@ impl Layout<'_> {
         } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
                 let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
-                !binding.breaks_the_list() && ends.iter().all(|end| *end == id || self.is_there(end))
+                !binding.breaks_bindings_list() && ends.iter().all(|end| *end == id || self.is_there(end))
             };
             bindings.extend(restored.iter().filter(is_possible).cloned());
         }

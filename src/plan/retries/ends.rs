@@ -59,7 +59,7 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
 
 /// Returns the last binding of a current ladder.
 pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
-    let (over, key) = (naming::over_exchange(queue), naming::retry_key_pattern(queue)?);
+    let (over, key) = (naming::exhausted_exchange(queue), naming::retry_key_pattern(queue)?);
     let is_end = |binding: &&Binding| binding.source == over && binding.routing_key == key;
     context
         .current

@@ -18,7 +18,7 @@ use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::document::{ChangeKind, Desired};
 use crate::plan::verdict::{Verdict, verdict};
-use crate::rabbitmq::as_stored;
+use crate::rabbitmq::with_default_type;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> O
 fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, desired): (&QueueName, &Queue)) -> bool {
     let Some(live) = context.current.queues.get(name) else { return false };
     let scope = &context.desired.scope;
-    let desired = as_stored(desired, context.profile).into_owned();
+    let desired = with_default_type(desired, context.profile).into_owned();
     let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), desired));
     let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(called, argument));
     fields(&before, &after).iter().all(|change| {

@@ -111,7 +111,7 @@ pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
     let retry_switch = || {
         let queue = naming::queue_of_retry_exchange(&naming::switched_by(name)?)?;
-        leads_to(&naming::over_exchange(&queue)).then_some(queue)
+        leads_to(&naming::exhausted_exchange(&queue)).then_some(queue)
     };
     match live.kind.as_str() {
         "headers" => naming::queue_of_guard_exchange(name).filter(|queue| leads_to(&naming::retry_exchange(queue))),

@@ -9,7 +9,7 @@ use super::Verdict;
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::KnownExchangeArgument;
 use crate::model::{ArgumentValue, Exchange, Object};
-use crate::rabbitmq::declare::{holds_null, is_known_type};
+use crate::rabbitmq::declare::{contains_null, is_known_type};
 use crate::rabbitmq::{BrokerProfile, refusals};
 
 /// Returns the verdict on a field. `object` is the desired exchange.
@@ -23,7 +23,7 @@ pub(super) fn verdict(
         // The broker checks this first: "unknown exchange type".
         Field::Type if !is_known_type(&desired.kind, profile) => Verdict::Invalid,
         // The broker refuses the request before it compares: `null_not_allowed`.
-        Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
+        Field::Argument(_) if change.after.as_ref().is_some_and(contains_null) => Verdict::Invalid,
         Field::Argument(name) if change.after.is_some() && is_refused(name, object, profile) => Verdict::Invalid,
         Field::Argument(name) => match KnownExchangeArgument::named(name) {
             Some(_) if is_compared(name, live) => Verdict::Conflict,

@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::diff::FieldChange;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked, compared};
 use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
-use crate::rabbitmq::{BrokerProfile, as_stored, refusals};
+use crate::rabbitmq::{BrokerProfile, refusals, with_default_type};
 use std::borrow::Cow;
 
 /// Returns the verdict on a field. `object` is the desired queue.
@@ -59,7 +59,7 @@ pub(super) fn position(name: &str, live: &Queue, profile: &BrokerProfile) -> usi
 
 /// Returns true if the broker treats the two values as the same.
 fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
-    let desired = as_stored(desired, profile);
+    let desired = with_default_type(desired, profile);
     match (live.arguments.get(name), desired.arguments.get(name)) {
         // The only default that the broker knows: a missing type is classic (`rabbit_misc`, all versions).
         (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),

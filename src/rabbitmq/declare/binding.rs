@@ -47,7 +47,7 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
         found.push(Refusal::new("body", text).hint("bind it with an AMQP client, or shorten the arguments"));
     }
     found.extend(null_refusal(&binding.arguments));
-    if binding.breaks_the_list() {
+    if binding.breaks_bindings_list() {
         let text = "a binding with `~` in its key and with arguments makes the management API fail for the whole vhost";
         found.push(Refusal::new("routing_key", text).hint("use a key without `~`"));
     }

@@ -14,7 +14,7 @@ mod vhost;
 pub use binding::{Ends, binding_refusals};
 pub(crate) use exchange::is_known_type;
 pub use policy_keys::{plugin_keys, policy_keys};
-pub use queue::as_stored;
+pub use queue::with_default_type;
 pub use record::operator_keys;
 pub use vhost::vhost_change_refusals;
 
@@ -64,15 +64,15 @@ pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
 /// Returns the first argument that contains null at any depth. HTTP does not support null: 400 `null_not_allowed` on queues
 /// and exchanges, 500 on bindings, all versions.
 fn null_in(arguments: &Arguments) -> Option<&str> {
-    arguments.iter().find(|(_, value)| holds_null(value)).map(|(name, _)| name.as_str())
+    arguments.iter().find(|(_, value)| contains_null(value)).map(|(name, _)| name.as_str())
 }
 
 /// Returns true if a value contains null at any depth.
-pub(crate) fn holds_null(value: &ArgumentValue) -> bool {
+pub(crate) fn contains_null(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::Null => true,
-        ArgumentValue::List(values) => values.iter().any(holds_null),
-        ArgumentValue::Table(table) => table.values().any(holds_null),
+        ArgumentValue::List(values) => values.iter().any(contains_null),
+        ArgumentValue::Table(table) => table.values().any(contains_null),
         ArgumentValue::Boolean(_) | ArgumentValue::Integer(_) | ArgumentValue::Float(_) | ArgumentValue::Text(_) => {
             false
         }

@@ -51,12 +51,12 @@ pub struct DeadLettering {
 
 /// The dead-lettering history of a message, as the broker stores it in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deaths {
+pub struct DeathHistory {
     /// The records, the newest first if the version keeps this order.
     records: Vec<(QueueName, Reason)>,
 }
 
-impl Deaths {
+impl DeathHistory {
     /// Adds a record. Up to 3.12, this reverses the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
     pub fn record(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         if !version.is_at_least(3, 13) {
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use Reason::{Expired, Rejected};
 
-    fn deaths(of: &[(&str, Reason)], version: BrokerVersion) -> Deaths {
-        let mut deaths = Deaths::default();
+    fn deaths(of: &[(&str, Reason)], version: BrokerVersion) -> DeathHistory {
+        let mut deaths = DeathHistory::default();
         of.iter().for_each(|(queue, reason)| deaths.record(&(*queue).into(), *reason, version));
         deaths
     }

@@ -102,9 +102,9 @@ impl<'a> Routing<'a> {
             Kind::OneOf | Kind::Unknown => Unclear::Type(name.clone()),
         });
         let routes_to_one = kind == Kind::OneOf && !own.is_empty();
-        let others = self.bound_by_others.get(name).into_iter().flatten();
+        let others = self.external_bindings.get(name).into_iter().flatten();
         own.extend(others.map(|queue| (Destination::Queue((*queue).clone()), Certainty::Perhaps)));
-        let is_open = self.is_open(name) || kind == Kind::Unknown || self.bound_by_others.contains_key(name);
+        let is_open = self.is_open(name) || kind == Kind::Unknown || self.external_bindings.contains_key(name);
         let unclear = unclear.or_else(|| is_open.then(|| Unclear::Foreign(name.clone())));
         Some(Hop { own, alternates: self.alternates(name), routes_to_one, unclear, is_open })
     }

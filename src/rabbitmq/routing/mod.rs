@@ -14,7 +14,7 @@ mod route;
 mod topic_index;
 
 pub use arrivals::Arrivals;
-pub use dead_letters::{DeadLettering, Deaths, Reason};
+pub use dead_letters::{DeadLettering, DeathHistory, Reason};
 pub use exchange::Kind;
 pub use fate::Fate;
 pub use headers::Headers;
@@ -79,7 +79,7 @@ pub struct Routing<'a> {
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
     /// Queues that others have bound to an exchange with unknown keys.
-    bound_by_others: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
+    external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// The dead-letter targets of all queues, computed on first use, because simulations read them repeatedly.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
@@ -107,15 +107,15 @@ impl<'a> Routing<'a> {
             operator_policies: Policies::new(operator_policies, profile.version),
             by_source,
             by_destination,
-            bound_by_others: BTreeMap::new(),
+            external_bindings: BTreeMap::new(),
             dead_letterings: OnceCell::new(),
         }
     }
 
     /// Adds queues that others have bound to an exchange.
-    pub fn with_bound_by_others(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
+    pub fn with_external_bindings(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
         for (queue, exchange) in queues {
-            self.bound_by_others.entry(exchange).or_default().insert(queue);
+            self.external_bindings.entry(exchange).or_default().insert(queue);
         }
         self
     }

@@ -125,7 +125,7 @@ impl Routing<'_> {
                     Destination::Exchange(next) => todo.push(next.clone()),
                 }
             }
-            found.extend(self.bound_by_others.get(&name).into_iter().flatten().copied().cloned());
+            found.extend(self.external_bindings.get(&name).into_iter().flatten().copied().cloned());
             todo.extend(self.alternates(&name).into_iter().map(|(next, _)| next).filter(|next| !seen.contains(next)));
             seen.insert(name);
         }

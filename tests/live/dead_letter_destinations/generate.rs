@@ -20,7 +20,7 @@ const EXTERNAL_QUEUES: [&str; 2] = ["outside", "outside.dead"];
 /// A queue that no spec declares.
 const UNMANAGED: &str = "stray";
 /// Queues with only unmanaged bindings, so that no spec declares their incoming routes.
-pub(super) const BOUND_BY_OTHERS: [&str; 2] = [EXTERNAL_QUEUES[0], UNMANAGED];
+pub(super) const EXTERNAL_BINDINGS: [&str; 2] = [EXTERNAL_QUEUES[0], UNMANAGED];
 /// The length limit of some queues, larger than the number of messages that the workers leave in a queue.
 pub(super) const MOST: usize = 100;
 

@@ -147,7 +147,7 @@ pub(super) fn judge(
 ) -> Result<Verdict, Wrong> {
     fresh_agrees(predicted.refused.as_deref(), fresh)?;
     // HTTP cannot carry this value, so it never reaches the queue.
-    if !desired.holds_null() {
+    if !desired.contains_null() {
         again_agrees(live, predicted, again)?;
     }
     let refused = matches!(again, Reply::Refused { .. });

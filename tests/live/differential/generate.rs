@@ -139,7 +139,7 @@ impl Draw<'_> {
         // Refused if possible, so that every argument is refused at least once.
         for _ in 0..20 {
             bad.arguments.insert(self.focus.name.to_owned(), unusual(self.random, self.focus));
-            if !bad.holds_null() && !can_be_made(&bad, self.profile) {
+            if !bad.contains_null() && !can_be_made(&bad, self.profile) {
                 break;
             }
         }

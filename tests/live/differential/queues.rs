@@ -59,7 +59,7 @@ impl Definition {
     }
 
     /// True if HTTP can represent it.
-    pub(super) fn holds_null(&self) -> bool {
+    pub(super) fn contains_null(&self) -> bool {
         fn null(value: &Value) -> bool {
             match value {
                 Value::Null => true,

@@ -229,10 +229,10 @@ fn effective_expiry_depends_on_type_and_version() {
         let (holds, by_policy) = arrange(&vhost, name, kind, arguments, json!({"expires": long}), "expires");
         assert_eq!(by_policy, kind == QueueType::Quorum && !node.at_least(4, 0));
         // A queue of the same age and argument without a policy, for comparison.
-        let witness = format!("{name}.witness");
+        let identity_queue = format!("{name}.witness");
         let body = json!({"durable": true, "arguments": {"x-queue-type": name, "x-expires": short}});
-        vhost.http().put(&vhost.path("queues", &[&witness]), &body).expect_status(201);
-        until("the end of the queue for comparison", || vhost.queue(&witness).is_null().then_some(()));
+        vhost.http().put(&vhost.path("queues", &[&identity_queue]), &body).expect_status(201);
+        until("the end of the queue for comparison", || vhost.queue(&identity_queue).is_null().then_some(()));
         if holds == json!(short) {
             until("the end of the queue", || vhost.queue(name).is_null().then_some(()));
         } else {

@@ -8,7 +8,7 @@ use topo::model::{
     ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Priority, QueueName, Topology,
 };
 use topo::rabbitmq::BrokerProfile;
-use topo::rabbitmq::routing::{Certainty, Deaths, Headers, Keys, Message, Reason, Routing};
+use topo::rabbitmq::routing::{Certainty, DeathHistory, Headers, Keys, Message, Reason, Routing};
 
 use super::case::{self, QUEUES, dead_lettering, name, queue};
 use super::{Counts, add, drained};
@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// The maximum number of copies; larger cases are given up. This hides an unexplained disagreement: with seed
 /// 2007872608, 200 copies and unlimited deaths, case 12 has 119 copies instead of 141 in `q3` after `q2` was rejected
 /// (also on 4.0.5 and 4.3.6). All other queues agree, as do the copies in `q3` that were published to `order` and
-/// `b.order`. `mc:is_death_cycle` of 4.0.5 equals `Deaths::is_cycle`.
+/// `b.order`. `mc:is_death_cycle` of 4.0.5 equals `DeathHistory::is_cycle`.
 const MOST_COPIES: usize = 60;
 /// The minimum occurrences of each event.
 const ENOUGH: usize = 5;
@@ -36,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 struct Copy {
     body: String,
     message: Message,
-    deaths: Deaths,
+    deaths: DeathHistory,
     /// The number of its deaths.
     died: usize,
 }
@@ -187,7 +187,7 @@ fn play(vhost: &Vhost<'_>, simulation: &mut Simulation<'_>) -> Result<(), String
         let body = format!("to {it}");
         amqp.publish_with("", it, &body, case::properties(&Arguments::new()));
         let message = Message { keys: Keys::One(it.to_owned()), headers: Headers::exactly(&Arguments::new()) };
-        simulation.arrive(&name(it), Copy { body, message, deaths: Deaths::default(), died: 0 });
+        simulation.arrive(&name(it), Copy { body, message, deaths: DeathHistory::default(), died: 0 });
     }
     if simulation.is_given_up {
         return Ok(());

@@ -11,9 +11,9 @@
 mod own;
 mod value;
 
-pub use own::as_stored;
+pub use own::with_default_type;
 
-use super::{Refusal, deprecated, holds_null};
+use super::{Refusal, contains_null, deprecated};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
@@ -25,9 +25,9 @@ const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0
 
 pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    let queue = &as_stored(queue, profile);
+    let queue = &with_default_type(queue, profile);
     let mut found = Vec::new();
-    for (name, value) in queue.arguments.iter().filter(|(_, value)| holds_null(value)) {
+    for (name, value) in queue.arguments.iter().filter(|(_, value)| contains_null(value)) {
         found.push(refusal(name, format!("{name} is {value}: null cannot be sent over HTTP"), "remove the argument"));
     }
     let dead_letter = "x-dead-letter-exchange";
@@ -165,5 +165,5 @@ fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
 }
 
 fn shown(value: &ArgumentValue) -> String {
-    crate::model::units::unmistakable(value)
+    crate::model::units::unambiguous(value)
 }

@@ -107,7 +107,7 @@ fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
 const FIRST_WITH_DEFAULTS: BrokerVersion = BrokerVersion::new(3, 10, 8);
 
 /// Returns the definition that the broker compares with an existing queue, or stores for a new one.
-pub fn as_stored<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue> {
+pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue> {
     let version = profile.version;
     let name = "x-queue-type";
     if queue.arguments.contains_key(name) || version < FIRST_WITH_DEFAULTS {
@@ -138,7 +138,7 @@ mod tests {
             let queue = Queue { durable, auto_delete: false, exclusive: false, arguments: Arguments::new() };
             let mut profile = BrokerProfile::of(version.parse().unwrap());
             profile.default_queue_type = default.map(str::to_owned);
-            let kind = as_stored(&queue, &profile).arguments.get("x-queue-type").cloned();
+            let kind = with_default_type(&queue, &profile).arguments.get("x-queue-type").cloned();
             kind.map_or_else(String::new, |kind| kind.to_string())
         };
         let quorum = Some("quorum");

@@ -1,14 +1,13 @@
 //! Checks values of arguments as a broker does.
 
 use crate::model::known_arguments::{Unit, ValueKind};
-use crate::model::units::{duration, size, unmistakable};
+use crate::model::units::{duration, size, unambiguous};
 use crate::model::{ArgumentValue, age};
 
 /// Describes why the broker refuses a value; `None` if the broker accepts it.
 pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> Option<String> {
-    let must_be = |expected: &str| {
-        Some(format!("{name} must be {expected}, but {} is {}", unmistakable(value), described(value)))
-    };
+    let must_be =
+        |expected: &str| Some(format!("{name} must be {expected}, but {} is {}", unambiguous(value), described(value)));
     match desired {
         ValueKind::Duration(min, max) => number(name, value, (min, max), Unit::Milliseconds),
         ValueKind::Size(max) => number(name, value, (0, max), Unit::Bytes),
@@ -53,7 +52,7 @@ pub(super) fn exceeded(value: &ArgumentValue, desired: ValueKind) -> Option<Stri
 /// Checks a number. The broker distinguishes integers, floats and strings by their type (`check_int_arg`).
 fn number(name: &str, value: &ArgumentValue, (min, max): (i64, i64), unit: Unit) -> Option<String> {
     let Some(number) = value.as_integer() else {
-        return Some(format!("{name} must be an integer, but {} is {}", unmistakable(value), described(value)));
+        return Some(format!("{name} must be an integer, but {} is {}", unambiguous(value), described(value)));
     };
     let show = |number: i64| {
         let meaning = match unit {
