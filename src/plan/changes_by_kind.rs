@@ -2,10 +2,12 @@
 //!
 //! Collects the parts of a plan before its steps are ordered.
 
-use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Unmanaged};
+use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Summary, Unmanaged, VhostPlan};
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::Migration;
-use crate::model::{Address, Binding, Exchange, ExchangeName, Object, Policy, PolicyName, Queue, QueueName, Vhost};
+use crate::model::{
+    Address, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The changes by their operation.
@@ -126,4 +128,23 @@ impl PlanBuilder {
             })
             .collect()
     }
+}
+
+/// Counts the changes of all vhosts.
+pub(super) fn summary(vhosts: &[VhostPlan]) -> Summary {
+    let mut summary = Summary::default();
+    for change in vhosts.iter().flat_map(|part| &part.changes) {
+        let is_binding = matches!(change.id(), Some(ObjectId::Binding(_)));
+        let count = match change.kind {
+            ChangeKind::Create if is_binding => &mut summary.bind,
+            ChangeKind::Create => &mut summary.create,
+            ChangeKind::Delete if is_binding => &mut summary.unbind,
+            ChangeKind::Delete => &mut summary.delete,
+            ChangeKind::Change => &mut summary.change,
+            ChangeKind::Recreate => &mut summary.recreate,
+            ChangeKind::Conflict => &mut summary.conflict,
+        };
+        *count += 1;
+    }
+    summary
 }

@@ -1,7 +1,7 @@
 //! Computes the fingerprint of a plan, and compares a saved plan with a new one.
 
+use super::changes_by_kind::summary;
 use super::document::{Plan, PlannedChange, Step, VhostPlan};
-use super::planner::summary;
 use super::request::request;
 use super::{Action, Guard, HazardKind};
 use crate::model::{Address, ObjectId};

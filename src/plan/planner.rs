@@ -4,8 +4,8 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
-    auto_delete, conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate, old_bindings, order,
-    recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
+    auto_delete, changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate,
+    old_bindings, order, recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -127,7 +127,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
 
 /// Combines the plans of all vhosts into one document, with a summary and a fingerprint.
 pub fn assemble(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
-    let summary = summary(&vhosts);
+    let summary = changes_by_kind::summary(&vhosts);
     let mut plan = Plan {
         format_version: document::FORMAT_VERSION,
         target,
@@ -139,25 +139,6 @@ pub fn assemble(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Pla
     };
     plan.fingerprint = fingerprint::fingerprint(&plan);
     plan
-}
-
-/// Counts the changes of all vhosts.
-pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
-    let mut summary = document::Summary::default();
-    for change in vhosts.iter().flat_map(|part| &part.changes) {
-        let is_binding = matches!(change.id(), Some(ObjectId::Binding(_)));
-        let count = match change.kind {
-            ChangeKind::Create if is_binding => &mut summary.bind,
-            ChangeKind::Create => &mut summary.create,
-            ChangeKind::Delete if is_binding => &mut summary.unbind,
-            ChangeKind::Delete => &mut summary.delete,
-            ChangeKind::Change => &mut summary.change,
-            ChangeKind::Recreate => &mut summary.recreate,
-            ChangeKind::Conflict => &mut summary.conflict,
-        };
-        *count += 1;
-    }
-    summary
 }
 
 /// Adds the default queue type that the broker would add. A spec always sets the type, but a definitions file may omit

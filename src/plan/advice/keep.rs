@@ -1,61 +1,17 @@
 //! Writes the current settings as spec keys and units.
 
-use super::places::{self, Default};
+use super::current_keys::{DEAD_LETTER, current_keys, is_of_retries, without_arguments};
+use super::places::{self, Edits};
 use super::recreate::Fragment;
 use super::{Subject, exchange_named, retries};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::yaml::value::{exact, is_representable};
-use crate::model::yaml::{Tree, entry, scalar};
-use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Queue, QueueName};
+use crate::model::yaml::{Tree, entry};
+use crate::model::{Arguments, Exchange, Object, Queue, QueueName};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
-use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
-use crate::rabbitmq::routing::DeadLettering;
-use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
-
-/// The key of a queue that sets both of its dead-letter arguments.
-pub(super) const DEAD_LETTER: &str = "deadLetter";
-
-/// The edits of an object's entry in the spec.
-#[derive(Default)]
-pub(super) struct Edits {
-    /// Keys to set, with their values.
-    pub(super) keys: Vec<(String, Tree)>,
-    /// Keys to remove.
-    pub(super) remove_keys: Vec<String>,
-    /// Defaults of the document to remove.
-    pub(super) defaults: Vec<Default>,
-    /// Exchanges that the values name.
-    pub(super) exchanges: Vec<ExchangeName>,
-    /// Comments.
-    pub(super) remarks: Vec<String>,
-    /// Fields whose current value a spec cannot represent.
-    pub(super) unrepresentable: Vec<String>,
-}
-
-impl Edits {
-    /// Returns true if the objects to edit are too many to list.
-    pub(super) fn is_laborious(&self) -> bool {
-        self.defaults.iter().any(|default| default.others.is_none())
-    }
-
-    /// Returns all keys to remove, as paths: of the object, or of the document.
-    pub(super) fn all_keys_to_remove(&self) -> Vec<String> {
-        self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
-    }
-
-    pub(super) fn set(&mut self, key: &str, value: Tree) {
-        self.keys.push((key.to_owned(), value));
-    }
-
-    fn key(&mut self, key: &str, value: Option<Tree>, field: &str) {
-        match value {
-            Some(value) => self.set(key, value),
-            None => self.unrepresentable.push(field.to_owned()),
-        }
-    }
-}
+use crate::plan::spec_keys::QueueKeys;
 
 /// Returns the resolution that keeps the current settings.
 pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
@@ -71,7 +27,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     if !edits.remove_keys.is_empty() {
         parts.push(format!("remove {}", edits.remove_keys.join(", ")));
     }
-    parts.extend(edits.defaults.iter().map(Default::sentence));
+    parts.extend(edits.defaults.iter().map(places::Default::sentence));
     let unrepresentable = format!("a spec cannot represent the current {}", edits.unrepresentable.join(", "));
     let (applicability, text) = match (parts.is_empty(), edits.unrepresentable.is_empty()) {
         (_, true) if edits.is_laborious() => {
@@ -101,7 +57,7 @@ pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edit
     match subject.before {
         Object::Queue(name, queue) => {
             let (own, rest): (Vec<_>, Vec<_>) =
-                fields.iter().copied().partition(|field| retries::owns(subject, &field.field));
+                fields.iter().copied().partition(|field| is_of_retries(subject, &field.field));
             let mut edits = queue_edits(subject, name, queue, &rest);
             if !own.is_empty() {
                 retries::keep_retries(subject, &mut edits, name, queue, &own);
@@ -123,56 +79,6 @@ pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edit
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => Edits::default(),
     }
-}
-
-/// Returns the keys that an export writes for an existing queue, with the retries and the dead-letter queues that the
-/// plan knows.
-pub(super) fn current_keys(
-    subject: &Subject<'_>,
-    name: &QueueName,
-    queue: &Queue,
-    tiered: Option<&Tiered>,
-) -> QueueKeys {
-    let parts = Parts {
-        tiered,
-        is_counted: retries::owns(subject, "x-delivery-limit"),
-        dead_letter_queue_at: &|to| dead_letter_queue_at(subject, to),
-        is_dead_letter_queue: subject.dead_letter_queue().is_some(),
-        has_own_limit: false,
-    };
-    let wiring = own_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
-    queue_keys(queue, wiring, &parts)
-}
-
-/// Writes `deadLetter` for a destination.
-pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_policy: bool) -> Tree {
-    spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
-}
-
-/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
-fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
-    let context = subject.context;
-    let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
-    if !is_part(ObjectId::Exchange(to.exchange.clone())) {
-        return None;
-    }
-    let topology = &context.desired.topology;
-    let kind = &topology.exchanges.get(&to.exchange)?.kind;
-    let first = Binding {
-        source: to.exchange.clone(),
-        destination: Destination::Queue(QueueName::new("")),
-        routing_key: String::new(),
-        arguments: Arguments::new(),
-    };
-    topology.bindings.range(first..).take_while(|binding| binding.source == to.exchange).find_map(|binding| {
-        let Destination::Queue(name) = &binding.destination else { return None };
-        let key = match kind.as_str() {
-            "topic" => (binding.routing_key != "#").then_some(&binding.routing_key),
-            "direct" => Some(&binding.routing_key),
-            _ => (!binding.routing_key.is_empty()).then_some(&binding.routing_key),
-        };
-        (key == to.routing_key.as_ref() && is_part(ObjectId::Queue(name.clone()))).then(|| name.clone())
-    })
 }
 
 fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fields: &[&FieldVerdict]) -> Edits {
@@ -238,52 +144,6 @@ fn dead_letter(
             edits.key(DEAD_LETTER, value, field);
         }
     }
-}
-
-/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or the queue has none.
-pub(super) fn without_arguments(
-    subject: &Subject<'_>,
-    edits: &mut Edits,
-    current: &QueueKeys,
-    (name, queue): (&QueueName, &Queue),
-) {
-    let is_moved = places::move_dead_letter(subject, edits);
-    if let Some(by_own_policy) = &current.dead_letter {
-        edits.set(DEAD_LETTER, by_own_policy.clone());
-        edits.exchanges.extend(own_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
-        return;
-    }
-    let others = other_dead_lettering(subject, name, queue);
-    let has_default = places::has_default(subject, "x-dead-letter-exchange");
-    if others.is_some() && !has_default {
-        // An export omits the key, too: the policy remains effective.
-        if !is_moved {
-            edits.remove_keys.push(DEAD_LETTER.to_owned());
-        }
-    } else {
-        // Without a key, a default would apply.
-        edits.set(DEAD_LETTER, Tree::plain("none"));
-    }
-    edits.remarks.extend(others);
-}
-
-/// Describes the policy that dead-letters the messages of a queue without arguments.
-fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
-    let context = subject.context;
-    let operator_policies = context.operator_policies();
-    let all = [("policy", &context.current.policies), ("operator policy", &operator_policies)];
-    all.into_iter().find_map(|(kind, policies)| {
-        let policies = Policies::new(policies, context.profile.version);
-        let governing = policies.governing(name.as_str(), Governed::from(queue)).likely()?;
-        let to = dead_lettering(&governing.policy.definition, "")?;
-        let key = to.routing_key.map_or_else(String::new, |key| format!(" with the key {}", scalar::text(&key)));
-        Some(format!(
-            "{kind} {} dead-letters the messages of {} to exchange {}{key}",
-            scalar::text(governing.name.as_str()),
-            scalar::text(name.as_str()),
-            scalar::text(to.exchange.as_str())
-        ))
-    })
 }
 
 fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Edits {

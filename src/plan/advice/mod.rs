@@ -1,6 +1,7 @@
 //! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
 //! recreate. Each contains the YAML to write, and the broker's response to applications afterwards.
 
+mod current_keys;
 mod keep;
 mod places;
 mod policy;
@@ -78,7 +79,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Writes the edits of the object's entry into a fragment.
-    fn write(&self, fragment: &mut Fragment, edits: &keep::Edits) {
+    fn write(&self, fragment: &mut Fragment, edits: &places::Edits) {
         let path = self.path();
         for (key, value) in &edits.keys {
             let path: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();

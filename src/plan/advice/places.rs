@@ -2,11 +2,10 @@
 //! belongs to the object, to `arguments`, or to the defaults of its document.
 
 use super::Subject;
-use super::keep::Edits;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::yaml::value::with_unit;
 use crate::model::yaml::{Tree, scalar};
-use crate::model::{ObjectId, OnConflict, QueueName, SetIn};
+use crate::model::{ExchangeName, ObjectId, OnConflict, QueueName, SetIn};
 use crate::plan::document::Source;
 use std::fmt;
 
@@ -14,6 +13,46 @@ use std::fmt;
 const MAX_OTHERS: usize = 20;
 const MAX_EXAMINED: usize = 200;
 const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
+
+/// The edits of an object's entry in the spec.
+#[derive(std::default::Default)]
+pub(super) struct Edits {
+    /// Keys to set, with their values.
+    pub(super) keys: Vec<(String, Tree)>,
+    /// Keys to remove.
+    pub(super) remove_keys: Vec<String>,
+    /// Defaults of the document to remove.
+    pub(super) defaults: Vec<Default>,
+    /// Exchanges that the values name.
+    pub(super) exchanges: Vec<ExchangeName>,
+    /// Comments.
+    pub(super) remarks: Vec<String>,
+    /// Fields whose current value a spec cannot represent.
+    pub(super) unrepresentable: Vec<String>,
+}
+
+impl Edits {
+    /// Returns true if the objects to edit are too many to list.
+    pub(super) fn is_laborious(&self) -> bool {
+        self.defaults.iter().any(|default| default.others.is_none())
+    }
+
+    /// Returns all keys to remove, as paths: of the object, or of the document.
+    pub(super) fn all_keys_to_remove(&self) -> Vec<String> {
+        self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: Tree) {
+        self.keys.push((key.to_owned(), value));
+    }
+
+    pub(super) fn key(&mut self, key: &str, value: Option<Tree>, field: &str) {
+        match value {
+            Some(value) => self.set(key, value),
+            None => self.unrepresentable.push(field.to_owned()),
+        }
+    }
+}
 
 /// A default that must not apply to the object, and that no key of the object can override.
 pub(super) struct Default {

@@ -2,9 +2,11 @@
 //! builds one policy that sets all of them. The policy has a higher priority than the policies that govern the object
 //! now, and includes their settings, because RabbitMQ does not merge policies.
 
-use super::keep::{self, DEAD_LETTER, Edits};
+use super::current_keys::{DEAD_LETTER, destination_keys, is_of_retries};
+use super::keep;
+use super::places::{self, Edits};
 use super::recreate::Fragment;
-use super::{Subject, exchange_named, places, retries, takeover};
+use super::{Subject, exchange_named, takeover};
 use crate::model::count::count;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
@@ -96,7 +98,7 @@ fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
 fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
-    if retries::owns(subject, &field.field) {
+    if is_of_retries(subject, &field.field) {
         return no("it belongs to the retries, which `retry` and `maxRetries` define");
     }
     let (key, rule) = match subject.before {
@@ -234,7 +236,7 @@ fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     let Some(Object::Queue(_, desired)) = &subject.planned.after else { return edits };
     if let (true, Some(to)) = (is_wired, dead_lettering(&desired.arguments, "x-")) {
         places::move_dead_letter(subject, &mut edits);
-        edits.set(DEAD_LETTER, keep::destination_keys(subject, &to, true));
+        edits.set(DEAD_LETTER, destination_keys(subject, &to, true));
     }
     edits
 }

@@ -1,8 +1,9 @@
 //! Keeps the current retries. Their arguments on a queue are generated, so the spec has to declare the retries instead
 //! of the arguments.
 
-use super::keep::{self, DEAD_LETTER, Edits};
-use super::{Subject, places};
+use super::Subject;
+use super::current_keys::{self, DEAD_LETTER};
+use super::places::{self, Edits};
 use crate::model::yaml::Tree;
 use crate::model::{Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming};
 use crate::plan::document::FieldVerdict;
@@ -17,27 +18,6 @@ pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let id = ObjectId::Exchange(name.clone());
     let mut families = subject.context.desired.scope.families.iter();
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
-}
-
-/// Returns true if a field of a queue belongs to its current or its desired retries.
-pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
-    let Object::Queue(name, _) = subject.before else { return false };
-    let is_one = |strategies: &[Strategy]| {
-        let (old, new) = (retries::strategy_of(subject.context, name), desired(subject, name));
-        // A queue can have a limit without retries.
-        (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
-    };
-    match field {
-        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => is_one(&[Strategy::Ladder]),
-        "x-delivery-limit" => is_one(&[Strategy::Redeliver, Strategy::Delayed]),
-        "x-delayed-retry-type" | "x-delayed-retry-min" | "x-delayed-retry-max" => is_one(&[Strategy::Delayed]),
-        _ => false,
-    }
-}
-
-fn desired(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
-    let families = &subject.context.desired.scope.families;
-    families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
 /// Writes the keys with which the queue keeps its current retries and the destination of its dead-lettered messages.
@@ -57,7 +37,7 @@ pub(super) fn keep_retries(
         }
         Some(Strategy::Delayed | Strategy::Redeliver) | None => None,
     };
-    let current = keep::current_keys(subject, name, queue, tiered.as_ref());
+    let current = current_keys::current_keys(subject, name, queue, tiered.as_ref());
     match (old, &current.retry) {
         (None, _) => {
             edits.set("retry", Tree::plain("none"));
@@ -99,7 +79,7 @@ fn keep_end(
 ) {
     let topology = &subject.context.desired.topology;
     let over = naming::exhausted_exchange(name);
-    let desired_end = match (desired(subject, name), topology.queues.get(name)) {
+    let desired_end = match (current_keys::desired_strategy(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
             let mut ends = topology.bindings.iter().filter(|binding| binding.source == over);
             ends.find_map(|binding| destination(&binding.destination))
@@ -114,9 +94,14 @@ fn keep_end(
     match live {
         Some(to) => {
             places::move_dead_letter(subject, edits);
-            edits.set(DEAD_LETTER, keep::destination_keys(subject, &to, false));
+            edits.set(DEAD_LETTER, current_keys::destination_keys(subject, &to, false));
             edits.exchanges.push(to.exchange);
         }
-        None => keep::without_arguments(subject, edits, &keep::current_keys(subject, name, queue, None), (name, queue)),
+        None => current_keys::without_arguments(
+            subject,
+            edits,
+            &current_keys::current_keys(subject, name, queue, None),
+            (name, queue),
+        ),
     }
 }

@@ -19,18 +19,17 @@ mod hazards;
 mod interrupted;
 mod names;
 mod next_actions;
-mod original_state;
 #[cfg(test)]
 mod tests;
 mod unexpected;
 
 pub(super) use hazards::hazards;
+pub use interrupted::before_migrations;
 pub use interrupted::interrupted_queues;
+pub(super) use interrupted::remove_migration_objects;
 pub(super) use interrupted::{abort, has_interrupted_migration, is_interrupted, keep_planned, resume};
 pub(super) use names::{MigrationBlocker, migration};
 pub use next_actions::NextAction;
-pub use original_state::before_migrations;
-pub(super) use original_state::remove_migration_objects;
 pub use unexpected::Unexpected;
 
 use crate::diff::fields;

@@ -2,7 +2,7 @@
 //!
 //! Orders the steps of records: each is written or deleted at one of three moments of a plan.
 
-use super::Layout;
+use super::layout::Layout;
 use crate::model::record_kinds::Layout as RecordLayout;
 use crate::model::{Binding, Object, ObjectId, QueueName, Record};
 use crate::plan::changes_by_kind::PlanBuilder;

@@ -2,7 +2,7 @@
 //!
 //! Adds the steps of migrations.
 
-use super::Layout;
+use super::layout::Layout;
 use crate::model::count::count;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, QueueName, TopicPermission};
 use crate::plan::activity::TopicPermissions;

@@ -1,0 +1,130 @@
+//! Writes the current settings of a queue as the keys that an export writes, as far as a plan knows them.
+
+use super::Subject;
+use super::places::{self, Edits};
+use crate::model::yaml::{Tree, scalar};
+use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue, QueueName, Strategy};
+use crate::plan::retries;
+use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
+use crate::rabbitmq::routing::DeadLettering;
+use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
+
+/// The key of a queue that sets both of its dead-letter arguments.
+pub(super) const DEAD_LETTER: &str = "deadLetter";
+
+/// Returns the keys that an export writes for an existing queue, with the retries and the dead-letter queues that the
+/// plan knows.
+pub(super) fn current_keys(
+    subject: &Subject<'_>,
+    name: &QueueName,
+    queue: &Queue,
+    tiered: Option<&Tiered>,
+) -> QueueKeys {
+    let parts = Parts {
+        tiered,
+        is_counted: is_of_retries(subject, "x-delivery-limit"),
+        dead_letter_queue_at: &|to| dead_letter_queue_at(subject, to),
+        is_dead_letter_queue: subject.dead_letter_queue().is_some(),
+        has_own_limit: false,
+    };
+    let wiring = own_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
+    queue_keys(queue, wiring, &parts)
+}
+
+/// Writes `deadLetter` for a destination.
+pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_policy: bool) -> Tree {
+    spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
+}
+
+/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
+    let context = subject.context;
+    let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
+    if !is_part(ObjectId::Exchange(to.exchange.clone())) {
+        return None;
+    }
+    let topology = &context.desired.topology;
+    let kind = &topology.exchanges.get(&to.exchange)?.kind;
+    let first = Binding {
+        source: to.exchange.clone(),
+        destination: Destination::Queue(QueueName::new("")),
+        routing_key: String::new(),
+        arguments: Arguments::new(),
+    };
+    topology.bindings.range(first..).take_while(|binding| binding.source == to.exchange).find_map(|binding| {
+        let Destination::Queue(name) = &binding.destination else { return None };
+        let key = match kind.as_str() {
+            "topic" => (binding.routing_key != "#").then_some(&binding.routing_key),
+            "direct" => Some(&binding.routing_key),
+            _ => (!binding.routing_key.is_empty()).then_some(&binding.routing_key),
+        };
+        (key == to.routing_key.as_ref() && is_part(ObjectId::Queue(name.clone()))).then(|| name.clone())
+    })
+}
+
+/// Returns true if a field of a queue belongs to its current or its desired retries.
+pub(super) fn is_of_retries(subject: &Subject<'_>, field: &str) -> bool {
+    let Object::Queue(name, _) = subject.before else { return false };
+    let is_one = |strategies: &[Strategy]| {
+        let (old, new) = (retries::strategy_of(subject.context, name), desired_strategy(subject, name));
+        // A queue can have a limit without retries.
+        (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
+    };
+    match field {
+        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => is_one(&[Strategy::Ladder]),
+        "x-delivery-limit" => is_one(&[Strategy::Redeliver, Strategy::Delayed]),
+        "x-delayed-retry-type" | "x-delayed-retry-min" | "x-delayed-retry-max" => is_one(&[Strategy::Delayed]),
+        _ => false,
+    }
+}
+
+pub(super) fn desired_strategy(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
+    let families = &subject.context.desired.scope.families;
+    families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
+}
+
+/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or the queue has none.
+pub(super) fn without_arguments(
+    subject: &Subject<'_>,
+    edits: &mut Edits,
+    current: &QueueKeys,
+    (name, queue): (&QueueName, &Queue),
+) {
+    let is_moved = places::move_dead_letter(subject, edits);
+    if let Some(by_own_policy) = &current.dead_letter {
+        edits.set(DEAD_LETTER, by_own_policy.clone());
+        edits.exchanges.extend(own_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
+        return;
+    }
+    let others = other_dead_lettering(subject, name, queue);
+    let has_default = places::has_default(subject, "x-dead-letter-exchange");
+    if others.is_some() && !has_default {
+        // An export omits the key, too: the policy remains effective.
+        if !is_moved {
+            edits.remove_keys.push(DEAD_LETTER.to_owned());
+        }
+    } else {
+        // Without a key, a default would apply.
+        edits.set(DEAD_LETTER, Tree::plain("none"));
+    }
+    edits.remarks.extend(others);
+}
+
+/// Describes the policy that dead-letters the messages of a queue without arguments.
+fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) -> Option<String> {
+    let context = subject.context;
+    let operator_policies = context.operator_policies();
+    let all = [("policy", &context.current.policies), ("operator policy", &operator_policies)];
+    all.into_iter().find_map(|(kind, policies)| {
+        let policies = Policies::new(policies, context.profile.version);
+        let governing = policies.governing(name.as_str(), Governed::from(queue)).likely()?;
+        let to = dead_lettering(&governing.policy.definition, "")?;
+        let key = to.routing_key.map_or_else(String::new, |key| format!(" with the key {}", scalar::text(&key)));
+        Some(format!(
+            "{kind} {} dead-letters the messages of {} to exchange {}{key}",
+            scalar::text(governing.name.as_str()),
+            scalar::text(name.as_str()),
+            scalar::text(to.exchange.as_str())
+        ))
+    })
+}

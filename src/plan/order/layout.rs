@@ -1,0 +1,235 @@
+//! Collects the steps of a plan, and tracks which objects and bindings exist after them: a deletion also deletes
+//! bindings, and possibly auto-delete exchanges.
+
+use crate::model::{Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, QueueName};
+use crate::plan::context::PlanContext;
+use crate::plan::document::Step;
+use crate::plan::request::{properties_key, request};
+use crate::plan::retries::Switch;
+use crate::plan::{Action, auto_delete, topic_permissions};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The steps so far, and the state of the vhost after them.
+pub(super) struct Layout<'a> {
+    pub(super) context: &'a PlanContext<'a>,
+    pub(super) steps: Vec<Step>,
+    pub(super) wave: usize,
+    /// The step that creates each object.
+    pub(super) created_by: BTreeMap<ObjectId, usize>,
+    /// The bindings that steps create, by destination.
+    pub(super) bound_to: BTreeMap<Destination, Vec<ObjectId>>,
+    pub(super) bound: BTreeSet<Binding>,
+    /// The exchanges, with true for those that the broker deletes with their last binding.
+    pub(super) exchanges: BTreeMap<ExchangeName, bool>,
+    /// The exchanges that the broker deletes with their last binding, each with the bindings to it.
+    pub(super) auto_deleted: Vec<(ExchangeName, BTreeSet<Binding>)>,
+    pub(super) queues: BTreeSet<QueueName>,
+    pub(super) undesired: BTreeSet<Binding>,
+}
+
+impl Layout<'_> {
+    /// Opens a wave, and drops it if it stays empty.
+    pub(super) fn wave(&mut self, fill: impl FnOnce(&mut Self)) {
+        self.wave += 1;
+        let before = self.steps.len();
+        fill(self);
+        if self.steps.len() == before {
+            self.wave -= 1;
+        }
+    }
+
+    pub(super) fn push(&mut self, action: Action, recreate: Option<&ObjectId>) {
+        let id = self.steps.len() + 1;
+        let object = action.object();
+        let mut after: Vec<usize> =
+            self.needs(&action).iter().filter_map(|need| self.created_by.get(need)).copied().collect();
+        after.extend(recreate.and_then(|_| self.steps.last()).filter(|last| last.wave < self.wave).map(|last| last.id));
+        after.sort_unstable();
+        after.dedup();
+        match &action {
+            Action::DeclareExchange { name, exchange, .. } => {
+                self.exchanges.insert(name.clone(), exchange.auto_delete);
+                self.created_by.insert(object.clone(), id);
+            }
+            Action::DeclareQueue { name, .. } => {
+                self.queues.insert(name.clone());
+                self.created_by.insert(object.clone(), id);
+            }
+            Action::DeleteExchange { name } => {
+                self.exchanges.remove(name);
+                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_exchange(name)));
+            }
+            Action::DeleteQueue { name, .. } => {
+                self.queues.remove(name);
+                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_queue(name)));
+            }
+            Action::Bind { binding } => {
+                self.bound.insert(binding.clone());
+                self.created_by.insert(object.clone(), id);
+                self.bound_to.entry(binding.destination.clone()).or_default().push(object.clone());
+            }
+            Action::Unbind { binding, .. } => self.remove_bindings(vec![binding.clone()]),
+            Action::PutVhost { .. } | Action::PutPolicy { .. } | Action::PutRecord { .. } => {
+                self.created_by.insert(object.clone(), id);
+            }
+            Action::PutTopicPermission { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. }
+            | Action::DeleteRecord { .. } => {}
+        }
+        self.steps.push(Step {
+            id,
+            wave: self.wave,
+            after,
+            recreate: recreate.cloned(),
+            stage: None,
+            address: self.context.address(&object),
+            request: request(&self.context.current.vhost, &action),
+            action,
+        });
+    }
+
+    pub(super) fn policies(&mut self, policies: BTreeMap<PolicyName, Policy>) {
+        self.wave(|layout| {
+            for (name, policy) in policies {
+                layout.push(Action::PutPolicy { name, policy }, None);
+            }
+        });
+    }
+
+    /// Switches routing keys to another tier, all together, each atomically (`retries::switches`).
+    pub(super) fn switches(&mut self, switches: &[Switch]) {
+        let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.temporary)).collect();
+        // An interrupted change left a binding on a switch. That binding would also receive the message as soon as the
+        // exchange no longer matches the key.
+        let is_stale = |binding: &&Binding| {
+            let has_same_key =
+                |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
+            ready.iter().any(|switch| has_same_key(&switch.temporary) && switch.temporary != **binding)
+        };
+        let stale: Vec<Binding> = self.undesired.iter().filter(is_stale).cloned().collect();
+        self.wave(|layout| stale.iter().for_each(|binding| layout.unbind_one(binding)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.temporary, None)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.new, None)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.temporary)));
+    }
+
+    pub(super) fn remove_bindings(&mut self, lost: Vec<Binding>) {
+        let Self { bound, exchanges, auto_deleted, .. } = self;
+        let deleted = auto_delete::unbind(bound, lost, |name| exchanges.get(name) == Some(&true));
+        for (name, _) in &deleted {
+            exchanges.remove(name);
+        }
+        auto_deleted.extend(deleted);
+    }
+
+    /// Restores declared exchanges that the broker deleted with an undesired binding, and the bindings to them. No
+    /// desired binding leads away from such an exchange, because it would have kept the exchange.
+    pub(super) fn restore_auto_deleted(&mut self) {
+        let declared = &self.context.desired.topology.exchanges;
+        let mut auto_deleted = std::mem::take(&mut self.auto_deleted);
+        auto_deleted.retain(|(name, _)| declared.contains_key(name));
+        let exchanges = auto_deleted.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
+        self.exchanges(&exchanges);
+        let context = self.context;
+        self.wave(|layout| {
+            for permission in auto_deleted.iter().flat_map(|(name, _)| topic_permissions::on(context, name)) {
+                layout.push(Action::PutTopicPermission { permission }, None);
+            }
+        });
+        self.wave(|layout| {
+            for binding in auto_deleted.iter().flat_map(|(_, into)| into) {
+                if !layout.undesired.contains(binding) {
+                    layout.bind(binding, None);
+                }
+            }
+        });
+    }
+
+    /// Returns the objects that an action needs.
+    pub(super) fn needs(&self, action: &Action) -> Vec<ObjectId> {
+        let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
+        match action {
+            Action::PutVhost { .. } => Vec::new(),
+            Action::DeclareExchange { exchange: made, .. } => {
+                let alternate = made.alternate_exchange().map(exchange);
+                [ObjectId::Vhost].into_iter().chain(alternate).collect()
+            }
+            Action::DeclareQueue { queue, .. } => {
+                let dead_letters = queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text());
+                [ObjectId::Vhost].into_iter().chain(dead_letters.map(exchange)).collect()
+            }
+            Action::PutTopicPermission { .. } => vec![action.object()],
+            Action::PutPolicy { .. } | Action::PutRecord { .. } => vec![ObjectId::Vhost],
+            Action::Bind { binding } => {
+                vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
+            }
+            // The replacement of a binding comes first.
+            Action::Unbind { binding, .. } => self.bound_to.get(&binding.destination).cloned().unwrap_or_default(),
+            Action::DeleteQueue { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. }
+            | Action::DeleteRecord { .. } => Vec::new(),
+        }
+    }
+
+    pub(super) fn bind(&mut self, binding: &Binding, recreate: Option<&ObjectId>) {
+        if !self.bound.contains(binding) && self.has_both_ends(binding) {
+            self.push(Action::Bind { binding: binding.clone() }, recreate);
+        }
+    }
+
+    pub(super) fn has_both_ends(&self, binding: &Binding) -> bool {
+        self.is_there(&ObjectId::Exchange(binding.source.clone())) && self.is_there(&binding.destination.id())
+    }
+
+    /// Returns true if an end of a binding exists after these steps.
+    pub(super) fn is_there(&self, id: &ObjectId) -> bool {
+        match id {
+            ObjectId::Exchange(name) => name.is_predeclared() || self.exchanges.contains_key(name),
+            ObjectId::Queue(name) => self.queues.contains(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
+        }
+    }
+
+    /// Declares exchanges in one wave for each link of a chain of alternates. Exchanges in a cycle come last, together.
+    pub(super) fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
+        let mut rest: Vec<&ExchangeName> = desired.keys().collect();
+        while !rest.is_empty() {
+            let open: BTreeSet<&str> = rest.iter().map(|name| name.as_str()).collect();
+            let waits = |name: &ExchangeName| {
+                desired[name].alternate_exchange().is_some_and(|alternate| open.contains(alternate))
+            };
+            let (later, mut now): (Vec<_>, Vec<_>) = rest.iter().copied().partition(|name| waits(name));
+            rest = later;
+            if now.is_empty() {
+                now = std::mem::take(&mut rest);
+            }
+            self.wave(|layout| {
+                for name in now {
+                    layout.push(Action::declare_exchange(name, &desired[name]), None);
+                }
+            });
+        }
+    }
+
+    pub(super) fn unbind(&mut self) {
+        for binding in self.undesired.clone() {
+            self.unbind_one(&binding);
+        }
+    }
+
+    pub(super) fn unbind_one(&mut self, binding: &Binding) {
+        if !self.bound.contains(binding) {
+            return;
+        }
+        // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
+        let known = self.context.properties_keys.get(binding).cloned();
+        // A binding that these steps create has no arguments.
+        for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {
+            self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
+        }
+    }
+}
