@@ -1,7 +1,7 @@
 //! `--backup`: writes the objects that a plan deletes, changes or recreates to a file, before any change.
 
-use super::arguments::ApplyArguments;
 use super::connection::environment;
+use super::plan_arguments::ApplyArguments;
 use super::{output, shell};
 use crate::apply::{Backup, BackupError};
 use crate::model::{ArgumentValue, VhostName};

@@ -2,16 +2,17 @@
 //!
 //! The statistics and tick intervals of the broker, which the management API does not report.
 
-use super::arguments::ConnectionArguments;
 use super::failure::Failure;
 use super::shell::{self, quoted};
 use super::value_parsers::positive;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
+use crate::broker::transport::AmqpUrl;
 use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
 use crate::model::Intervals;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::units::duration;
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -233,6 +234,53 @@ pub(super) fn process() -> Process {
         .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
         .unwrap_or_else(|| "unknown host".to_owned());
     Process::new(user, host)
+}
+
+/// The broker to connect to, and the user.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Broker")]
+pub(super) struct ConnectionArguments {
+    /// URL of the management API [default: http://localhost:15672]
+    #[arg(long, value_name = "URL", env = "TOPO_URL")]
+    pub(super) url: Option<String>,
+    /// User name [default: guest]
+    #[arg(long, value_name = "NAME", env = "TOPO_USERNAME")]
+    pub(super) username: Option<String>,
+    /// File that contains the password; alternative to TOPO_PASSWORD
+    #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
+    pub(super) password_file: Option<PathBuf>,
+    /// Rejected: other users of the machine can see command lines
+    // Parsed nevertheless, so that the error can explain where to put the password without repeating it. `-p` comes
+    // from rabbitmqadmin.
+    #[arg(short, long, num_args = 0..=1, hide = true)]
+    pub(super) password: Option<Option<String>>,
+    /// Node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
+    #[arg(short = 'N', long, value_name = "NAME", env = "TOPO_NODE")]
+    pub(super) node: Option<String>,
+    /// Path of rabbitmqadmin.conf [default: ~/.rabbitmqadmin.conf]
+    #[arg(long, value_name = "FILE", env = "TOPO_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// CA certificate that signed the broker's certificate (PEM); no other CA is trusted
+    #[arg(long, value_name = "FILE", env = "TOPO_CA_CERT")]
+    pub(super) ca_cert: Option<PathBuf>,
+    /// Client certificate (PEM, with its chain)
+    #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_CERT")]
+    pub(super) client_cert: Option<PathBuf>,
+    /// Private key of the client certificate (PEM, not encrypted)
+    #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
+    pub(super) client_key: Option<PathBuf>,
+    /// Skip certificate verification: anyone in between can read the password
+    #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
+    pub(super) insecure: bool,
+    /// AMQP URL for moving messages [default: the host of --url, the port that the broker reports]
+    #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
+    pub(super) amqp_url: Option<AmqpUrl>,
+    /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
+    #[arg(long, alias = "mover", value_enum, default_value_t, env = "TOPO_TRANSPORT")]
+    pub(super) transport: TransportKind,
+    /// Timeout of a request; transient failures are tried five times
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
+    pub(super) timeout: Duration,
 }
 
 /// The intervals in which the broker updates its counts.

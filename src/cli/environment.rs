@@ -1,7 +1,7 @@
 //! Reads flags from the environment. An empty variable counts as unset. Flags on the command line take precedence, even
 //! over variables of conflicting flags.
 
-use super::arguments::Cli;
+use super::commands::Cli;
 use crate::broker::{redacted_argument, redacted_url};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;

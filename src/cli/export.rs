@@ -2,14 +2,15 @@
 //!
 //! The arguments of `topo export`.
 
-use super::arguments::{ConnectionArguments, Global};
+use super::arguments::Global;
+use super::connection::ConnectionArguments;
 use super::exit::Exit;
 use super::export_files::ExportTarget;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
 use super::value_parsers::WithKinds;
-use super::version::broker_version;
+use super::value_parsers::broker_version;
 use super::{connection, definitions_file, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};

@@ -2,10 +2,11 @@
 
 use super::exit::Exit;
 use super::rights;
-use super::shell::quoted;
+use super::shell::{quoted, shown};
 use crate::broker::{BrokerError, ConnectProblem, redacted_urls_in};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;
+use std::path::Path;
 
 /// The reason why a run ended, with hints.
 #[derive(Debug)]
@@ -162,4 +163,9 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
         | ConnectProblem::HttpToHttps(_)
         | ConnectProblem::Other(_) => Some("check --url (or TOPO_URL)"),
     }
+}
+
+/// Returns the failure for a file that cannot be read.
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::spec(format!("cannot read {}", shown(path))).because(error.to_string())
 }

@@ -2,12 +2,12 @@
 //!
 //! The arguments of `topo graph`.
 
+use super::arguments::Show;
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::offline_arguments::Show;
+use super::value_parsers::broker_version;
 use super::value_parsers::whole_number;
-use super::version::broker_version;
 use super::{input, output, suggest};
 use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;

@@ -1,7 +1,7 @@
 //! Loads specs and saved plans. The expansion of a spec depends on the version of its broker.
 
 use super::arguments::{FindingsFormat, SpecArguments};
-use super::failure::Failure;
+use super::failure::{Failure, unreadable};
 use super::output;
 use super::shell;
 use super::sources::Sources;
@@ -205,8 +205,4 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
             .hint("plan again: topo plan --out plan.json")),
         None => Ok(plan),
     }
-}
-
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::spec(format!("cannot read {}", shell::shown(path))).because(error.to_string())
 }

@@ -2,7 +2,8 @@
 //!
 //! The arguments of `topo lock`.
 
-use super::arguments::{ConnectionArguments, Global, ReportFormat, SpecArguments};
+use super::arguments::{Global, ReportFormat, SpecArguments};
+use super::connection::ConnectionArguments;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::progress::Progress;

@@ -4,6 +4,7 @@
 mod apply;
 mod arguments;
 mod backup;
+mod commands;
 mod completions;
 mod confirm;
 mod connection;
@@ -19,11 +20,14 @@ mod findings;
 mod graph;
 mod input;
 mod interruption;
+mod links;
 mod lock;
 mod man;
 mod offline_arguments;
+mod outcome;
 mod output;
 mod plan;
+mod plan_arguments;
 mod planning;
 mod progress;
 mod reading;
@@ -42,8 +46,8 @@ mod version;
 
 use crate::broker::redacted_urls_in;
 use crate::model::printable::clean;
-use arguments::Command;
 use clap::error::ErrorKind;
+use commands::Command;
 use exit::Exit;
 use failure::Failure;
 use std::ffi::OsString;
@@ -80,7 +84,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: arguments::Cli) -> Result<Exit, Failure> {
+fn run(cli: commands::Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),

@@ -2,9 +2,10 @@
 //!
 //! Arguments that control how `topo plan` and `topo show` print a plan.
 
+use super::arguments::Show;
 use super::arguments::SpecArguments;
-use super::value_parsers::{format_and_file, level, severity};
-use super::version::broker_version;
+use super::value_parsers::broker_version;
+use super::value_parsers::{level, severity};
 use crate::model::BrokerVersion;
 use crate::plan::Allowances;
 use crate::spec::{Level, Severity};
@@ -158,13 +159,6 @@ pub(super) struct ShowArguments {
     pub(super) allow: Vec<Allowances>,
 }
 
-/// The objects of a plan that are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Show {
-    /// Every object
-    All,
-}
-
 /// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum PlanFormat {
@@ -177,4 +171,18 @@ pub(super) enum PlanFormat {
     Markdown,
     /// GitHub workflow annotations
     Github,
+}
+
+/// Parses the value of `--also`: `markdown=plan.md`.
+pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
+    let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
+    let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+    match text.split_once('=') {
+        Some((word, file)) if !file.is_empty() => {
+            let format =
+                PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is not one of {}", names()))?;
+            Ok((format, file.into()))
+        }
+        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
+    }
 }

@@ -2,12 +2,13 @@
 //!
 //! `--against`: plans without a broker, against an empty one or a definitions file.
 
-use super::arguments::{Global, PlanArguments};
+use super::arguments::Global;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::LintArguments;
 use super::offline_arguments::{PlanFormat, PrintingArguments};
+use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;

@@ -2,11 +2,12 @@
 //!
 //! Converts the reasons why a plan is not executed to failures, with exit codes and hints.
 
-use super::arguments::{ApplyArguments, Global};
+use super::arguments::Global;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::offline_arguments::PlanFormat;
 use super::plan::{Layout, shown};
+use super::plan_arguments::ApplyArguments;
 use super::progress::{Operation, Progress, Steps};
 use super::{output, planning, rights};
 use crate::apply::{BackupError, Progress as StepEvent, RunError, RunEvent, RunFailure};

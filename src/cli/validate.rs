@@ -1,10 +1,11 @@
 //! `topo validate`: checks specs offline, for one version of RabbitMQ.
 
-use super::arguments::{FindingsFormat, Global, ValidateArguments};
+use super::arguments::{FindingsFormat, Global};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::Loaded;
-use super::version::TypedVersion;
+use super::plan_arguments::ValidateArguments;
+use super::value_parsers::TypedVersion;
 use super::{findings, input, output};
 use crate::model::BrokerVersion;
 use crate::model::count::count;

@@ -1,15 +1,14 @@
 //! Parses the values of flags.
 
-use super::offline_arguments::PlanFormat;
 use crate::broker::TransportKind;
 use crate::lint::RULES;
 use crate::model::record_kinds::{RECORD_KINDS, RecordRow};
-use crate::model::{Address, Glob, ObjectKind, OnConflict, RecordKind};
+use crate::model::version::NotAVersion;
+use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict, RecordKind};
 use crate::spec::{Level, Severity, closest};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -143,20 +142,6 @@ pub(super) fn severity(word: &str) -> Result<Severity, String> {
     level.ok_or_else(|| format!("`{word}` is not one of error, warning and info"))
 }
 
-/// Parses the value of `--also`: `markdown=plan.md`.
-pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
-    let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
-    let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
-    match text.split_once('=') {
-        Some((word, file)) if !file.is_empty() => {
-            let format =
-                PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is not one of {}", names()))?;
-            Ok((format, file.into()))
-        }
-        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
-    }
-}
-
 pub(super) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -177,4 +162,40 @@ pub(super) fn positive(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("must be greater than zero; use for example 500ms, 30s or 5m".to_owned()),
         time => Ok(time),
     }
+}
+
+/// A version as typed: `3.10` means the newest known release of that series.
+#[derive(Clone, Debug)]
+pub(super) struct TypedVersion {
+    /// The text as typed.
+    pub(super) text: String,
+    /// The version that it means.
+    pub(super) version: BrokerVersion,
+}
+
+impl TypedVersion {
+    /// Describes the version, with the series if only a series was typed.
+    pub(super) fn shown(&self) -> String {
+        let (text, version) = (&self.text, self.version);
+        if *text == version.series() && BrokerVersion::newest_of(version.major, version.minor).is_some() {
+            format!("{version}, the newest known of {text}")
+        } else {
+            text.clone()
+        }
+    }
+}
+
+/// Parses a version, and keeps its spelling.
+pub(super) fn typed_version(text: &str) -> Result<TypedVersion, String> {
+    Ok(TypedVersion { text: text.to_owned(), version: broker_version(text)? })
+}
+
+/// Parses a version without its spelling.
+pub(super) fn broker_version(text: &str) -> Result<BrokerVersion, String> {
+    let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
+    if version.is_supported() {
+        return Ok(version);
+    }
+    let (oldest, newest) = (BrokerVersion::OLDEST_SUPPORTED.series(), BrokerVersion::NEWEST_KNOWN.series());
+    Err(format!("topo supports RabbitMQ {oldest} to {newest}, and later ones as if they were {newest}"))
 }

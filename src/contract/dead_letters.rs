@@ -53,8 +53,10 @@ impl Context<'_> {
             None if queues.len() == 1 && possible.is_empty() => queues.first().cloned(),
             None => None,
         };
-        let dropped_keys = lost.into_iter().take(MOST_KEYS).map(|keys| match keys {
-            Keys::One(key) | Keys::Like(key) => key,
+        let dropped_keys = lost.into_iter().filter_map(|keys| match keys {
+            // A key that looks like a pattern would read as one.
+            Keys::One(key) if Keys::is_pattern(&key) => None,
+            Keys::One(key) | Keys::Like(key) => Some(key),
         });
         DeadLetters {
             queue,
@@ -63,7 +65,7 @@ impl Context<'_> {
             reach,
             queues,
             possible_queues: possible,
-            dropped_keys: dropped_keys.collect(),
+            dropped_keys: dropped_keys.take(MOST_KEYS).collect(),
         }
     }
 

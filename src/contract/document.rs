@@ -185,7 +185,8 @@ pub struct DeadLetters {
     pub queues: BTreeSet<QueueName>,
     /// Queues that receive some of the messages, or that may receive them according to the spec.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The routing keys and topic patterns with which the broker drops the messages, possibly incomplete.
+    /// The routing keys and topic patterns with which the broker drops the messages, possibly incomplete. A key that itself
+    /// contains the word `*` or `#` is omitted.
     pub dropped_keys: Vec<String>,
 }
 

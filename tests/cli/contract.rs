@@ -209,6 +209,22 @@ fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
     }
 }
 
+/// Queue `b` dead-letters with the literal key `#.b`, which the exchange `e2` drops. Other messages with a key that this pattern
+/// would match arrive.
+#[test]
+fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
+    let spec = "exchanges: {e2: {type: topic, alternateExchange: e4}, e4: {type: topic}}\n\
+                queues:\n  b: {type: classic, deadLetter: order.dead}\n  \
+                a: {type: classic, deadLetter: {exchange: order.dead.x}, bindings: [{exchange: e4, routingKey: 'order.#'}]}\n\
+                deadLetterQueues:\n  order.dead:\n    type: quorum\n    \
+                exchange: {type: topic, name: order.dead.x, routingKey: '#.b', internal: true}\n    deadLetter: {exchange: e2}\n";
+    let contracts = Topo::offline().spec(spec).run(["contract", "--format=json"]).expect_code(0).json();
+    let queues = contracts["vhosts"].as_object().unwrap().values().next().unwrap()["queues"].clone();
+    let dead_letters = &queues["order.dead"]["deadLetters"];
+    assert_eq!((&dead_letters["reach"], &dead_letters["possibleQueues"]), (&"maybe".into(), &serde_json::json!(["a"])));
+    assert_eq!(dead_letters["droppedKeys"], serde_json::json!([]));
+}
+
 #[test]
 fn policy_cannot_replace_the_keys_of_a_ladder() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [5s]}}}\n\

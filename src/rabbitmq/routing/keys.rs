@@ -28,7 +28,7 @@ impl Keys {
     }
 
     /// Returns true if a topic exchange matches other keys with this one.
-    pub(super) fn is_pattern(key: &str) -> bool {
+    pub fn is_pattern(key: &str) -> bool {
         words(key).any(is_wildcard)
     }
 

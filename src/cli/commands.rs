@@ -1,0 +1,117 @@
+//! The commands of the command line, and its help.
+
+use super::arguments::Global;
+use super::export::ExportArguments;
+use super::graph::GraphArguments;
+use super::lock::LockArguments;
+use super::offline_arguments::{
+    CompletionsArguments, ContractArguments, ExplainArguments, ManArguments, RulesArguments, SchemaArguments,
+    ShowArguments, VersionArguments,
+};
+use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
+use clap::{ArgAction, Parser, Subcommand};
+
+// Lines of at most 80 columns: clap wraps longer ones and breaks the alignment.
+const AFTER_HELP: &str = "\
+A first run, on a broker at http://localhost:15672:
+  topo validate topology.yaml   check the spec; no broker needed
+  topo plan topology.yaml       show changes, conflicts and hazards
+  topo apply topology.yaml      apply the changes
+
+Exit codes:
+    0  success, or nothing to do
+    1  failed, nothing was changed; or findings at or above --fail-on
+    2  plan --detailed-exitcode: there are changes
+    3  blocked: a hazard is not allowed, or a conflict is not resolved
+    4  partially applied: the report lists what is left; run it again
+    5  stale: the broker no longer matches the saved plan
+    6  another apply holds the lock; for topo lock: a lock is held
+   64  usage error: unknown or conflicting flags
+   65  invalid spec: syntax error or unresolved reference
+  130  interrupted, nothing was changed
+
+Environment:
+  TOPO_VAR_NAME sets ${NAME} in the specs. Specs read no other variables.
+  Every flag has a variable, such as TOPO_URL and TOPO_USERNAME, except
+  --allow, --allow-other-broker, --prune, --abort, --break, --no-backup,
+  --ignore-missing-rights, --yes, and --broker-version of plan.
+  Flags take precedence over the environment; an empty value counts as
+  unset. RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
+  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH come after TOPO_*.
+  The password comes from --password-file, TOPO_PASSWORD or
+  ~/.rabbitmqadmin.conf. It has no flag, because other users of the machine
+  could see it. Put a URL that contains a password into TOPO_URL.";
+
+/// Topology as code for RabbitMQ.
+///
+/// A YAML spec declares the exchanges, queues, bindings and policies of a vhost. `topo plan` compares it with a live
+/// broker and shows changes, changes that the broker would refuse, and data at risk. `topo apply` applies the changes.
+#[derive(Debug, Parser)]
+#[command(name = "topo", version = super::version::short(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+    /// Print the version
+    // No `-V`, which is the vhost in rabbitmqadmin.
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show what apply would change
+    #[command(
+        visible_alias = "diff",
+        after_long_help = "Examples:\n  topo plan topology.yaml\n  topo plan topology.yaml --out plan.json --detailed-exitcode\n  topo plan topology.yaml --against empty"
+    )]
+    Plan(Box<PlanArguments>),
+    /// Apply the spec to the broker
+    #[command(
+        after_long_help = "Examples:\n  topo apply topology.yaml\n  topo apply --plan plan.json\n  topo apply topology.yaml --recreate queues/shop/orders=migrate"
+    )]
+    Apply(Box<ApplyArguments>),
+    /// Print a saved plan in any format, without a broker
+    #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
+    Show(ShowArguments),
+    /// Show who holds the lock of a vhost, or delete it with --break
+    #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
+    Lock(Box<LockArguments>),
+    /// Check specs offline
+    #[command(
+        after_long_help = "Examples:\n  topo validate topology.yaml\n  topo validate topology/ --broker-version 3.13 --fail-on warning"
+    )]
+    Validate(ValidateArguments),
+    /// Write the spec of a broker or a definitions file
+    #[command(
+        after_long_help = "Examples:\n  topo export --vhost shop --out topology.yaml\n  topo export --definitions definitions.json --match 'orders*'"
+    )]
+    Export(Box<ExportArguments>),
+    /// Print what workers must do: retries, acknowledgements, exchanges, dead-lettering
+    #[command(
+        after_long_help = "Examples:\n  topo contract topology.yaml\n  topo contract topology.yaml --queue orders.work --format env"
+    )]
+    Contract(ContractArguments),
+    /// Draw the lifecycle of a message in a queue, or explain a lint rule, hazard, spec key or term
+    #[command(after_long_help = "Examples:\n  topo explain orders.work topology.yaml\n  topo explain message-loss")]
+    Explain(ExplainArguments),
+    /// Draw the topology, or the changes of a saved plan
+    #[command(
+        after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"
+    )]
+    Graph(GraphArguments),
+    /// List the lint rules
+    Rules(RulesArguments),
+    /// Print the JSON Schema of specs, of plans or of contracts
+    Schema(SchemaArguments),
+    /// Print shell completions
+    Completions(CompletionsArguments),
+    /// Print a man page, or write all of them to a directory
+    Man(ManArguments),
+    /// Print the version and build details
+    Version(VersionArguments),
+    /// Explain what to use instead
+    #[command(hide = true)]
+    Destroy,
+}
