@@ -225,6 +225,25 @@ fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
     assert_eq!(dead_letters["droppedKeys"], serde_json::json!([]));
 }
 
+/// The bindings of retries do not count as bindings of the queue, which gets its messages through the default exchange.
+#[test]
+fn messages_of_the_default_exchange_keep_the_name_of_a_queue_with_retries_as_their_key() {
+    let spec = "exchanges: {e1: {type: topic, alternateExchange: e3}, e3: {type: fanout}, e4: {type: topic}}\nqueues:\n  \
+                order.a: {type: quorum, deadLetter: {exchange: e1}, retry: {delays: [20ms]}, maxLength: 100}\n  \
+                work: {type: quorum, deadLetter: {exchange: e4}, retry: {strategy: republish, delays: [20ms]}}\n  \
+                b: {type: classic, bindings: [{exchange: e3}]}\n  \
+                c: {type: classic, bindings: [{exchange: e1, routingKey: '#.a'}, {exchange: e4, routingKey: '*'}]}\n";
+    let contracts = Topo::offline().spec(spec).run(["contract", "--format=json"]).expect_code(0).json();
+    let queues = contracts["vhosts"].as_object().unwrap().values().next().unwrap()["queues"].clone();
+    let reached = |queue: &str| {
+        let dead_letters = &queues[queue]["deadLetters"];
+        (dead_letters["reach"].clone(), dead_letters["queues"].clone(), dead_letters["possibleQueues"].clone())
+    };
+    // A rejected message has the key of its retry; a message that exceeds `maxLength` keeps its own key.
+    assert_eq!(reached("order.a"), ("always".into(), serde_json::json!([]), serde_json::json!(["b", "c"])));
+    assert_eq!(reached("work"), ("maybe".into(), serde_json::json!([]), serde_json::json!(["c"])));
+}
+
 #[test]
 fn policy_cannot_replace_the_keys_of_a_ladder() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [5s]}}}\n\

@@ -23,7 +23,8 @@ impl Arrivals {
         let topology = routing.topology;
         let internal =
             topology.exchanges.iter().filter(|(_, exchange)| exchange.internal).map(|(name, _)| name.clone());
-        let of_retries = families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
+        let generated: BTreeSet<&ObjectId> = families.iter().flat_map(|family| &family.members).collect();
+        let of_retries = generated.iter().filter_map(|id| match id {
             ObjectId::Exchange(name) => Some(name.clone()),
             ObjectId::Vhost | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => {
                 None
@@ -49,8 +50,11 @@ impl Arrivals {
         }
         for queue in topology.queues.keys() {
             // A queue without bindings gets messages through the default exchange with its name. Queues with bindings are
-            // assumed not to be used in this way.
-            let is_bound = !routing.bindings_to(&Destination::Queue(queue.clone())).is_empty();
+            // assumed not to be used in this way. The bindings of retries do not count: they only return messages.
+            let is_of_retries = |id: ObjectId| generated.contains(&id);
+            let mut bindings = routing.bindings_to(&Destination::Queue(queue.clone())).iter();
+            let is_bound = is_of_retries(ObjectId::Queue(queue.clone()))
+                || bindings.any(|binding| !is_of_retries(ObjectId::Exchange(binding.source.clone())));
             if !is_bound || named.contains(queue) {
                 found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
             }
