@@ -1,11 +1,9 @@
-//! Expands strategy `republish`: the worker counts attempts in a header and publishes a failed message again. It
-//! publishes to the tier of the next retry, or to the back of the queue if there are no delays.
+//! Expands the strategies without a ladder:
 //!
-//! Expands strategy `delayed`: a quorum queue of RabbitMQ 4.3 counts deliveries and delays each one. All settings are
-//! arguments of the queue.
-//!
-//! Expands strategy `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is an
-//! argument of the queue.
+//! - `republish`: the worker counts attempts in a header and publishes a failed message again, to the tier of the next retry.
+//!   Without delays, it publishes the message to the back of the queue.
+//! - `delayed`: a quorum queue of RabbitMQ 4.3 counts deliveries and delays each one. All settings are queue arguments.
+//! - `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is a queue argument.
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::effective::Objects;

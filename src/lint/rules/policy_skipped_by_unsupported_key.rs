@@ -1,4 +1,4 @@
-//! Reports policies that the broker skips as a whole for a queue, because the queue type does not support one of their keys
+//! Reports policies that the broker ignores completely for a queue, because the queue type does not support one of their keys
 //! (`rabbit_queue_type:is_policy_applicable`).
 
 use crate::lint::policy_targets::Kind;

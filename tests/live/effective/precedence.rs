@@ -160,8 +160,8 @@ fn effective_overflow_depends_on_the_type() {
     }
 }
 
-/// The effect of each value of `overflow` on a full queue, by type, as an argument and as a policy: the broker does
-/// what `overflow_behavior` of the effective settings predicts. A policy with `overflow` skips streams as a whole.
+/// Sets each value of `overflow` on a full queue of each type, as an argument and as a policy. The broker behaves as
+/// `overflow_behavior` predicts. The broker ignores a policy that contains `overflow` for streams, including its other keys.
 #[test]
 fn full_queue_behaves_as_predicted() {
     let node = Node::shared();
