@@ -56,7 +56,7 @@ mod vhosts;
 use serde_json::{Map, Value, json};
 
 use crate::support::http::Answer;
-use crate::support::{Amqp, Http, Node, Vhost, until};
+use crate::support::{Amqp, Http, Node, Vhost};
 
 /// Returns true from that version on.
 fn since(major: u32, minor: u32) -> bool {
@@ -71,14 +71,6 @@ fn supports_streams() -> bool {
             .refused("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
     }
     since(3, 9)
-}
-
-/// A node that has just started answers 500 to requests that need a channel or statistics.
-fn retry_on_500(mut ask: impl FnMut() -> Answer) -> Answer {
-    until("an answer but 500", || {
-        let answer = ask();
-        (answer.status != 500).then_some(answer)
-    })
 }
 
 /// A new vhost, used over HTTP as administrator.
@@ -156,7 +148,7 @@ impl Stage {
 
     fn in_list(&self, name: &str, query: &str) -> Map<String, Value> {
         let path = format!("{}?{query}", self.path("queues", &[]));
-        let list = retry_on_500(|| self.http.get(&path)).expect_status(200);
+        let list = self.http.get(&path).expect_status(200);
         let mut queues = list.as_array().expect("a list").iter().filter_map(Value::as_object);
         queues.find(|queue| queue["name"] == name).unwrap_or_else(|| panic!("no {name}: {list}")).clone()
     }
@@ -165,7 +157,7 @@ impl Stage {
     fn take(&self, queue: &str, how: &str) -> Reply {
         let body = json!({"count": 1, "ackmode": how, "encoding": "auto", "truncate": 0});
         let path = self.path("queues", &[queue, "get"]);
-        self.answer_of(retry_on_500(|| self.http.post(&path, &body)))
+        self.answer_of(self.http.post(&path, &body))
     }
 
     /// Takes a message and rejects it; the queue must have one.
