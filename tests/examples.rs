@@ -79,12 +79,16 @@ fn examples_have_the_current_contract() {
     for (folder, text) in examples() {
         let topo = Topo::offline().file("topology.yaml", &text);
         let printed = topo.run(["contract"]).expect_code(0).stdout;
-        let beside = folder.join("contract.txt");
+        let unsupported_objects = folder.join("contract.txt");
         if std::env::var_os("TOPO_UPDATE").is_some() {
-            std::fs::write(&beside, &printed).unwrap();
+            std::fs::write(&unsupported_objects, &printed).unwrap();
         }
-        let expected = std::fs::read_to_string(&beside).unwrap_or_default();
-        assert!(expected == printed, "{} is old: run the tests with TOPO_UPDATE=1\n{printed}", beside.display());
+        let expected = std::fs::read_to_string(&unsupported_objects).unwrap_or_default();
+        assert!(
+            expected == printed,
+            "{} is old: run the tests with TOPO_UPDATE=1\n{printed}",
+            unsupported_objects.display()
+        );
         for columns in [80, 120] {
             let narrow =
                 Topo::offline().env("COLUMNS", &columns.to_string()).file("topology.yaml", &text).run(["contract"]);

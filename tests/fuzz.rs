@@ -30,7 +30,7 @@ use topo::contract::contracts;
 use topo::expand::expand;
 use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, obstacles, plan_vhost};
+use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, blockers_of, plan_vhost};
 use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
@@ -205,10 +205,10 @@ fn offline(input: &Input) -> bool {
     };
     let plan = assemble(target, options, parts);
     assert!(!serde_json::to_string(&plan).unwrap().is_empty());
-    let obstacles = obstacles(&plan, &[]);
-    let view = View { width: 80, obstacles: &obstacles, specs: "fuzz.yaml", apply: None, details: true, all: true };
+    let blockers = blockers_of(&plan, &[]);
+    let view = View { width: 80, blockers: &blockers, specs: "fuzz.yaml", apply: None, details: true, all: true };
     let shown = plan_text::plan(&plan, &view);
     assert!(!plan_markdown::plan(&plan, &view, &shown).is_empty());
-    assert!(!plan_github::plan(&plan, &obstacles, &plan_text::summary_line(&plan)).is_empty());
+    assert!(!plan_github::plan(&plan, &blockers, &plan_text::summary_line(&plan)).is_empty());
     true
 }

@@ -84,10 +84,10 @@ fn check(
     let resolutions_of = &change.conflict.as_ref().unwrap().resolutions;
     let about = || format!("{} {before:?} → {after:?}: {resolutions_of:#?}", profile.version);
     // Neither a policy nor a recreate helps if a fresh declare would be refused.
-    let is_taken = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
+    let is_accepted = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
     for kind in [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Recreate] {
         let is_suggested = resolutions_of.iter().any(|way| way.kind == kind);
-        assert_eq!(is_suggested, is_taken || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
+        assert_eq!(is_suggested, is_accepted || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
     }
     for way in resolutions_of.iter().filter(|way| {
         way.applicability != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename
@@ -174,7 +174,7 @@ fn every_known_argument_has_valid_resolutions() {
         let profile = BrokerProfile::of(version.parse().unwrap());
         for known in KNOWN_ARGUMENTS.iter().filter(|known| known.name != "x-queue-type") {
             let (low, high) = samples(known).unwrap();
-            for queue_type in QueueType::ALL.into_iter().filter(|kind| known.is_taken(*kind, profile.version)) {
+            for queue_type in QueueType::ALL.into_iter().filter(|kind| known.is_accepted(*kind, profile.version)) {
                 let mut base = BTreeMap::new();
                 if known.name == "x-dead-letter-routing-key" {
                     base.insert("x-dead-letter-exchange", ArgumentValue::from("amq.direct"));

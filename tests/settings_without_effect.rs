@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use topo::contract::lifecycle::{Explanation, story};
+use topo::contract::lifecycle::{Explanation, explanation};
 use topo::expand::expand;
 use topo::lint::{Levels, Subject, lint};
 use topo::rabbitmq::BrokerProfile;
@@ -17,7 +17,9 @@ fn both(version: &str, spec: &str) -> (BTreeSet<String>, usize) {
     let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
     let profile = BrokerProfile::of(version.parse().unwrap());
     let expansion = expand(&spec, &profile).unwrap();
-    let Some(Explanation::Queue(life)) = story(&"q".into(), &spec, &expansion, &profile) else { panic!("no queue") };
+    let Some(Explanation::Queue(life)) = explanation(&"q".into(), &spec, &expansion, &profile) else {
+        panic!("no queue")
+    };
     let explained = life.settings.into_iter().filter(|it| it.no_effect.is_some()).map(|it| it.key);
     let findings = lint(&Subject::new(&spec, &expansion, &profile), &Levels::new());
     (explained.collect(), findings.iter().filter(|it| RULES.contains(&it.rule)).count())

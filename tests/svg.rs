@@ -363,7 +363,7 @@ fn similar_queues_share_a_box() {
     (0..1000).for_each(|shard| spec += &format!("  dead.{shard}: {{type: quorum}}\n"));
     let topo = Topo::offline().file("topology.yaml", &spec);
     let svg = topo.run(["graph", "--format", "svg"]).expect_code(0).stdout;
-    let seen = is_tidy("alike", &svg);
+    let seen = is_tidy("stacks", &svg);
     let boxes: BTreeSet<&str> = seen.boxes.iter().map(|area| area.what.as_str()).collect();
     assert_eq!(boxes, ["dead.0", "in", "shard.0"].into());
     assert!(seen.inside.iter().any(|(text, _)| text.what == "1,000 like shard.0"));

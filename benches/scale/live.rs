@@ -26,8 +26,8 @@ impl Stage {
 
     /// Prints the machine and the versions.
     fn introduce(&self) {
-        let beside = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
-        println!("RabbitMQ {}; rabbitmqadmin: {beside}", self.node.version());
+        let unsupported_objects = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
+        println!("RabbitMQ {}; rabbitmqadmin: {unsupported_objects}", self.node.version());
     }
 
     /// An empty vhost.
@@ -53,8 +53,8 @@ impl Stage {
         let port = self.node.http_port().to_string();
         let program = self.rabbitmqadmin.as_deref()?;
         let access = ["--host", "127.0.0.1", "--port", &port, "--username", "guest", "--password", "guest"];
-        let patience = ["--timeout", "600", "--non-interactive"];
-        Some(run(program, &[&access[..], &patience, words].concat()))
+        let drain_timeout = ["--timeout", "600", "--non-interactive"];
+        Some(run(program, &[&access[..], &drain_timeout, words].concat()))
     }
 
     fn curl(&self, words: &[&str]) -> Taken {
@@ -69,24 +69,24 @@ impl Stage {
     }
 
     /// Sends a request for each object in parallel, one kind after another.
-    fn put_each(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
+    fn put_each(&self, vhost: &str, queues: usize, concurrency: usize) -> Taken {
         let kinds = requests(&self.node.url(), vhost, queues);
         let parts = kinds
             .iter()
             .enumerate()
-            .map(|(index, requests)| self.put(&self.file(&format!("requests-{index}"), requests), at_once));
+            .map(|(index, requests)| self.put(&self.file(&format!("requests-{index}"), requests), concurrency));
         parts.reduce(Taken::and).unwrap()
     }
 
     /// Sends a request for each queue in parallel.
-    pub(crate) fn put_queues(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
+    pub(crate) fn put_queues(&self, vhost: &str, queues: usize, concurrency: usize) -> Taken {
         let [_, of_queues, _] = requests(&self.node.url(), vhost, queues);
-        self.put(&self.file("requests", &of_queues), at_once)
+        self.put(&self.file("requests", &of_queues), concurrency)
     }
 
-    fn put(&self, requests: &Path, at_once: usize) -> Taken {
-        let at_once = at_once.to_string();
-        let words = ["--parallel", "--parallel-immediate", "--parallel-max", &at_once, "--config"];
+    fn put(&self, requests: &Path, concurrency: usize) -> Taken {
+        let concurrency = concurrency.to_string();
+        let words = ["--parallel", "--parallel-immediate", "--parallel-max", &concurrency, "--config"];
         run("curl", &[&["--silent", "--show-error"], &words[..], &[requests.to_str().unwrap()]].concat())
     }
 

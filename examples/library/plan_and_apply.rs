@@ -14,7 +14,7 @@ use std::sync::Arc;
 use topo::apply::{self, Backup, BackupError, Interrupt, Outcome, Progress, RunEvent, RunOptions, RunRequest, Status};
 use topo::broker::{Access, BaseUrl, ConnectionOptions, Process};
 use topo::expand::expand;
-use topo::plan::{Allowance, Desired, Options, Plan, obstacles};
+use topo::plan::{Allowance, Desired, Options, Plan, blockers_of};
 use topo::render::{definitions, report_text};
 use topo::spec::{SourceFile, Variables, parse};
 
@@ -63,7 +63,7 @@ pub(crate) async fn apply_plan(
     allowed: &[Allowance],
     backup: &Path,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let blockers = obstacles(plan, allowed);
+    let blockers = blockers_of(plan, allowed);
     if !blockers.is_empty() {
         return Err(format!("the plan is blocked by {blockers}").into());
     }

@@ -45,7 +45,7 @@ impl Backup {
             broker.read_records(snapshot, &part.desired.scope.record_kinds()).await?;
         }
         let mut objects: Vec<Topology> =
-            parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
+            parts.iter().zip(&snapshots).map(|(part, snapshot)| part.affected(&snapshot.topology)).collect();
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
         let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
@@ -67,8 +67,8 @@ async fn topic_permissions(
             continue;
         }
         if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
-            let touched = part.touched(topology).exchanges;
-            let of_deleted = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
+            let affected = part.affected(topology).exchanges;
+            let of_deleted = all.into_iter().filter(|permission| affected.contains_key(&permission.exchange));
             found.extend(of_deleted.map(|permission| (part.vhost.clone(), permission)));
         }
     }

@@ -37,7 +37,7 @@ pub enum Progress<'a> {
     /// The deletion waits for two ticks of the queue, which prove its guard. The duration is the length of this wait.
     Proving(&'a Step, Duration),
     /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
-    GoingBack(&'a QueueName, Option<&'a BrokerError>),
+    RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
 /// The result of a step.
@@ -52,7 +52,7 @@ enum Outcome {
 /// Executes the steps of one vhost's plan.
 ///
 /// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller holds the lock for the whole run;
-/// a lost lock stops the run like a failure. The run waits up to `patience` in total for retired tiers to drain. Tiers
+/// a lost lock stops the run like a failure. The run waits up to `drain_timeout` in total for retired tiers to drain. Tiers
 /// that are not empty by then remain, together with the steps that depend on them. This is not a failure.
 pub async fn apply(
     part: &VhostPlan,
@@ -64,7 +64,7 @@ pub async fn apply(
     let observe = RefCell::new(observe);
     let mut notify = |progress: Progress<'_>| (observe.borrow_mut())(progress);
     let mut report = Report::new(part.vhost.clone());
-    let draining = Draining { patience: resources.patience, until: Cell::new(None) };
+    let draining = Draining { drain_timeout: resources.drain_timeout, until: Cell::new(None) };
     let mut waiting = BTreeSet::new();
     let mut recreates = Recreates::default();
     let mut stopped = false;
@@ -92,7 +92,7 @@ pub async fn apply(
         let notify_step = |progress: Progress<'_>| (observe.borrow_mut())(progress);
         let outcomes = stream::iter(wave)
             .map(|step| run(part, broker, interrupt, (&draining, &notify_step), (&halt, &refusal), must_finish, step))
-            .buffer_unordered(resources.at_once);
+            .buffer_unordered(resources.concurrency);
         let mut outcomes = std::pin::pin!(outcomes);
         while let Some(outcome) = outcomes.next().await {
             match outcome {
@@ -151,7 +151,7 @@ async fn migrations(
             Event::Done(step) => Progress::Done(step),
             Event::Moving(step, moved, left, why) => Progress::Moving(step, moved, left, why),
             Event::Proving(step, time) => Progress::Proving(step, time),
-            Event::RollingBack(queue, why) => Progress::GoingBack(queue, why),
+            Event::RollingBack(queue, why) => Progress::RollingBack(queue, why),
         });
     };
     let steps_of = |queue: &ObjectId| -> Vec<Step> {
@@ -195,7 +195,7 @@ async fn migrations(
 
 /// The deadline for draining retired tiers, which the first tier that is not empty starts.
 struct Draining {
-    patience: Duration,
+    drain_timeout: Duration,
     until: Cell<Option<Instant>>,
 }
 
@@ -207,7 +207,7 @@ impl Draining {
     /// deadline, because they drain concurrently.
     async fn wait_for_retry(&self, interrupt: &Interrupt) -> bool {
         let now = Instant::now();
-        let until = self.until.get().unwrap_or(now + self.patience);
+        let until = self.until.get().unwrap_or(now + self.drain_timeout);
         self.until.set(Some(until));
         let may_retry = now < until && !interrupt.is_requested();
         if may_retry {

@@ -78,7 +78,7 @@ async fn plan_snapshot(
         if moves_messages(topology, desired, profile, options) {
             activity.transports = access.transports(vhost, version).await;
             activity.queue_limit = broker.queue_limit(vhost).await?;
-            activity.out_of_reach = access.out_of_reach(topology, version).await?;
+            activity.unreachable = access.unreachable(topology, version).await?;
         }
         activity
     } else {

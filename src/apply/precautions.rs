@@ -17,7 +17,7 @@ pub(super) async fn rehearse_bindings(
     let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
     let unmanaged: Vec<&Binding> = live
         .iter()
-        .filter(|binding| binding.touches(id) && restored.contains(binding) && !declared.contains(*binding))
+        .filter(|binding| binding.involves(id) && restored.contains(binding) && !declared.contains(*binding))
         .collect();
     let mut refusal = None;
     for binding in &unmanaged {

@@ -43,7 +43,7 @@ pub(super) async fn execute(
     // A migration keeps messages in memory, and several of one vhost already run concurrently.
     let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
     let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
-    let at_once = CONCURRENCY / concurrent_vhosts;
+    let concurrency = CONCURRENCY / concurrent_vhosts;
     let notify = |progress: Progress<'_>| observe(RunEvent::Step(progress));
     let one = async |part: &VhostPlan| {
         let lock = locks.of(&part.vhost);
@@ -51,7 +51,7 @@ pub(super) async fn execute(
             Some(lock) => {
                 let transport =
                     transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
-                let resources = ApplyResources { at_once, transport, patience: options.drain_timeout };
+                let resources = ApplyResources { concurrency, transport, drain_timeout: options.drain_timeout };
                 apply(part, lock, interrupt, resources, notify).await
             }
             None => {

@@ -205,14 +205,14 @@ impl Access {
     ///
     /// # Errors
     /// The shovels could not be read.
-    pub async fn out_of_reach(
+    pub async fn unreachable(
         &self,
         current: &Topology,
         version: BrokerVersion,
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
         match interrupted_queues(current) {
             none if none.is_empty() => Ok(BTreeSet::new()),
-            queues => ShovelTransport::new(self.broker.clone(), &current.vhost, version).out_of_reach(&queues).await,
+            queues => ShovelTransport::new(self.broker.clone(), &current.vhost, version).unreachable(&queues).await,
         }
     }
 

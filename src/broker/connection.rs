@@ -204,18 +204,18 @@ impl Broker {
             .with_max_delay(longest_pause)
             .with_max_times(attempts.saturating_sub(1))
             .with_jitter();
-        let mut doubtful = None;
+        let mut uncertain_error = None;
         let result = operation
             .retry(pauses)
             .when(is_retryable)
             .notify(|error: &BrokerError, _| {
                 if error.may_have_been_processed() {
-                    doubtful = Some(error.clone());
+                    uncertain_error = Some(error.clone());
                 }
             })
             .await;
-        result.map_err(|last| match doubtful {
-            Some(doubtful) if last.is_transient() && !last.may_have_been_processed() => doubtful,
+        result.map_err(|last| match uncertain_error {
+            Some(uncertain_error) if last.is_transient() && !last.may_have_been_processed() => uncertain_error,
             Some(_) | None => last,
         })
     }

@@ -189,7 +189,11 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         policies: file.of_vhost(&POLICIES, vhost, version)?,
         records: records(&file, vhost, version, &mut others)?,
     };
-    Ok(Snapshot { beside: others, has_transient_queues: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
+    Ok(Snapshot {
+        unsupported_objects: others,
+        has_transient_queues: false,
+        ..Snapshot::of(vhost.clone(), &cluster, lists)
+    })
 }
 
 /// Removes repeated objects. The broker imports the first object of a name (`rabbit_definitions:add_queue_int`).

@@ -22,7 +22,7 @@ pub use process::Process;
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::guard::OnProof;
-use super::perform::{Performed, gone_is_done};
+use super::perform::{Performed, accept_not_found};
 use super::redact::foreign;
 use super::wire::{ClusterNode, LockQueue};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};
@@ -116,7 +116,7 @@ struct OtherLock {
 impl Broker {
     /// Locks an existing vhost of a broker of this version. Starts a task that renews the lock in the tokio runtime.
     ///
-    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `patience` is over or
+    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `drain_timeout` is over or
     /// `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration of
     /// a lease; only a user with the tag `monitoring` can see the state of nodes.
     pub async fn lock(
@@ -124,12 +124,12 @@ impl Broker {
         vhost: &VhostName,
         queue: &QueueName,
         (holder, version): (Holder, BrokerVersion),
-        patience: Duration,
+        drain_timeout: Duration,
         give_up: impl Fn(&str) -> bool,
     ) -> Result<LockedBroker, BrokerError> {
         let durable = version.is_at_least(4, 0);
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + drain_timeout;
         // The time at which the last PUT was sent. The lease of the broker begins later.
         let mut put: Option<Instant> = None;
         let mut down_since: Option<(Instant, Option<String>)> = None;
@@ -324,7 +324,7 @@ impl Lock {
     }
 
     async fn delete_once(&self) -> Result<(), BrokerError> {
-        gone_is_done(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
+        accept_not_found(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
     }
 
     /// Deletes the lock with this token while holding the second lock. Waits instead if another run holds the second

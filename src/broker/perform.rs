@@ -83,7 +83,7 @@ impl Broker {
     /// The error of the delete, if the object still exists. Either the broker did not process the delete, or another
     /// client has created an object of the same name since then, which topo must not delete.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
-        let lost = match gone_is_done(self.send_once(delete).await) {
+        let lost = match accept_not_found(self.send_once(delete).await) {
             Err(error) if error.may_have_been_processed() && !error.is_unprocessed() => error,
             answer => return answer,
         };
@@ -108,7 +108,7 @@ impl Broker {
             let (_, keys) = self.bindings(vhost).await?;
             Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|listed| listed == key)))
         };
-        match gone_is_done(self.retrying_when(BrokerError::is_unprocessed, || self.send_once(delete)).await) {
+        match accept_not_found(self.retrying_when(BrokerError::is_unprocessed, || self.send_once(delete)).await) {
             Ok(Performed::AlreadyGone) if is_listed().await? => {
                 Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
             }
@@ -137,7 +137,7 @@ impl Broker {
 }
 
 /// Treats the deletion of a missing object as success.
-pub(super) fn gone_is_done<T>(result: Result<T, BrokerError>) -> Result<Performed, BrokerError> {
+pub(super) fn accept_not_found<T>(result: Result<T, BrokerError>) -> Result<Performed, BrokerError> {
     match result {
         Ok(_) => Ok(Performed::Done),
         Err(BrokerError::NotFound { .. }) => Ok(Performed::AlreadyGone),

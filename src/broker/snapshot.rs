@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// every declare of such an exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
     /// Names of the other objects of a definitions file, by kind (`shovel`).
-    pub beside: BTreeMap<String, Vec<String>>,
+    pub unsupported_objects: BTreeMap<String, Vec<String>>,
     /// False for a definitions file, which contains neither exclusive nor transient queues.
     pub has_transient_queues: bool,
 }
@@ -77,7 +77,7 @@ impl Snapshot {
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             lacks_auto_delete: BTreeSet::new(),
-            beside: BTreeMap::new(),
+            unsupported_objects: BTreeMap::new(),
             has_transient_queues: true,
         }
     }

@@ -17,8 +17,8 @@ use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOption
 use crate::broker::Access;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
-use crate::plan::{Allowance, Desired, Options, Plan, obstacles};
-use crate::render::{next_line, report_json, report_text};
+use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
+use crate::render::{next_command, report_json, report_text};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,9 +53,9 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     planning::report_allowances(&intent.reviewed, &allowed);
     // After the plan is printed, because two hashes alone would not show the difference.
     check_expected(arguments, &intent.reviewed)?;
-    let open = obstacles(&intent.reviewed, &allowed);
+    let open = blockers_of(&intent.reviewed, &allowed);
     if !open.is_empty() {
-        let command = next_line::paste_line(&intent.next_command, &open);
+        let command = next_command::paste_line(&intent.next_command, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
             failure = failure.hint(format!("to apply nevertheless: {command}"));

@@ -11,7 +11,7 @@ pub(super) fn is_possible() -> bool {
 }
 
 /// Asks a question, and returns true if the answer was yes.
-pub(super) fn is_yes(question: &str) -> Result<bool, Failure> {
+pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
     eprint(question);
     Ok(matches!(&*answer()?, "y" | "Y" | "yes"))
 }
@@ -31,7 +31,7 @@ pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();
     let expected = vhosts.join(",");
     if !loses {
-        return is_yes(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
+        return is_confirmed(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
     }
     eprint(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
     // No vhost has an empty name.

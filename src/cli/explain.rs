@@ -9,7 +9,7 @@ use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
 use super::shell::quoted;
 use super::sources::{self, Sources};
-use crate::contract::lifecycle::{Explanation, story};
+use crate::contract::lifecycle::{Explanation, explanation};
 use crate::lint::RULES;
 use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let loaded = input::load_for(&arguments.spec, &command, FindingsFormat::Text, version)?;
     let profile = BrokerProfile::of(version);
     let name = QueueName::new(what);
-    let explain = |(spec, expansion): &(_, _)| story(&name, spec, expansion, &profile);
+    let explain = |(spec, expansion): &(_, _)| explanation(&name, spec, expansion, &profile);
     let stories: Vec<Explanation> = loaded.expanded.iter().filter_map(explain).collect();
     match (&stories[..], page.or_else(|| key_of(what).and_then(self::page))) {
         ([], Some(page)) => print(&page, arguments.format),
@@ -63,7 +63,8 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
                 ExplainFormat::Text => {
                     let (typed, version) = (typed(arguments, &loaded), for_version(arguments.broker_version));
                     let view = View { width: output::width(), typed: &typed, version: &version };
-                    let texts: Vec<String> = stories.iter().map(|story| lifecycle_text::story(story, &view)).collect();
+                    let texts: Vec<String> =
+                        stories.iter().map(|explanation| lifecycle_text::explanation(explanation, &view)).collect();
                     texts.join("\n")
                 }
                 ExplainFormat::Json => {

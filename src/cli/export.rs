@@ -128,7 +128,7 @@ fn live_state<'a>(snapshot: &'a Snapshot, with: &'a BTreeSet<RecordKind>, applyi
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         properties_keys: &snapshot.properties_keys,
-        beside: &snapshot.beside,
+        unsupported_objects: &snapshot.unsupported_objects,
         with,
         applying,
         has_transient_queues: snapshot.has_transient_queues,
@@ -146,7 +146,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
-    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let reading = progress.start_spinner(format!("reading {}", broker.shown_url()));
     let vhosts = match &arguments.vhost[..] {
         [] => {
             let visible = broker.vhosts().await?;

@@ -111,7 +111,7 @@ impl Found {
             let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
             if contains_more(&live, &expansion.topology) {
                 let subject = Subject::new(spec, expansion, &snapshot.profile);
-                *findings = lint(&subject.amid(&live, snapshot.has_transient_queues), levels);
+                *findings = lint(&subject.with_live_topology(&live, snapshot.has_transient_queues), levels);
             }
         }
         self

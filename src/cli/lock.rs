@@ -38,7 +38,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     let broker = connection::connect(&arguments.connection, Intervals::default())?.broker;
     let vhosts = vhosts(arguments)?;
     let progress = Progress::new(global);
-    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let reading = progress.start_spinner(format!("reading {}", broker.shown_url()));
     let survey = broker.survey().await?;
     let queue = QueueName::new(arguments.lock_name.as_str());
     let mut locks: Vec<Found> = Vec::new();
@@ -120,7 +120,7 @@ async fn break_one(
         "Delete the lock of {} on vhost {}? If that apply still runs, it stops within a minute, possibly halfway. [y/N] ",
         held.holder, found.vhost
     );
-    if !arguments.yes && !confirm::is_yes(&question)? {
+    if !arguments.yes && !confirm::is_confirmed(&question)? {
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
     interruption::mark_changed();

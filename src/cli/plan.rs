@@ -18,7 +18,7 @@ use crate::model::BrokerVersion;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
-use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, obstacles, plan_vhost};
+use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, blockers_of, plan_vhost};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
@@ -103,7 +103,7 @@ pub(super) fn print(
         output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
     }
     let text = match arguments.short {
-        true => plan_short::plan(plan, &layout.view(&obstacles(plan, layout.allowed))),
+        true => plan_short::plan(plan, &layout.view(&blockers_of(plan, layout.allowed))),
         false => shown(plan, arguments.format, layout),
     };
     output::print(&joined(text, arguments.format))
@@ -124,22 +124,22 @@ pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failur
 pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowance]) -> Exit {
     match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
-        (true, false) if obstacles(plan, allowed).is_empty() => Exit::Changes,
+        (true, false) if blockers_of(plan, allowed).is_empty() => Exit::Changes,
         (true, false) => Exit::Blocked,
     }
 }
 
 impl Layout<'_> {
-    fn view<'a>(&'a self, obstacles: &'a Blockers) -> View<'a> {
+    fn view<'a>(&'a self, blockers: &'a Blockers) -> View<'a> {
         let Self { specs, apply, all, global, .. } = *self;
-        View { width: output::width(), obstacles, specs, apply, details: global.verbose, all }
+        View { width: output::width(), blockers, specs, apply, details: global.verbose, all }
     }
 }
 
 /// Renders the plan in a format.
 pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> String {
-    let obstacles = obstacles(plan, layout.allowed);
-    let mut view = layout.view(&obstacles);
+    let blockers = blockers_of(plan, layout.allowed);
+    let mut view = layout.view(&blockers);
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),
@@ -148,7 +148,7 @@ pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> Str
             let text = anstream::adapter::strip_str(&plan_text::plan(plan, &view)).to_string();
             plan_markdown::plan(plan, &view, &text)
         }
-        PlanFormat::Github => plan_github::plan(plan, &obstacles, &plan_text::summary_line(plan)),
+        PlanFormat::Github => plan_github::plan(plan, &blockers, &plan_text::summary_line(plan)),
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) async fn read(
     lint: &LintArguments,
     progress: &Progress,
 ) -> Result<Planned, Failure> {
-    let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
+    let reading = progress.start_spinner(format!("reading {}", access.broker.shown_url()));
     let Reading { loaded, desired, found, snapshots } =
         super::reading::read(&access.broker, sources, findings::levels(lint), options.prune.clone()).await?;
     let plan = apply::plan_snapshots(access, &snapshots, &desired, options).await?;
@@ -105,7 +105,7 @@ pub(super) async fn plan(
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
-    let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
+    let reading = progress.start_spinner(format!("reading {}", access.broker.shown_url()));
     let plan = apply::plan(access, desired, options).await;
     drop(reading);
     Ok(plan?)
@@ -154,7 +154,7 @@ pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
 }
 
 /// Returns the failure of a blocked plan.
-pub(super) fn blocked(obstacles: &Blockers) -> Failure {
-    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(obstacles)))
+pub(super) fn blocked(blockers: &Blockers) -> Failure {
+    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(blockers)))
         .exit(super::exit::Exit::Blocked)
 }

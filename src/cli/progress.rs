@@ -53,7 +53,7 @@ impl Progress {
     }
 
     /// Shows an operation of unknown duration. A log gets no line.
-    pub(super) fn spin(self, message: String) -> Operation {
+    pub(super) fn start_spinner(self, message: String) -> Operation {
         if !self.terminal || self.quiet {
             return Operation { bar: None, quiet: self.quiet };
         }

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::Access;
 use crate::model::{Address, ObjectId, QueueName};
-use crate::plan::rights::{Lacking, Needs, User, added, lacking};
+use crate::plan::rights::{MissingRights, Needs, User, added, lacking};
 use crate::plan::{Info, Plan, VhostPlan};
 use percent_encoding::percent_decode_str;
 
@@ -75,7 +75,7 @@ impl MissingRight {
     }
 }
 
-fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight> {
+fn missing(part: &VhostPlan, user: &User, lacking: &MissingRights) -> Vec<MissingRight> {
     let vhost = part.vhost.as_str();
     let mut all = Vec::new();
     let grant = |patterns: &[String; 3]| set_permissions(vhost, &user.name, patterns);

@@ -15,7 +15,7 @@ use crate::model::ObjectId;
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::rights::Needs;
 use crate::plan::{Allowance, Plan};
-use crate::render::{next_line, report_text};
+use crate::render::{next_command, report_text};
 use std::cell::RefCell;
 
 /// The progress of a run.
@@ -73,7 +73,7 @@ impl RunDisplay {
 
     fn wait(&self, message: String) {
         self.clear();
-        self.shown.replace(Shown::Waiting(self.progress.spin(message)));
+        self.shown.replace(Shown::Waiting(self.progress.start_spinner(message)));
     }
 }
 
@@ -87,7 +87,7 @@ fn step(steps: &mut Steps, event: StepEvent<'_>) {
         }
         StepEvent::Proving(step, time) => steps.moving(&report_text::proof_progress(&step.action, time)),
         StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::retry_reason(&step.action, why)),
-        StepEvent::GoingBack(queue, why) => {
+        StepEvent::RollingBack(queue, why) => {
             let line = report_text::rollback_start(queue, why.map(|why| why as _), output::width());
             steps.roll_back(ObjectId::Queue(queue.clone()), &line);
         }
@@ -148,7 +148,7 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         RunError::Stale(news) => stale(message, &news),
         RunError::Blocked(refused) => {
             let (plan, open) = *refused;
-            let command = next_line::paste_line(next_command, &open);
+            let command = next_command::paste_line(next_command, &open);
             let global = Global { color: None, quiet: false, verbose: false };
             output::eprint(&shown(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
             planning::blocked(&open).hint(format!("the broker has changed since the plan was shown; {command}"))

@@ -19,7 +19,7 @@ pub use document::{
 };
 pub(crate) use terms::Context;
 pub(crate) use terms::{contract_of, wait};
-pub use variables::{Clash, variables};
+pub use variables::{NameConflict, variables};
 pub(crate) use warnings::EffectiveQueue;
 
 use crate::expand::Expansion;

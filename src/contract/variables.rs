@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Two queues whose variables have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} would be set by two queues: `{first}` and `{second}`")]
-pub struct Clash {
+pub struct NameConflict {
     /// The name of the variable.
     pub variable: String,
     /// The first queue.
@@ -20,16 +20,16 @@ pub struct Clash {
 /// Returns the variables with their unquoted values, one group for each queue, in the order of the output.
 ///
 /// # Errors
-/// Returns a [`Clash`] if two queues would set the same variable. Their names differ only in special characters, or one
+/// Returns a [`NameConflict`] if two queues would set the same variable. Their names differ only in special characters, or one
 /// name exists in two vhosts, or the names are like `a` and `a.retry`.
-pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, Clash> {
+pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, NameConflict> {
     let mut variables: BTreeMap<String, &QueueName> = BTreeMap::new();
     let mut groups = Vec::new();
     for (name, contract) in contracts.vhosts.values().flat_map(|vhost| &vhost.queues) {
         let group = of_queue(name, contract);
         for (variable, _) in &group {
             if let Some(first) = variables.insert(variable.clone(), name) {
-                return Err(Clash { variable: variable.clone(), first: first.clone(), second: name.clone() });
+                return Err(NameConflict { variable: variable.clone(), first: first.clone(), second: name.clone() });
             }
         }
         groups.push(group);

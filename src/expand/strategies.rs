@@ -93,7 +93,7 @@ impl Delayed {
         case.check_quorum("delayed")?;
         let known = KnownArgument::named("x-delayed-retry-type");
         let version = case.profile.version;
-        if !known.is_some_and(|known| known.is_taken(QueueType::Quorum, version)) {
+        if !known.is_some_and(|known| known.is_accepted(QueueType::Quorum, version)) {
             let message = format!("strategy `delayed` needs RabbitMQ 4.3; the broker is {version}");
             return Err(Refusal::of_strategy(case.error(message)));
         }

@@ -70,7 +70,7 @@ impl Tiers {
     /// Returns the arguments of a tier, and the names of those that a current tier can lack without a conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let supports = |queue_type: QueueType, argument: &str| {
-            KnownArgument::named(argument).is_some_and(|known| known.is_taken(queue_type, profile.version))
+            KnownArgument::named(argument).is_some_and(|known| known.is_accepted(queue_type, profile.version))
         };
         // Quorum queues have no TTL before 3.10, so only a classic tier can return messages there.
         let queue_type = if supports(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };

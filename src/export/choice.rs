@@ -46,7 +46,7 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         }
     }
     if globs.is_empty() {
-        left_out.other_objects = live.beside.clone();
+        left_out.other_objects = live.unsupported_objects.clone();
         let settings = live.topology.settings.iter();
         let tags: Vec<String> = settings.flat_map(|settings| settings.tags.clone()).collect();
         if !tags.is_empty() {

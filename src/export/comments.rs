@@ -33,8 +33,8 @@ struct FindingGroup<'a> {
 /// describe the broker.
 pub(super) fn of(recognized: &Recognized, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
     let mut comments: Comments = recognized.notes.clone();
-    let subject =
-        Subject::new(&read.spec, &read.expansion, live.profile).amid(live.topology, live.has_transient_queues);
+    let subject = Subject::new(&read.spec, &read.expansion, live.profile)
+        .with_live_topology(live.topology, live.has_transient_queues);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
     let mut groups: BTreeMap<&ObjectId, Vec<FindingGroup<'_>>> = BTreeMap::new();

@@ -39,7 +39,7 @@ pub struct Live<'a> {
     /// The `properties_key` values of the bindings.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// Objects of kinds that specs do not support, such as `shovel`, with their names.
-    pub beside: &'a BTreeMap<String, Vec<String>>,
+    pub unsupported_objects: &'a BTreeMap<String, Vec<String>>,
     /// The kinds of records to export.
     pub with: &'a BTreeSet<RecordKind>,
     /// The holder of the lock of the vhost, if another apply runs.

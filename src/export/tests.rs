@@ -46,7 +46,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_t
         topology,
         untouchable: &untouchable,
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
-        beside: &BTreeMap::new(),
+        unsupported_objects: &BTreeMap::new(),
         with: &BTreeSet::new(),
         applying: None,
         has_transient_queues,

@@ -5,14 +5,14 @@
 //! [`Options::all`] is set. A graph that is too large for one page is drawn in groups. [`layout`] computes positions;
 //! [`render`](crate::render) adds colors and texts.
 
-mod alike;
-mod by_hand;
 mod fold;
 mod groups;
 pub mod layout;
+mod manual_retries;
 mod original_topology;
 mod parts;
 mod raw;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +37,7 @@ pub struct Options {
 /// Builds the graph of a spec. Returns `None` if the object of the focus does not exist.
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
-    by_hand::mark_retries(&mut raw, &by_hand::queues(desired, profile), &BTreeSet::new());
+    manual_retries::mark_retries(&mut raw, &manual_retries::queues(desired, profile), &BTreeSet::new());
     draw(raw, desired, &[], options)
 }
 
@@ -46,7 +46,11 @@ pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> 
     let before = Desired { topology: original_topology::topology(plan), ..(*plan.desired).clone() };
     let mut raw =
         Raw::merge(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
-    by_hand::mark_retries(&mut raw, &by_hand::queues(&plan.desired, profile), &by_hand::queues(&before, profile));
+    manual_retries::mark_retries(
+        &mut raw,
+        &manual_retries::queues(&plan.desired, profile),
+        &manual_retries::queues(&before, profile),
+    );
     let mut graph = draw(raw, &plan.desired, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
     graph.mark = of_vhost.map(|change| Mark::of(change.kind));
@@ -63,7 +67,7 @@ fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], opt
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
-    let shown = alike::separate_groups(if options.all { shown } else { alike::stack_similar(shown) });
+    let shown = stacks::separate_groups(if options.all { shown } else { stacks::stack_similar(shown) });
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 

@@ -52,7 +52,7 @@ pub struct Node {
     /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
     pub dead_letters: Option<DeadLetters>,
     /// The names of all queues of a stack, including this one; empty for a single object.
-    pub alike: Vec<String>,
+    pub stacks: Vec<String>,
     /// True if the object is also drawn elsewhere.
     pub is_copy: bool,
 }

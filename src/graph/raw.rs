@@ -168,7 +168,7 @@ impl<'a> Drawing<'a> {
     fn add_node(&mut self, id: ObjectId, kind: Kind, words: String, notes: Vec<String>) {
         let at = self.sources.get(&id).map(|source| format!("{}:{}", source.file, source.line));
         let name = id.name().unwrap_or_default().to_owned();
-        let (mark, retries, alike, is_copy) = (None, None, Vec::new(), false);
+        let (mark, retries, stacks, is_copy) = (None, None, Vec::new(), false);
         let fate = match &id {
             ObjectId::Queue(queue) => self.fates.get(queue).cloned(),
             ObjectId::Vhost
@@ -178,7 +178,7 @@ impl<'a> Drawing<'a> {
             | ObjectId::Record(_) => None,
         };
         let dead_letters = fate.map(DeadLetters::from);
-        self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, dead_letters, alike, is_copy });
+        self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, dead_letters, stacks, is_copy });
     }
 
     fn add_link(&mut self, from: &ObjectId, to: &ObjectId, kind: ArrowKind, label: Option<String>) {

@@ -62,7 +62,7 @@ impl<'a> Subject<'a> {
     /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not
     /// only the spec. `live` includes the objects of the spec. `has_transient_queues` is false for a definitions file, which
     /// lacks exclusive and transient queues.
-    pub fn amid(self, live: &'a Topology, has_transient_queues: bool) -> Self {
+    pub fn with_live_topology(self, live: &'a Topology, has_transient_queues: bool) -> Self {
         Self { live: Some(live), lacks_transient_queues: !has_transient_queues, ..self }
     }
 

@@ -60,7 +60,7 @@ impl Binding {
     }
 
     /// Returns true if the broker deletes the binding together with this object.
-    pub fn touches(&self, id: &ObjectId) -> bool {
+    pub fn involves(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Queue(name) => self.touches_queue(name),
             ObjectId::Exchange(name) => self.touches_exchange(name),

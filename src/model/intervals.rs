@@ -69,7 +69,7 @@ impl Intervals {
 
     /// Returns the time to wait for a queue whose counts show no progress. A tick that is longer than the default shows
     /// progress after two ticks at the earliest.
-    pub fn patience(self, requested: Duration) -> Duration {
+    pub fn drain_timeout(self, requested: Duration) -> Duration {
         if self.tick() > DEFAULT { requested.max(self.two_ticks()) } else { requested }
     }
 
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(seconds(waits.listing()), 6.0);
         assert_eq!(seconds(waits.consumers_return()), 12.0);
         assert_eq!(seconds(waits.scaled(Duration::from_secs(60))), 60.0);
-        assert_eq!(seconds(waits.patience(Duration::from_secs(2))), 2.0);
+        assert_eq!(seconds(waits.drain_timeout(Duration::from_secs(2))), 2.0);
         assert_eq!(waits.ticks_by_default(), 1);
         assert!(!waits.is_tick_specified());
     }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(slow.two_ticks(), Duration::from_secs(122));
         assert_eq!(slow.stalled(), Duration::from_secs(121));
         assert_eq!(slow.longest_pause(), Duration::from_secs(60));
-        assert_eq!(slow.patience(Duration::from_secs(30)), Duration::from_secs(122));
+        assert_eq!(slow.drain_timeout(Duration::from_secs(30)), Duration::from_secs(122));
         assert_eq!(slow.scaled(Duration::from_secs(120)), Duration::from_secs(1440));
         assert_eq!(slow.ticks_by_default(), 12);
         assert_eq!(slow.consumers_return(), Duration::from_secs(122));

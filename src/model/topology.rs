@@ -53,8 +53,8 @@ impl Topology {
         self.exchanges.retain(|name, it| !note(&it.arguments, ObjectId::Exchange(name.clone())));
         self.policies.retain(|name, it| !note(&it.definition, ObjectId::Policy(name.clone())));
         self.records.retain(|id, it| !note(&it.fields, ObjectId::Record(id.clone())));
-        let touches = |it: &&Binding| has_cut(&it.arguments) || cut.iter().any(|id| it.touches(id));
-        let bindings: Vec<Binding> = self.bindings.iter().filter(touches).cloned().collect();
+        let involves = |it: &&Binding| has_cut(&it.arguments) || cut.iter().any(|id| it.involves(id));
+        let bindings: Vec<Binding> = self.bindings.iter().filter(involves).cloned().collect();
         self.bindings.retain(|it| !bindings.contains(it));
         cut.extend(bindings.into_iter().map(ObjectId::Binding));
         cut

@@ -21,7 +21,7 @@ pub struct Activity {
     pub applying: Option<String>,
     /// Queues of interrupted migrations from which a shovel still moves messages. This user may not delete the shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
-    pub out_of_reach: BTreeSet<QueueName>,
+    pub unreachable: BTreeSet<QueueName>,
     /// The dynamic shovels that use queues of the vhost. Read only if the plan deletes or recreates queues.
     #[serde(default)]
     pub shovels: Shovels,

@@ -29,14 +29,14 @@ impl VhostPlan {
             | Action::PutRecord { .. } => false,
         };
         let is_only_rollback =
-            self.migrations.iter().all(|migration| migration.goal == Goal::PutBack) && self.changes.is_empty();
+            self.migrations.iter().all(|migration| migration.goal == Goal::RollBack) && self.changes.is_empty();
         !is_only_rollback
             && (self.steps.iter().any(|step| is_deletion(&step.action)) || self.changes.iter().any(changes_policy))
     }
 
     /// Returns the current objects that the plan changes, deletes or recreates. It includes all bindings of deleted
     /// objects, also undeclared ones.
-    pub fn touched(&self, live: &Topology) -> Topology {
+    pub fn affected(&self, live: &Topology) -> Topology {
         let deleted = |action: &Action| match action {
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
@@ -55,19 +55,19 @@ impl VhostPlan {
         let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| deleted(&step.action)).collect();
         ids.extend(self.changes.iter().filter(|change| change.before.is_some()).filter_map(super::PlannedChange::id));
         ids.extend(self.migrations.iter().map(|Migration { queue, .. }| ObjectId::Queue(queue.clone())));
-        let mut touched = Topology::missing(live.vhost.clone());
-        touched.settings.clone_from(&live.settings);
+        let mut affected = Topology::missing(live.vhost.clone());
+        affected.settings.clone_from(&live.settings);
         let (exchanges, queues, policies) = (live.exchanges.iter(), live.queues.iter(), live.policies.iter());
         let is_in = |id: ObjectId| ids.contains(&id);
-        touched.exchanges = exchanges
+        affected.exchanges = exchanges
             .filter(|(name, _)| is_in(ObjectId::Exchange((*name).clone())))
             .map(|(name, exchange)| (name.clone(), exchange.clone()))
             .collect();
-        touched.queues = queues
+        affected.queues = queues
             .filter(|(name, _)| is_in(ObjectId::Queue((*name).clone())))
             .map(|(name, queue)| (name.clone(), queue.clone()))
             .collect();
-        touched.policies = policies
+        affected.policies = policies
             .filter(|(name, _)| is_in(ObjectId::Policy((*name).clone())))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
@@ -75,17 +75,17 @@ impl VhostPlan {
         let is_of = |owner: &RecordId, id: &RecordId| owner.kind == id.kind && owner.name() == id.name();
         let is_touched = |id: &RecordId| ids.iter().any(|it| matches!(it, ObjectId::Record(owner) if is_of(owner, id)));
         let records = live.records.iter().filter(|(id, _)| is_touched(id));
-        touched.records = records.map(|(id, record)| (id.clone(), record.clone())).collect();
-        let touches = |binding: &&Binding| {
-            ids.contains(&ObjectId::Binding((*binding).clone())) || ids.iter().any(|id| binding.touches(id))
+        affected.records = records.map(|(id, record)| (id.clone(), record.clone())).collect();
+        let involves = |binding: &&Binding| {
+            ids.contains(&ObjectId::Binding((*binding).clone())) || ids.iter().any(|id| binding.involves(id))
         };
-        touched.bindings = live.bindings.iter().filter(touches).cloned().collect();
+        affected.bindings = live.bindings.iter().filter(involves).cloned().collect();
         for migration in &self.migrations {
-            remove_migration_objects(&mut touched, &migration.queue);
+            remove_migration_objects(&mut affected, &migration.queue);
             if let Some(old) = migration.old(live) {
-                touched.queues.insert(migration.queue.clone(), old);
+                affected.queues.insert(migration.queue.clone(), old);
             }
         }
-        touched
+        affected
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         }
         let address = context.address(id);
         if context.desired.scope.optional_externals.contains(id) {
-            let is_bound = context.desired.topology.bindings.iter().any(|binding| binding.touches(id));
+            let is_bound = context.desired.topology.bindings.iter().any(|binding| binding.involves(id));
             let text = format!("{id} does not exist; the spec marks it as optional");
             if is_bound {
                 let remedy = "remove its bindings from the spec, or ask its owner to create it first".to_owned();

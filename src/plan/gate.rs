@@ -126,7 +126,7 @@ impl fmt::Display for Blockers {
 }
 
 /// Returns the blockers of a plan with these allowances.
-pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
+pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
     Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
@@ -134,7 +134,7 @@ pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
 /// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small. The line
 /// contains the reason and the right value. Another allowance may cover the same hazard, so they are checked together.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
-    let open = obstacles(plan, allowed).hazards;
+    let open = blockers_of(plan, allowed).hazards;
     allowed.iter().flat_map(|one| without_effect(plan, &open, one, allowed)).collect()
 }
 
@@ -194,7 +194,7 @@ impl ApprovedPlan {
 
 /// Approves a plan, or returns its blockers.
 pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(Plan, Blockers)>> {
-    let blockers = obstacles(&plan, allowed);
+    let blockers = blockers_of(&plan, allowed);
     if !blockers.is_empty() {
         return Err(Box::new((plan, blockers)));
     }

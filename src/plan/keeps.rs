@@ -124,7 +124,7 @@ pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(
         if keep(id, &[], &[]).0 != *name || !is_targeted(&context.address(id), options) {
             return None;
         }
-        kept.bindings.retain(|binding| binding.touches(id) && stays(binding));
+        kept.bindings.retain(|binding| binding.involves(id) && stays(binding));
         kept.topic_permissions.retain(|permission| ObjectId::Exchange(permission.exchange.clone()) == *id);
         Some((name.clone(), kept))
     });

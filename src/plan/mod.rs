@@ -46,7 +46,7 @@ pub use document::{
     Block, ChangeKind, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options, Plan,
     PlannedChange, Source, Step, Summary, Target, Unmanaged, VhostPlan,
 };
-pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};
+pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, blockers_of, gate};
 pub use hazard::{Hazard, HazardKind};
 pub use limits::limits_connections;
 pub use migrate::{Goal, Migration, NextAction, Stage, Unexpected, before_migrations, interrupted_queues};

@@ -163,7 +163,7 @@ fn fields_text(planned: &PlannedChange, kind: &str) -> String {
 
 /// Returns the current bindings that are deleted with the object.
 pub(super) fn bindings_of<'a>(context: &PlanContext<'a>, id: &'a ObjectId) -> impl Iterator<Item = &'a Binding> {
-    context.current.bindings.iter().filter(move |binding| binding.touches(id))
+    context.current.bindings.iter().filter(move |binding| binding.involves(id))
 }
 
 /// Returns the bindings and topic permissions to restore after the object is recreated: all current ones, declared or

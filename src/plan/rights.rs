@@ -69,7 +69,7 @@ pub struct Needs {
 
 /// The rights that a user lacks for the plan of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lacking {
+pub struct MissingRights {
     /// The tag `administrator`, which creates vhosts.
     pub administrator: bool,
     /// The tag `policymaker`, which writes policies.
@@ -169,8 +169,8 @@ impl Needs {
 
 /// Returns the rights that a user lacks for the plan of a vhost. `permission` is `None` if the user may not read it:
 /// then only tags are checked.
-pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Option<&Permission>) -> Lacking {
-    let mut lacking = Lacking::default();
+pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Option<&Permission>) -> MissingRights {
+    let mut lacking = MissingRights::default();
     let does = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
     if part.steps.is_empty() {
         return lacking;
@@ -223,15 +223,15 @@ pub fn added(names: &BTreeSet<String>) -> String {
     if names.len() <= MAX_NAMES {
         return exact();
     }
-    let mut alike: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut stacks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for name in names {
         let word = name.find(SEPARATORS).map_or(name.as_str(), |end| &name[..end]);
-        alike.entry(word).or_default().push(name);
+        stacks.entry(word).or_default().push(name);
     }
-    if alike.len() > MAX_NAMES {
+    if stacks.len() > MAX_NAMES {
         return exact();
     }
-    let patterns = alike.values().map(|names| match names[..] {
+    let patterns = stacks.values().map(|names| match names[..] {
         [name] => pattern_of(name),
         _ => prefix_pattern(names),
     });

@@ -9,7 +9,7 @@
 //! priority of all matching policies, and copies the keys of the policy that would otherwise govern the queue.
 
 use super::pattern::{Pattern, Shape};
-use super::policy_keys::is_taken;
+use super::policy_keys::is_accepted;
 use super::routing::DeadLettering;
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, BrokerVersion, ExchangeName, Policy, PolicyName, Priority, Queue, QueueName,
@@ -145,7 +145,7 @@ impl<'a> Policies<'a> {
             let matches = pattern.matches(name);
             let obstacle = match governed {
                 Governed::Queue(Some(kind)) => {
-                    named.policy.definition.keys().find(|key| !is_taken(key, kind, self.version)).map(String::as_str)
+                    named.policy.definition.keys().find(|key| !is_accepted(key, kind, self.version)).map(String::as_str)
                 }
                 Governed::Queue(None) | Governed::Exchange => None,
             };

@@ -25,9 +25,9 @@ pub struct View<'a> {
 }
 
 /// Renders the explanation of a name.
-pub fn story(story: &Explanation, view: &View<'_>) -> String {
+pub fn explanation(explanation: &Explanation, view: &View<'_>) -> String {
     let mut text = String::new();
-    match story {
+    match explanation {
         Explanation::Queue(lifecycle) => of_queue(&mut text, lifecycle, view),
         Explanation::Tier(tier) => of_tier(&mut text, tier, view),
     }

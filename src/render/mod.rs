@@ -11,7 +11,7 @@ pub mod findings;
 pub mod glossary;
 pub mod graph;
 pub mod lifecycle_text;
-pub mod next_line;
+pub mod next_command;
 pub mod page;
 pub mod plan_github;
 pub mod plan_markdown;

@@ -1,7 +1,7 @@
 //! Renders a plan as a pull-request comment: a table for reviewers, and the complete text in a collapsed section.
 
 use super::change_text::full_binding;
-use super::next_line::next_line;
+use super::next_command::next_command;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
 use super::resolutions_text::{self, fence};
 use super::style::clean;
@@ -31,7 +31,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         return out;
     }
     let blocked =
-        if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
+        if view.blockers.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.blockers)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
     // Interrupted migrations come first, because they affect everything else. Their sentences contain commands in
     // backticks.
@@ -51,7 +51,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     }
     out.push('\n');
     let hazards = plan.hazards().map(|hazard| {
-        let remark = remark(hazard, view.obstacles);
+        let remark = remark(hazard, view.blockers);
         format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, inline(&hazard.text))
     });
     let blocks = plan.blocks().map(|block| {
@@ -67,7 +67,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         let _ = writeln!(out, "{warning}");
     }
     if let Some(apply) = view.apply {
-        let line = next_line(apply, view.obstacles);
+        let line = next_command(apply, view.blockers);
         match line.starts_with("topo ") {
             true if line.len() < LIMIT / 8 => out.push_str(&format!("\n```sh\n{line}\n```\n")),
             true => {}

@@ -20,8 +20,8 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
         }
     }
     for hazard in plan.hazards() {
-        let style = if view.obstacles.hazards.contains(hazard) { RED } else { YELLOW };
-        let remark = remark(hazard, view.obstacles);
+        let style = if view.blockers.hazards.contains(hazard) { RED } else { YELLOW };
+        let remark = remark(hazard, view.blockers);
         let _ = writeln!(text, "{} {}  {}{remark}", Painted(style, "  !"), hazard.kind, hazard.address);
     }
     // A conflict already has a line.
@@ -29,7 +29,7 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
         let mut changes = plan.vhosts.iter().flat_map(|part| &part.changes);
         changes.any(|change| change.kind == ChangeKind::Conflict && change.address == *address)
     };
-    for block in view.obstacles.blocks.iter().filter(|block| !is_listed(&block.address)) {
+    for block in view.blockers.blocks.iter().filter(|block| !is_listed(&block.address)) {
         let _ = writeln!(text, "{} blocked  {}", Painted(RED, "  !"), block.address);
     }
     conclusion(&mut text, plan, view);

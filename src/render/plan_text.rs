@@ -3,7 +3,7 @@
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
-use super::next_line::next_line;
+use super::next_command::next_command;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
 use super::{report_text, resolutions_text};
 use crate::model::count::count;
@@ -18,7 +18,7 @@ pub struct View<'a> {
     /// The width of the screen in columns.
     pub width: usize,
     /// The blockers of the plan, after the given allowances.
-    pub obstacles: &'a Blockers,
+    pub blockers: &'a Blockers,
     /// The specs, as passed to topo.
     pub specs: &'a str,
     /// The apply command without the flags that resolve blockers; `None` if the plan cannot be applied.
@@ -195,11 +195,11 @@ pub(super) fn remark(hazard: &Hazard, blockers: &Blockers) -> &'static str {
 
 fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     for hazard in plan.hazards() {
-        let open = view.obstacles.hazards.contains(hazard);
-        let lines = sentence(&format!("{}{}", hazard.text, remark(hazard, view.obstacles)), "", view);
+        let open = view.blockers.hazards.contains(hazard);
+        let lines = sentence(&format!("{}{}", hazard.text, remark(hazard, view.blockers)), "", view);
         warning(text, if open { RED } else { YELLOW }, hazard.kind.as_str(), &hazard.address, &lines);
     }
-    for block in &view.obstacles.blocks {
+    for block in &view.blockers.blocks {
         let mut lines = sentence(&block.text, "", view);
         // A conflict lists its resolutions above.
         let is_listed = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
@@ -212,12 +212,12 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         }
         warning(text, RED, "blocked", &block.address, &lines);
     }
-    if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {
+    if plan.hazards().next().is_some() || !view.blockers.blocks.is_empty() {
         text.push('\n');
     }
     conclusion(text, plan, view);
     if let Some(apply) = view.apply.filter(|_| !plan.is_empty()) {
-        let _ = writeln!(text, "{}", super::shell::in_lines(&next_line(apply, view.obstacles), view.width));
+        let _ = writeln!(text, "{}", super::shell::in_lines(&next_command(apply, view.blockers), view.width));
     }
 }
 
@@ -238,10 +238,10 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     for line in lines {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     }
-    if view.obstacles.is_empty() {
+    if view.blockers.is_empty() {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     } else {
-        let blocked = blocked_by(view.obstacles);
+        let blocked = blocked_by(view.blockers);
         let gap = match view.width.checked_sub(columns(&line) + columns(&blocked)) {
             Some(room) if room >= 2 => " ".repeat(room.min(8)),
             Some(_) | None => "\n".to_owned(),
@@ -297,7 +297,7 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         (counted(delete, unbind), "to delete"),
         (counted(conflict, 0), "in conflict"),
     ];
-    for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::PutBack, "to roll back")] {
+    for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::RollBack, "to roll back")] {
         let open =
             |part: &VhostPlan| part.interrupted.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
         match plan.vhosts.iter().map(open).sum::<usize>() as u64 {

@@ -26,8 +26,8 @@ fn dead_letters_that_the_broker_drops_arrive_nowhere() {
     assert_eq!(contract["deadLetters"]["queue"], Value::Null);
     assert_eq!(contract["deadLetters"]["droppedKeys"], json!(["order.created"]));
     assert_eq!(contract["deadLetteredMessage"], Value::Null);
-    let story = &json(&["explain", "orders"])["stories"][0];
-    assert_eq!(story["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped", "{story}");
+    let explanation = &json(&["explain", "orders"])["stories"][0];
+    assert_eq!(explanation["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped", "{explanation}");
     let graph = &json(&["graph"])["vhosts"][0];
     let arrows = graph["arrows"].as_array().unwrap();
     assert!(arrows.iter().all(|arrow| arrow["kind"] != "deadLetter"), "{graph}");

@@ -70,7 +70,7 @@ fn dead_letter_routing_key_requires_an_exchange() {
     stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
 }
 
-/// `plan::verdict::refused_on_declare`, `KnownArgument::is_taken`: quorum queues.
+/// `plan::verdict::refused_on_declare`, `KnownArgument::is_accepted`: quorum queues.
 #[test]
 fn quorum_queue_refuses_arguments_of_classic_queues() {
     let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };

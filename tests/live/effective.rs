@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use topo::model::{BrokerVersion, Policy, PolicyName, QueueType};
 use topo::rabbitmq::governing::chosen;
-use topo::rabbitmq::policy_keys::is_taken;
+use topo::rabbitmq::policy_keys::is_accepted;
 use topo::rabbitmq::{Governed, Named, Policies, Source, effective_definition};
 
 use self::case::{Case, draw, keys};
@@ -115,7 +115,7 @@ impl Compared<'_> {
         if let Governed::Queue(Some(kind)) = kind {
             for fit in fitting.iter().filter(|fit| fit.obstacle.is_some()) {
                 let refused = fit.named.policy.definition.keys();
-                for key in refused.filter(|key| !is_taken(key, kind, policies.version())) {
+                for key in refused.filter(|key| !is_accepted(key, kind, policies.version())) {
                     self.add(format!("skipped {kind} {key}"));
                 }
             }
@@ -224,7 +224,7 @@ fn rare(counts: &Counts, node: &Node) -> Vec<String> {
             .into();
     for kind in QueueType::ALL.into_iter().filter(|kind| *kind != QueueType::Stream || node.at_least(3, 9)) {
         for key in keys(version) {
-            let taken = is_taken(key, kind, version);
+            let taken = is_accepted(key, kind, version);
             expected.push(if taken { format!("governed {kind} {key}") } else { format!("skipped {kind} {key}") });
         }
     }

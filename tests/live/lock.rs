@@ -168,8 +168,8 @@ fn takeover_of_a_replaced_lock_is_refused() {
         Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes)
     };
     let alone = down();
-    let patience = Duration::from_secs(200);
-    let taking = through(&alone, &first).timeout(patience);
+    let drain_timeout = Duration::from_secs(200);
+    let taking = through(&alone, &first).timeout(drain_timeout);
     let running = taking.start(["apply", "--yes", "--lock-timeout", "90s"]);
     let (path, other) = (vhost.path("queues", &["topo.lock"]), vhost.http());
     let proxy = down();
@@ -181,7 +181,7 @@ fn takeover_of_a_replaced_lock_is_refused() {
     };
     proxy.add(puts().path("topo.lock.topo.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
     let begun = Instant::now();
-    let topo = through(&proxy, &vhost).timeout(patience);
+    let topo = through(&proxy, &vhost).timeout(drain_timeout);
     let output = topo.run(["apply", "--yes", "--lock-timeout", "75s"]).expect_code(6);
     assert!(begun.elapsed() > Duration::from_secs(60));
     output.expect_error(&format!("vhost {name} is locked by me@first"));

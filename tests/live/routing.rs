@@ -33,13 +33,13 @@ fn drained(amqp: &Amqp, queue: &QueueName) -> Vec<String> {
 
 /// The difference from a prediction, if any.
 fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
-    let possible: BTreeSet<QueueName> = route.surely.union(&route.perhaps).cloned().collect();
+    let possible: BTreeSet<QueueName> = route.certain_queues.union(&route.possible_queues).cloned().collect();
     let is_wrong = match route.answer() {
         Answer::Reaches(_) => actual.is_empty(),
         Answer::ReachesNothing => !actual.is_empty(),
         Answer::CannotTell(_) => false,
     };
-    is_wrong || !route.surely.is_subset(actual) || !actual.is_subset(&possible)
+    is_wrong || !route.certain_queues.is_subset(actual) || !actual.is_subset(&possible)
 }
 
 /// Publishes to a vhost and compares with the predictions for full and for partial knowledge.
@@ -85,7 +85,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
                 found.push(format!("{it:?}, {what}: {route:?}, came to {actual:?}\n{}", case::shown(&case.topology)));
             }
             let answer = match route.answer() {
-                Answer::Reaches(_) if route.perhaps.is_empty() => "reaches",
+                Answer::Reaches(_) if route.possible_queues.is_empty() => "reaches",
                 Answer::Reaches(_) => "reaches, and perhaps more",
                 Answer::ReachesNothing => "reaches nothing",
                 Answer::CannotTell(Unclear::Type(_)) => "cannot tell: a plugin's type",

@@ -6,7 +6,7 @@
 //! migration of a killed run. A rollback works in the same way, with another goal.
 
 mod binding_swap;
-mod carry_out;
+mod execute_stages;
 mod fault;
 mod migrated;
 mod moving;
@@ -28,11 +28,11 @@ use tokio::time::{Instant, sleep};
 #[derive(Clone, Copy)]
 pub struct ApplyResources<'a> {
     /// The maximum number of concurrent requests.
-    pub at_once: usize,
+    pub concurrency: usize,
     /// The transport for messages; `None` if the plan needs none.
     pub transport: Option<&'a Transport>,
     /// The time for which a migration may stall before it is rolled back.
-    pub patience: Duration,
+    pub drain_timeout: Duration,
 }
 
 /// An event of a running migration.
@@ -168,7 +168,7 @@ pub(super) async fn migrate(
     migrated.fallback = moving.fallback().map(str::to_owned);
     migrated.missing = moving.missing().filter(|_| is_complete);
     // An incomplete rollback does not restore the original state.
-    migrated.is_rolled_back = is_complete && ended.goal == Goal::PutBack;
+    migrated.is_rolled_back = is_complete && ended.goal == Goal::RollBack;
     migrated.is_interrupted = !is_complete;
     let is_rolled_back = migrated.is_rolled_back && migration.goal == Goal::Recreate;
     let is_reported = is_complete || is_started || in_doubt || !done.is_empty();
@@ -246,7 +246,7 @@ impl Run<'_> {
         if self.is_started || !self.done.is_empty() {
             (self.observe)(Event::RollingBack(&self.migration.queue, why));
         }
-        self.migration = self.migration.put_back();
+        self.migration = self.migration.for_rollback();
         self.moving.stop().await;
     }
 
@@ -263,7 +263,7 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
         self.has_old_queue = live.is_some() && !is_desired;
-        if live.is_none() && self.migration.goal == Goal::PutBack {
+        if live.is_none() && self.migration.goal == Goal::RollBack {
             let reason = "the old queue no longer exists, and its messages are in the holding queues; apply without \
                           `--abort` to declare the queue of the spec and to return the messages"
                 .to_owned();

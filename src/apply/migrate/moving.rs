@@ -302,7 +302,7 @@ impl<'a> Moving<'a> {
             };
         let old = seen.topology.queues.get(from);
         let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let mut detector = StallDetector::new(self.patience(has_ticks), self.broker.broker().intervals());
+        let mut detector = StallDetector::new(self.drain_timeout(has_ticks), self.broker.broker().intervals());
         let mut last_check = Instant::now();
         // Does not count messages that are drained again after an interrupted rollback.
         let before = self.moved.unwrap_or(0);
@@ -356,7 +356,7 @@ impl<'a> Moving<'a> {
             }
             if detector.is_timed_out() {
                 let reason = describe_stall(&live, &others, refused.as_ref(), self.tick(has_ticks));
-                let waited = i64::try_from(self.patience(has_ticks).as_millis()).ok().and_then(duration);
+                let waited = i64::try_from(self.drain_timeout(has_ticks).as_millis()).ok().and_then(duration);
                 let waited = waited.unwrap_or_else(|| "0s".to_owned());
                 let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
                 return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
@@ -366,9 +366,9 @@ impl<'a> Moving<'a> {
     }
 
     /// Returns the maximum time without progress. The counts of a queue that `has_ticks` change only with its ticks.
-    fn patience(&self, has_ticks: bool) -> Duration {
-        let drain_timeout = self.resources.patience;
-        if has_ticks { self.broker.broker().intervals().patience(drain_timeout) } else { drain_timeout }
+    fn drain_timeout(&self, has_ticks: bool) -> Duration {
+        let drain_timeout = self.resources.drain_timeout;
+        if has_ticks { self.broker.broker().intervals().drain_timeout(drain_timeout) } else { drain_timeout }
     }
 
     /// Returns the maximum age of the counts of a queue that `has_ticks`.

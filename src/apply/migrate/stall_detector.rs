@@ -25,7 +25,7 @@ pub(super) fn prefetch(average: u64) -> u16 {
 
 /// Detects if the number of messages decreases, and since when it does not.
 pub(super) struct StallDetector {
-    patience: Duration,
+    drain_timeout: Duration,
     intervals: Intervals,
     started: Instant,
     minimum: u64,
@@ -42,10 +42,10 @@ pub(super) struct StallDetector {
 }
 
 impl StallDetector {
-    pub(super) fn new(patience: Duration, intervals: Intervals) -> Self {
+    pub(super) fn new(drain_timeout: Duration, intervals: Intervals) -> Self {
         let now = Instant::now();
         Self {
-            patience,
+            drain_timeout,
             intervals,
             started: now,
             minimum: u64::MAX,
@@ -89,7 +89,7 @@ impl StallDetector {
 
     /// Returns true if no consumer seems to make progress.
     pub(super) fn has_stalled(&self) -> bool {
-        self.last_decrease.elapsed() >= self.intervals.stalled().min(self.patience / 3)
+        self.last_decrease.elapsed() >= self.intervals.stalled().min(self.drain_timeout / 3)
     }
 
     /// Returns true if nothing was moved and the number has not decreased for a moment.
@@ -98,16 +98,16 @@ impl StallDetector {
     }
 
     pub(super) fn is_half_timed_out(&self) -> bool {
-        self.started.elapsed() >= self.patience / 2
+        self.started.elapsed() >= self.drain_timeout / 2
     }
 
     /// Returns true if nothing was moved and the number has not decreased until the timeout.
     pub(super) fn is_timed_out(&self) -> bool {
-        self.last_progress.elapsed() >= self.patience
+        self.last_progress.elapsed() >= self.drain_timeout
     }
 
     pub(super) fn has_not_decreased(&self) -> bool {
-        self.has_not_decreased_for(self.patience)
+        self.has_not_decreased_for(self.drain_timeout)
     }
 
     /// Returns true if the number has not decreased for this time, even if messages were moved.

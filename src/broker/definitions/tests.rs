@@ -48,7 +48,8 @@ fn parameters_become_records_or_other_objects() {
     assert_eq!(cap.definition["max-length"], 5.into());
     let limit = RecordId { kind: RecordKind::VhostLimit, key: vec!["max-queues".to_owned()] };
     assert_eq!(snapshot.topology.records[&limit].limit(), Some(5));
-    let others: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
+    let others: Vec<_> =
+        snapshot.unsupported_objects.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
         others,
         [r#"federation upstream: ["u"]"#, r#"parameter: ["o of odd"]"#, r#"repeated queue: ["q"]"#, r#"shovel: ["s"]"#]
@@ -111,7 +112,7 @@ fn vhosts_of_parameters_and_permissions_are_found() {
     for (vhost, thing, name) in [("p", "permission", "u"), ("t", "topic permission", "u"), ("s", "shovel", "n")] {
         let snapshot = read(&file, &vhost.into(), None).unwrap();
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
-        assert_eq!(snapshot.beside, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
+        assert_eq!(snapshot.unsupported_objects, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
     }
 }
 
@@ -158,7 +159,7 @@ fn deeply_nested_parameters_are_read() {
         cut.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["operator policy p", "vhost limit max-queues"]
     );
-    assert_eq!(snapshot.beside["shovel"], ["p"]);
+    assert_eq!(snapshot.unsupported_objects["shovel"], ["p"]);
 }
 
 #[test]

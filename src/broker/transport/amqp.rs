@@ -114,16 +114,16 @@ impl Job {
         let state = loop {
             let before = self.progress.borrow().moved;
             let end = session.run(&mut self).await;
-            let (in_flight, doubtful) = (session.in_flight(), session.doubtful(&self.order));
+            let (in_flight, uncertain_error) = (session.in_flight(), session.uncertain_error(&self.order));
             let left = match &end {
-                SessionEnd::Lost(_) => doubtful,
+                SessionEnd::Lost(_) => uncertain_error,
                 // The queue may not have processed the last acknowledgements.
-                SessionEnd::Stopped if !session.is_finished => doubtful,
+                SessionEnd::Stopped if !session.is_finished => uncertain_error,
                 SessionEnd::Stopped | SessionEnd::Fault(_) => in_flight,
             };
             self.progress.send_modify(|progress| progress.in_flight = 0);
             let is_settled = session.close(&self.order.source).await;
-            let left = if is_settled { left } else { doubtful };
+            let left = if is_settled { left } else { uncertain_error };
             self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
             match end {
                 SessionEnd::Stopped => break State::Stopped,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 impl ShovelTransport {
     /// Returns the queues from which a shovel moves messages that this user cannot remove. The broker lists consumers
     /// some seconds after they subscribed, or not at all if statistics are disabled.
-    pub async fn out_of_reach(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {
+    pub async fn unreachable(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {
         match self.leftovers().await {
             // Without the plugin, no shovels exist.
             Ok(_) | Err(BrokerError::NotFound { .. }) => return Ok(BTreeSet::new()),

@@ -87,7 +87,7 @@ impl Session {
 
     /// Returns the number of messages that may be in both queues if the channel is lost now. Acknowledgements have no
     /// reply, so the last ones may be lost with the channel.
-    pub(super) fn doubtful(&self, order: &Order) -> usize {
+    pub(super) fn uncertain_error(&self, order: &Order) -> usize {
         self.received.min(order.prefetch.into())
     }
 

@@ -7,7 +7,7 @@
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
-use crate::broker::perform::gone_is_done;
+use crate::broker::perform::accept_not_found;
 use crate::broker::redact::foreign;
 use crate::model::address::encode;
 use crate::model::naming::{is_shovel, shovel};
@@ -168,7 +168,7 @@ impl ShovelTransport {
     /// Removes a shovel, and waits until the broker has ended it: a running shovel would declare a deleted queue again.
     pub async fn remove(&self, name: &str) -> Result<(), BrokerError> {
         let parameter = self.parameter(name);
-        gone_is_done(self.broker.send(&Request::delete(parameter.clone())).await)?;
+        accept_not_found(self.broker.send(&Request::delete(parameter.clone())).await)?;
         let deadline = Instant::now() + TIMEOUT;
         let (mut since, mut last) = (Instant::now(), None);
         loop {

@@ -37,7 +37,12 @@ struct Describer<'c, 'a> {
 }
 
 /// Explains the name of a queue or a tier. Returns `None` for unknown and external queues.
-pub fn story(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> Option<Explanation> {
+pub fn explanation(
+    name: &QueueName,
+    spec: &Spec,
+    expansion: &Expansion,
+    profile: &BrokerProfile,
+) -> Option<Explanation> {
     let context = Context::new(spec, expansion, profile);
     let Some(queue) = EffectiveQueue::of(name, &context) else {
         return tier(name, spec, expansion).map(Explanation::Tier);

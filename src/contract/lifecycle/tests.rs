@@ -11,7 +11,7 @@ fn explained(name: &str, yaml: &str, version: (u16, u16)) -> Option<Explanation>
     let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
     let profile = BrokerProfile::of(BrokerVersion::new(version.0, version.1, 0));
     let expansion = expand(&spec, &profile).unwrap();
-    story(&QueueName::new(name), &spec, &expansion, &profile)
+    explanation(&QueueName::new(name), &spec, &expansion, &profile)
 }
 
 /// Returns the lifecycle of a queue `q` with these keys.

@@ -151,8 +151,8 @@ queues:
     let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
     assert_eq!(waits(ladder), [whole, &on("30s"), &on("5s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let by_hand = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts attempts";
-    assert_eq!(waits(&by_key), [whole, &on("30s"), by_hand]);
+    let manual_retries = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts attempts";
+    assert_eq!(waits(&by_key), [whole, &on("30s"), manual_retries]);
 }
 
 #[test]

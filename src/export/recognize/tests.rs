@@ -49,7 +49,7 @@ queues:
 /// Spring Cloud Stream declares one dead-letter exchange, and a routing key for each dead-letter queue.
 #[test]
 fn routing_keys_distinguish_dead_letter_queues_behind_one_exchange() {
-    let by_hand = "
+    let manual_retries = "
 exchanges: {DLX: {type: direct}, orders: {type: topic}}
 queues:
   orders.billing: {type: classic, deadLetter: {exchange: DLX, routingKey: orders.billing}, bindings: [{exchange: orders, routingKey: '#'}]}
@@ -59,7 +59,7 @@ queues:
   audit: {type: classic, bindings: [{exchange: DLX, routingKey: other.team}]}
 ";
     let profile = profile("4.0.5");
-    let topology = applied(by_hand, &profile);
+    let topology = applied(manual_retries, &profile);
     let found = text(&topology, "4.0.5", &[]);
     let expected = "
 deadLetterQueues:
@@ -73,7 +73,7 @@ deadLetterQueues:
     assert!(found.contains("audit: {bindings: [{exchange: DLX, routingKey: other.team}]}"), "{}", found);
     assert_eq!(applied(&found, &profile), topology);
     // A routing key of several queues identifies none of them.
-    let copied = by_hand.replace("other.team", "orders.mail");
+    let copied = manual_retries.replace("other.team", "orders.mail");
     let found = text(&applied(&copied, &profile), "4.0.5", &[]);
     assert!(!found.contains("deadLetterQueues"), "{found}");
 }

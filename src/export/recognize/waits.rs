@@ -138,10 +138,10 @@ impl RetryRoutes<'_, '_> {
         let routes = self.keys(it.name, &it.target).into_iter().map(|keys| self.route(it, &Message::with(keys)));
         let mut all = BTreeSet::new();
         for route in routes {
-            if !route.perhaps.is_empty() {
+            if !route.possible_queues.is_empty() {
                 return Vec::new();
             }
-            all.insert(route.surely);
+            all.insert(route.certain_queues);
         }
         if all.len() == 1 { all.pop_first().into_iter().flatten().collect() } else { Vec::new() }
     }
@@ -150,18 +150,18 @@ impl RetryRoutes<'_, '_> {
     /// the wait.
     fn is_shared(&self, it: &Waiting<'_>, arriving: &[(QueueName, Message)]) -> bool {
         arriving.iter().any(|(from, message)| {
-            let Route { surely, perhaps, .. } = self.route(it, message);
-            arriving[0].0 != *from || surely.iter().chain(&perhaps).any(|queue| queue != from)
+            let Route { certain_queues, possible_queues, .. } = self.route(it, message);
+            arriving[0].0 != *from || certain_queues.iter().chain(&possible_queues).any(|queue| queue != from)
         })
     }
 
     fn route(&self, it: &Waiting<'_>, message: &Message) -> Route {
-        let dead_lettered = self.routing.as_dead_letter(message, it.name, Reason::Expired, &it.target);
+        let dead_lettered = self.routing.to_dead_lettered(message, it.name, Reason::Expired, &it.target);
         self.routing.route(&it.target.exchange, &dead_lettered)
     }
 
     fn certain_destinations(&self, it: &Waiting<'_>, message: &Message) -> BTreeSet<QueueName> {
-        self.route(it, message).surely
+        self.route(it, message).certain_queues
     }
 
     /// Returns the messages that certainly reach each of these queues when other queues reject them. Computed once for
@@ -171,8 +171,8 @@ impl RetryRoutes<'_, '_> {
         for from in self.routing.topology().queues.keys() {
             let [Some(to)] = self.routing.dead_lettering(from) else { continue };
             for keys in self.keys(from, to) {
-                let message = self.routing.as_dead_letter(&Message::with(keys), from, Reason::Rejected, to);
-                let destinations = self.routing.route(&to.exchange, &message).surely;
+                let message = self.routing.to_dead_lettered(&Message::with(keys), from, Reason::Rejected, to);
+                let destinations = self.routing.route(&to.exchange, &message).certain_queues;
                 for queue in destinations.into_iter().filter(|queue| queue != from && names.contains(queue)) {
                     found.entry(queue).or_default().push((from.clone(), message.clone()));
                 }

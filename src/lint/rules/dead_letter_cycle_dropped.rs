@@ -69,7 +69,7 @@ struct Reach {
 
 impl Reach {
     fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &EffectiveQueue<'_>>) -> Self {
-        let queues = routing.within_reach(exchange);
+        let queues = routing.reachable(exchange);
         let has_ttl = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| has_ttl(it)));
         Self { queues, has_ttl }
     }
@@ -103,10 +103,10 @@ impl CycleSearch<'_, '_> {
         path: &mut Vec<QueueName>,
     ) -> Option<Vec<QueueName>> {
         let [Some(to)] = self.routing.dead_lettering(queue) else { return None };
-        let dead_lettered = self.routing.as_dead_letter(message, queue, reason, to);
+        let dead_lettered = self.routing.to_dead_lettered(message, queue, reason, to);
         let mut deaths = deaths.clone();
         deaths.record(queue, reason, self.subject.profile.version);
-        for target in self.routing.route(&to.exchange, &dead_lettered).surely {
+        for target in self.routing.route(&to.exchange, &dead_lettered).certain_queues {
             if target == *self.start && deaths.is_cycle(&target) {
                 return Some(path.clone());
             }

@@ -22,8 +22,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.effective_queues().iter().filter(|queue| queue.retry_owner.is_none()) {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
         let returns = subject.keys_of_dead_letters(queue.name, to).into_iter().any(|keys| {
-            let dead_lettered = routing.as_dead_letter(&Message::with(keys), queue.name, Reason::Rejected, to);
-            routing.route(&to.exchange, &dead_lettered).surely.contains(queue.name)
+            let dead_lettered = routing.to_dead_lettered(&Message::with(keys), queue.name, Reason::Rejected, to);
+            routing.route(&to.exchange, &dead_lettered).certain_queues.contains(queue.name)
         });
         if returns {
             let by = match to.exchange.as_str() {

@@ -201,14 +201,14 @@ impl KnownArgument {
     }
 
     /// Returns true if this version accepts and supports the argument on a queue of this type.
-    pub fn is_taken(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
+    pub fn is_accepted(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         self.support_for(queue_type).is_some_and(|support| support.taken.contains(version))
     }
 
     /// Returns true if this version stores the argument on a queue of this type without effect.
     pub fn is_idle(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let support = self.support_for(queue_type);
-        !self.is_taken(queue_type, version)
+        !self.is_accepted(queue_type, version)
             || support.is_some_and(|support| support.no_effect_since.is_some_and(|since| version >= since))
     }
 

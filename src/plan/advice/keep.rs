@@ -30,7 +30,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     parts.extend(edits.defaults.iter().map(places::Default::sentence));
     let unrepresentable = format!("a spec cannot represent the current {}", edits.unrepresentable.join(", "));
     let (applicability, text) = match (parts.is_empty(), edits.unrepresentable.is_empty()) {
-        (_, true) if edits.is_laborious() => {
+        (_, true) if edits.is_costly() => {
             (Applicability::Partly, format!("keep the current settings: {}", parts.join(", ")))
         }
         (_, true) => (Applicability::Yes, format!("keep the current settings: {}", parts.join(", "))),

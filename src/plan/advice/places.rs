@@ -33,7 +33,7 @@ pub(super) struct Edits {
 
 impl Edits {
     /// Returns true if the objects to edit are too many to list.
-    pub(super) fn is_laborious(&self) -> bool {
+    pub(super) fn is_costly(&self) -> bool {
         self.defaults.iter().any(|default| default.others.is_none())
     }
 

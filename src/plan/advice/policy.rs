@@ -62,8 +62,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &edits);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let applicability =
-        if not.is_empty() && !edits.is_laborious() { Applicability::Yes } else { Applicability::Partly };
+    let applicability = if not.is_empty() && !edits.is_costly() { Applicability::Yes } else { Applicability::Partly };
     let mut warnings = takeover.warnings();
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     Resolution {

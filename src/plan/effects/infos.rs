@@ -16,14 +16,14 @@ const NAMED: usize = 3;
 
 /// Adds notes about policies, or operator policies, that the plan creates, changes or deletes. `after` contains all
 /// policies of that kind after the plan.
-pub(super) fn touched(
+pub(super) fn affected(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
     after: &Policies<'_>,
-    touched: &BTreeSet<PolicyName>,
+    affected: &BTreeSet<PolicyName>,
     kind: ObjectKind,
 ) {
-    if touched.is_empty() {
+    if affected.is_empty() {
         return;
     }
     let address = |name: &PolicyName| {
@@ -50,7 +50,7 @@ pub(super) fn touched(
     for (name, queue) in queues {
         let fitting = after.fitting(name.as_str(), Governed::from(queue));
         let governing = chosen(&fitting);
-        for fit in fitting.iter().filter(|fit| touched.contains(fit.named.name)) {
+        for fit in fitting.iter().filter(|fit| affected.contains(fit.named.name)) {
             match (fit.obstacle, queue.queue_type()) {
                 (Some(key), Some(queue_type)) => {
                     skipped.entry((fit.named.name, key, queue_type)).or_default().push(name);

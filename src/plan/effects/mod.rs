@@ -29,7 +29,7 @@ use value_hazard::ValueHazard;
 /// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let version = context.profile.version;
-    let (policies, touched) = policies_after(builder, context);
+    let (policies, affected) = policies_after(builder, context);
     let operator_before = context.operator_policies();
     let (operator_after, touched_by_operator) = operator_policies_after(builder, &operator_before);
     let wired: BTreeSet<&PolicyName> = wired(&context.desired.topology).map(|wired| wired.name).collect();
@@ -53,9 +53,9 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
     generated::hazards(builder, &sides, &changes);
     retried::hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
-    infos::touched(builder, context, &sides.after, &touched, ObjectKind::Policy);
-    infos::touched(builder, context, &sides.operator, &touched_by_operator, OPERATOR_POLICY);
-    let is_untouched = touched.is_empty() && touched_by_operator.is_empty();
+    infos::affected(builder, context, &sides.after, &affected, ObjectKind::Policy);
+    infos::affected(builder, context, &sides.operator, &touched_by_operator, OPERATOR_POLICY);
+    let is_untouched = affected.is_empty() && touched_by_operator.is_empty();
     for (name, queue) in &context.current.queues {
         let id = ObjectId::Queue(name.clone());
         match changes.get(&id).map(|change| (change.kind, &change.after)) {
@@ -68,7 +68,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
     for migration in builder.migrations.clone() {
         sides.returned_messages(builder, &migration);
     }
-    if touched.is_empty() {
+    if affected.is_empty() {
         return;
     }
     let plain = Exchange {
@@ -94,21 +94,21 @@ fn policies_after(
     context: &PlanContext<'_>,
 ) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
     let mut after = context.current.policies.clone();
-    let mut touched = BTreeSet::new();
+    let mut affected = BTreeSet::new();
     for change in &builder.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Create | ChangeKind::Change, _, Some(Object::Policy(name, policy))) => {
                 after.insert(name.clone(), policy.clone());
-                touched.insert(name.clone());
+                affected.insert(name.clone());
             }
             (ChangeKind::Delete, Some(Object::Policy(name, _)), _) => {
                 after.remove(name);
-                touched.insert(name.clone());
+                affected.insert(name.clone());
             }
             _ => {}
         }
     }
-    (after, touched)
+    (after, affected)
 }
 
 /// Returns the operator policies of the vhost after the plan, and the names of those that the plan creates, changes or
@@ -118,7 +118,7 @@ fn operator_policies_after(
     before: &BTreeMap<PolicyName, Policy>,
 ) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
     let mut after = before.clone();
-    let mut touched = BTreeSet::new();
+    let mut affected = BTreeSet::new();
     for change in &builder.changes {
         let policy = |object: &Option<Object>| object.as_ref().and_then(Object::operator_policy);
         let Some((name, _)) = policy(&change.after).or_else(|| policy(&change.before)) else { continue };
@@ -126,9 +126,9 @@ fn operator_policies_after(
             Some((_, policy)) => drop(after.insert(name.clone(), policy)),
             None => drop(after.remove(&name)),
         }
-        touched.insert(name);
+        affected.insert(name);
     }
-    (after, touched)
+    (after, affected)
 }
 
 /// The policies before and after the plan.

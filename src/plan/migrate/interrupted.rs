@@ -37,7 +37,7 @@ fn moved_from(name: &QueueName) -> [QueueName; 3] {
 
 /// Blocks the plan while a shovel still moves messages: topo can neither prove a queue empty nor return its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
-    for queue in moved_from(name).into_iter().filter(|queue| context.activity.out_of_reach.contains(queue)) {
+    for queue in moved_from(name).into_iter().filter(|queue| context.activity.unreachable.contains(queue)) {
         let text =
             format!("a shovel of the interrupted run still moves messages of {queue}, and this user may not delete it");
         let remedy =
@@ -257,7 +257,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                 );
                 builder.interrupted.push(InterruptedMigration { address: address.clone(), text, applying: None });
                 let (desired, holding) = (live.clone(), holding.clone());
-                let migration = Migration { queue: name, desired, goal: Goal::PutBack, holding, shield: None };
+                let migration = Migration { queue: name, desired, goal: Goal::RollBack, holding, shield: None };
                 block_unexpected_objects(builder, context, &migration);
                 builder.migrations.push(migration);
             }

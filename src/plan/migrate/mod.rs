@@ -71,7 +71,7 @@ pub enum Goal {
     Recreate,
     /// All messages return to the old queue: for `--abort`, and for the rollback of a migration that cannot be
     /// completed.
-    PutBack,
+    RollBack,
 }
 
 /// The stage of a migration.
@@ -122,8 +122,8 @@ impl Migration {
     }
 
     /// Returns the rollback of this migration.
-    pub fn put_back(&self) -> Self {
-        Self { goal: Goal::PutBack, ..self.clone() }
+    pub fn for_rollback(&self) -> Self {
+        Self { goal: Goal::RollBack, ..self.clone() }
     }
 }
 

@@ -32,11 +32,11 @@ impl Migration {
     ) -> Vec<NextAction> {
         let mut list =
             List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), actions: Vec::new() };
-        let touches = |binding: &&Binding| {
+        let involves = |binding: &&Binding| {
             let fanouts = list.fanouts();
             binding.touches_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
         };
-        list.bound = live.bindings.iter().filter(touches).cloned().collect();
+        list.bound = live.bindings.iter().filter(involves).cloned().collect();
         let is_there = live.queues.contains_key(&self.queue);
         if is_there && !is_desired && self.goal == Goal::Recreate {
             list.finish_rollback();

@@ -116,7 +116,7 @@ fn migration_can_be_rolled_back_until_the_old_queue_is_deleted() {
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
     for stop in 0..=swap {
         let halfway = done(live(), &todo[..stop]);
-        let back = remaining(&migration.put_back(), &halfway);
+        let back = remaining(&migration.for_rollback(), &halfway);
         let mut after = done(halfway, &back);
         // Without its holding queue, a shield is not recognized. It is created first.
         after.policies.remove(&migration.names().shield);
@@ -132,7 +132,7 @@ fn migration_resumes_after_an_interrupted_rollback() {
     let MigrationNames { drained, .. } = migration.names();
     for stop in 0..=swap {
         let halfway = done(live(), &todo[..stop]);
-        let back = remaining(&migration.put_back(), &halfway);
+        let back = remaining(&migration.for_rollback(), &halfway);
         for cut in 0..=back.len() {
             let is_interrupted = done(halfway.clone(), &back[..cut]);
             let rest = remaining(&migration, &is_interrupted);

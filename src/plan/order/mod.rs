@@ -69,7 +69,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     layout.wave(|layout| {
         let is_first = |binding: &&Binding| {
             dead_letter_exchanges.contains(&binding.source)
-                && !recreated.iter().any(|id| binding.touches(id))
+                && !recreated.iter().any(|id| binding.involves(id))
                 && !switches.iter().any(|switch| switch.new == **binding)
                 && !ends.after_wiring.contains(*binding)
         };

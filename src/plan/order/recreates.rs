@@ -39,7 +39,7 @@ impl Layout<'_> {
             self.restore_topic_permissions(&id, lost);
             // The declared bindings, too: the keep may hold the only binding of an auto-delete exchange that is to be
             // bound.
-            let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.touches(&id));
+            let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.involves(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
                     layout.bind(binding, Some(&id));
@@ -75,12 +75,12 @@ impl Layout<'_> {
             ),
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => return,
         };
-        let touches = |binding: &&Binding| binding.touches(&id);
-        let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
+        let involves = |binding: &&Binding| binding.involves(&id);
+        let lost: BTreeSet<Binding> = self.bound.iter().filter(involves).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.undesired).cloned().collect();
         let declared = &self.context.desired.topology.bindings;
         let undeclared: Vec<Binding> = restored.difference(declared).cloned().collect();
-        restored.extend(desired.iter().filter(touches).cloned());
+        restored.extend(desired.iter().filter(involves).cloned());
         let sources_to_keep = self.only_bound_sources(&lost);
 
         let is_kept = !undeclared.is_empty() || !sources_to_keep.is_empty() || !permissions.is_empty();

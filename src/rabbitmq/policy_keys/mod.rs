@@ -143,7 +143,7 @@ impl PolicyKey {
 
 /// Returns true if a policy with this key can govern a queue of a type (`rabbit_queue_type:is_policy_applicable`).
 /// Keys that no list contains, such as those of plugins, do not prevent this.
-pub fn is_taken(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
+pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
     if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
         return key.is_some_and(|key| key.is_read_by_old_quorum);
@@ -232,7 +232,7 @@ mod tests {
             ("stream-filter-size-bytes", Classic, v(4, 0, 5), true),
             ("federation-upstream", Stream, v(4, 0, 5), true),
         ] {
-            assert_eq!(is_taken(key, kind, version), is_supported, "{key} on {kind}, {version}");
+            assert_eq!(is_accepted(key, kind, version), is_supported, "{key} on {kind}, {version}");
         }
     }
 }

@@ -99,7 +99,13 @@ impl Routing<'_> {
     }
 
     /// Returns a message as the broker dead-letters it: with the new routing key and headers.
-    pub fn as_dead_letter(&self, message: &Message, queue: &QueueName, reason: Reason, to: &DeadLettering) -> Message {
+    pub fn to_dead_lettered(
+        &self,
+        message: &Message,
+        queue: &QueueName,
+        reason: Reason,
+        to: &DeadLettering,
+    ) -> Message {
         let mut dead_lettered = message.clone();
         if let Some(key) = &to.routing_key {
             dead_lettered.keys = Keys::One(key.clone());
@@ -133,7 +139,7 @@ impl Routing<'_> {
         let targets = self.dead_lettering(queue).iter().flatten();
         targets
             .map(|to| {
-                let route = self.route(&to.exchange, &self.as_dead_letter(message, queue, reason, to));
+                let route = self.route(&to.exchange, &self.to_dead_lettered(message, queue, reason, to));
                 (to.clone(), route)
             })
             .collect()

@@ -27,7 +27,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, reach: Certainty, surely: BTreeSet<QueueName>, perhaps: BTreeSet<QueueName>) {
+    fn add(&mut self, reach: Certainty, certain_queues: BTreeSet<QueueName>, possible_queues: BTreeSet<QueueName>) {
         let reach = match reach {
             Certainty::Always => Reach::Always,
             Certainty::Perhaps => Reach::Maybe,
@@ -37,10 +37,10 @@ impl Sum {
             Some(known) if known != reach => Reach::Maybe,
             Some(_) | None => reach,
         });
-        self.possible.extend(surely.iter().cloned().chain(perhaps));
+        self.possible.extend(certain_queues.iter().cloned().chain(possible_queues));
         self.queues = Some(match self.queues.take() {
-            Some(known) => known.intersection(&surely).cloned().collect(),
-            None => surely,
+            Some(known) => known.intersection(&certain_queues).cloned().collect(),
+            None => certain_queues,
         });
     }
 }
@@ -64,13 +64,13 @@ impl Routing<'_> {
             };
             for reason in Reason::ALL {
                 for keys in keys(to, reason) {
-                    let message = self.as_dead_letter(&Message::with(keys.clone()), queue, reason, to);
+                    let message = self.to_dead_lettered(&Message::with(keys.clone()), queue, reason, to);
                     let mut route = self.route(&to.exchange, &message);
                     if route.reaches == Certainty::Never { &mut lost } else { &mut kept }.insert(keys);
                     if reason != Reason::Rejected {
                         drop_cycle(&mut route, queue);
                     }
-                    sum.add(route.reaches, route.surely, route.perhaps);
+                    sum.add(route.reaches, route.certain_queues, route.possible_queues);
                 }
             }
         }
@@ -84,10 +84,11 @@ impl Routing<'_> {
 /// Removes a queue from the route of its own dead-lettered message: the broker drops a message that returns, unless a consumer
 /// rejected it.
 fn drop_cycle(route: &mut Route, queue: &QueueName) {
-    if !route.surely.remove(queue) && !route.perhaps.remove(queue) {
+    if !route.certain_queues.remove(queue) && !route.possible_queues.remove(queue) {
         return;
     }
-    route.reaches = match (route.surely.is_empty(), route.perhaps.is_empty() && route.unclear.is_none()) {
+    route.reaches = match (route.certain_queues.is_empty(), route.possible_queues.is_empty() && route.unclear.is_none())
+    {
         (false, _) => route.reaches,
         (true, true) => Certainty::Never,
         (true, false) => Certainty::Perhaps,

@@ -10,9 +10,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The queues that certainly get it.
-    pub surely: BTreeSet<QueueName>,
+    pub certain_queues: BTreeSet<QueueName>,
     /// Other queues that can get it.
-    pub perhaps: BTreeSet<QueueName>,
+    pub possible_queues: BTreeSet<QueueName>,
     /// The certainty that any queue gets it.
     pub reaches: Certainty,
     /// The reason why the route is uncertain.
@@ -61,7 +61,7 @@ impl Route {
     /// Returns the result in one of three forms.
     pub fn answer(&self) -> Answer {
         match (self.reaches, &self.unclear) {
-            (Certainty::Always, _) => Answer::Reaches(self.surely.clone()),
+            (Certainty::Always, _) => Answer::Reaches(self.certain_queues.clone()),
             (Certainty::Never, _) | (Certainty::Perhaps, None) => Answer::ReachesNothing,
             (Certainty::Perhaps, Some(unclear)) => Answer::CannotTell(unclear.clone()),
         }
@@ -100,7 +100,7 @@ impl Routing<'_> {
         };
         // The first of several reasons is reported. An uncertain route always has a reason.
         let unclear = unclear.or_else(|| (reaches == Certainty::Perhaps).then(|| Unclear::Policy(exchange.clone())));
-        Route { surely: of(Certainty::Always), perhaps: of(Certainty::Perhaps), reaches, unclear }
+        Route { certain_queues: of(Certainty::Always), possible_queues: of(Certainty::Perhaps), reaches, unclear }
     }
 
     /// Returns true if the bindings of an exchange certainly route such a message, so that its alternate exchange gets none.
@@ -109,7 +109,7 @@ impl Routing<'_> {
     }
 
     /// Returns the queues that an exchange can route any message to; `None` means any queue.
-    pub fn within_reach(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
+    pub fn reachable(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
         let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
         let mut todo = vec![exchange.clone()];
         while let Some(name) = todo.pop() {

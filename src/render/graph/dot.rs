@@ -2,7 +2,7 @@
 
 use super::palette::{self, UNCHANGED};
 use super::words::{
-    arrow_tooltip, below, description, heading, labels, mark_of_tier_arrow, name, signed, tier_condition, tooltip,
+    arrow_tooltip, below, description, heading, labels, mark_of_tier_arrow, name, tier_condition, tooltip, with_symbol,
 };
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
@@ -93,7 +93,7 @@ impl Writer {
             let _ = writeln!(
                 self.text,
                 "  {tier_id} [label={}, style=\"filled,rounded\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", height=0.3, tooltip={}]",
-                quoted(&[signed(tier.mark, &tier.delay)]),
+                quoted(&[with_symbol(tier.mark, &tier.delay)]),
                 paint.fill,
                 paint.stroke,
                 paint.ink,
@@ -158,7 +158,7 @@ impl Writer {
         }
         for mark in marks {
             let (id, paint) = (self.id(), palette::of_mark(mark));
-            let label = quoted(&[signed(Some(mark), mark.as_str())]);
+            let label = quoted(&[with_symbol(Some(mark), mark.as_str())]);
             let _ = writeln!(
                 self.text,
                 "  {id} [label={label}, fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\"]",

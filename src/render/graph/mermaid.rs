@@ -2,7 +2,7 @@
 
 use super::palette::{self, PAINTS};
 use super::words::{
-    below, cells, description, heading, labels, mark_of_tier_arrow, name, shortened, signed, tier_condition,
+    below, cells, description, heading, labels, mark_of_tier_arrow, name, shortened, tier_condition, with_symbol,
 };
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
@@ -71,7 +71,7 @@ impl Writer {
         let id = self.id();
         self.marks.extend(node.mark);
         let shown = name(node, LONGEST);
-        if node.alike.is_empty() && cells(&clean(&node.name)) > LONGEST {
+        if node.stacks.is_empty() && cells(&clean(&node.name)) > LONGEST {
             let _ = writeln!(self.text, "  %% {id}: {}", comment(&node.name));
         }
         let label = format!("{}<br/>{}", escaped(&shown), escaped(&below(node)));
@@ -93,7 +93,7 @@ impl Writer {
             let tier_id = self.id();
             let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
-            let delay = escaped(&signed(tier.mark, &tier.delay));
+            let delay = escaped(&with_symbol(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
             let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
@@ -149,7 +149,7 @@ impl Writer {
         let mut before: Option<String> = None;
         for mark in marks {
             let id = self.id();
-            let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&signed(Some(mark), mark.as_str())));
+            let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&with_symbol(Some(mark), mark.as_str())));
             self.classes.entry(palette::of_mark(mark).class).or_default().push(id.clone());
             if let Some(before) = before.replace(id.clone()) {
                 // An invisible link, which counts as an arrow.

@@ -76,20 +76,20 @@ fn shortened_label(text: &str, most: usize) -> String {
 }
 
 /// Adds the sign of a change to a name.
-pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
+pub(super) fn with_symbol(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
 }
 
 /// Returns the title of a box: its name, or the number of objects in a stack.
 pub(super) fn name(node: &Node, most: usize) -> String {
-    let shown = match node.alike.len() {
+    let shown = match node.stacks.len() {
         0 => shortened(&node.name, most),
         many => {
             let many = format!("{} like ", number(u64::try_from(many).unwrap_or(u64::MAX)));
             format!("{many}{}", shortened(&node.name, most.saturating_sub(cells(&many))))
         }
     };
-    signed(node.mark, &shown)
+    with_symbol(node.mark, &shown)
 }
 
 /// Returns the line below the name.
@@ -104,11 +104,11 @@ pub(super) fn tooltip(node: &Node) -> Vec<String> {
     lines.extend(node.is_copy.then(|| "also drawn elsewhere".to_owned()));
     lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
     if let Some(retries) = &node.retries {
-        lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", clean(&tier.name)))));
+        lines.extend(retries.tiers.iter().map(|tier| with_symbol(tier.mark, &format!("tier {}", clean(&tier.name)))));
     }
-    if !node.alike.is_empty() {
-        lines.push(format!("{} similar objects:", node.alike.len()));
-        lines.extend(node.alike.iter().map(|name| clean(name)));
+    if !node.stacks.is_empty() {
+        lines.push(format!("{} similar objects:", node.stacks.len()));
+        lines.extend(node.stacks.iter().map(|name| clean(name)));
     }
     lines.extend(node.at.as_deref().map(clean));
     lines
@@ -136,7 +136,7 @@ pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark>
 
 /// Returns the labels of an arrow that are shown, and the number of the others.
 pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
-    let shown = |label: &Label| signed(label.mark, &shortened_label(&label.text, most));
+    let shown = |label: &Label| with_symbol(label.mark, &shortened_label(&label.text, most));
     // A line with the number of omitted labels needs as much room as one more label.
     let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
     let rest = labels.len() - taken;
@@ -149,7 +149,7 @@ pub(super) fn arrow_tooltip(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
     let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| clean(&node.name));
     let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
     lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
-    lines.extend(arrow.labels.iter().map(|label| signed(label.mark, &clean(&label.text))));
+    lines.extend(arrow.labels.iter().map(|label| with_symbol(label.mark, &clean(&label.text))));
     lines
 }
 
@@ -158,7 +158,7 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
     let (mut exchanges, mut queues) = (0, 0);
     let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);
     for node in vhost.nodes.iter().filter(is_counted) {
-        let count = node.alike.len().max(1);
+        let count = node.stacks.len().max(1);
         *(if node.kind.is_exchange() { &mut exchanges } else { &mut queues }) += count;
     }
     let counted = |count: usize, word: &str| match count {
@@ -166,7 +166,7 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
         many => format!("{} {word}s", number(u64::try_from(many).unwrap_or(u64::MAX))),
     };
     let name = shortened(vhost.vhost.as_str(), 60);
-    signed(vhost.mark, &format!("vhost {name}: {}, {}", counted(exchanges, "exchange"), counted(queues, "queue")))
+    with_symbol(vhost.mark, &format!("vhost {name}: {}, {}", counted(exchanges, "exchange"), counted(queues, "queue")))
 }
 
 /// Describes the graph in one line, for screen readers.

@@ -14,8 +14,8 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, assemble, gate,
-    needs_activity, obstacles, plan_vhost,
+    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, assemble,
+    blockers_of, gate, needs_activity, plan_vhost,
 };
 use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
@@ -102,7 +102,7 @@ impl Player {
                     part,
                     &lock,
                     &Interrupt::default(),
-                    ApplyResources { at_once: CONCURRENCY, transport: None, patience: Duration::ZERO },
+                    ApplyResources { concurrency: CONCURRENCY, transport: None, drain_timeout: Duration::ZERO },
                     |_| {},
                 )))
             }
@@ -145,7 +145,7 @@ impl Player {
         let mut counts = Counts::new();
         count_plan(&mut counts, &planned, &second);
         let allowed = if case.allow { all } else { Vec::new() };
-        let open = obstacles(&planned.plan, &allowed);
+        let open = blockers_of(&planned.plan, &allowed);
         if let Some(block) = open.blocks.iter().find(|block| block.text.contains("defect in topo")) {
             return Err(("topo's own simulation", block.text.clone()));
         }
@@ -392,7 +392,7 @@ fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, opti
 /// Queues that were not recreated keep their messages, except those that an allowed policy drops.
 fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
     let part = &planned.plan.vhosts[0];
-    let touched: BTreeSet<QueueName> = part
+    let affected: BTreeSet<QueueName> = part
         .steps
         .iter()
         .filter_map(|step| match &step.action {
@@ -416,7 +416,7 @@ fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
             hazard.kind == HazardKind::MessageDrop && hazard.address.as_str().ends_with(&format!("/{name}"))
         });
         let found = now.queues.get(name).and_then(|queue| queue.messages);
-        if !touched.contains(name) && !dropped && name.as_str() != LOCK_QUEUE && found != activity.messages {
+        if !affected.contains(name) && !dropped && name.as_str() != LOCK_QUEUE && found != activity.messages {
             return Err(("the messages", format!("{name}: {:?} before, {found:?} now", activity.messages)));
         }
     }

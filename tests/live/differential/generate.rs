@@ -168,7 +168,7 @@ impl Draw<'_> {
     fn base(&mut self) -> Definition {
         let version = self.profile.version;
         let taking: Vec<QueueType> =
-            self.types.iter().copied().filter(|kind| self.focus.is_taken(*kind, version)).collect();
+            self.types.iter().copied().filter(|kind| self.focus.is_accepted(*kind, version)).collect();
         let kind = if taking.is_empty() { *self.random.pick(&self.types) } else { *self.random.pick(&taking) };
         let mut base = Definition::durable(Map::new());
         let is_default = self.profile.default_queue_type.as_deref().unwrap_or("classic") == kind.as_str();
@@ -182,7 +182,7 @@ impl Draw<'_> {
         let mut names = vec![self.focus];
         names.extend([(); 2].map(|()| self.random.pick(KNOWN_ARGUMENTS)));
         for known in names.iter().take(1 + self.random.below(3)) {
-            if known.name != "x-queue-type" && (known.is_taken(kind, version) || self.random.chance(30)) {
+            if known.name != "x-queue-type" && (known.is_accepted(kind, version) || self.random.chance(30)) {
                 if known.name == "x-dead-letter-routing-key" {
                     base.arguments.entry("x-dead-letter-exchange").or_insert(json!("a"));
                 }
@@ -266,7 +266,7 @@ impl Draw<'_> {
             _ => {
                 let taken: Vec<&KnownArgument> = KNOWN_ARGUMENTS
                     .iter()
-                    .filter(|known| kind.is_some_and(|kind| known.is_taken(kind, version)))
+                    .filter(|known| kind.is_some_and(|kind| known.is_accepted(kind, version)))
                     .collect();
                 // None if the type itself is invalid.
                 if taken.is_empty() { self.focus } else { *self.random.pick(&taken) }

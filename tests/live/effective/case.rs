@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use topo::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Priority, QueueType};
-use topo::rabbitmq::policy_keys::is_taken;
+use topo::rabbitmq::policy_keys::is_accepted;
 
 use super::patterns::PATTERNS;
 use crate::support::Random;
@@ -171,7 +171,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
     // The operator's value is alternately higher and lower than the user's.
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     for kind in QueueType::ALL {
-        let taken = |key: &&str| is_taken(key, kind, version);
+        let taken = |key: &&str| is_accepted(key, kind, version);
         let deck: Vec<&str> = keys(version).into_iter().chain(bounded.iter().copied()).filter(taken).collect();
         let queues: Vec<&String> = case.queues.iter().filter(|(_, it)| **it == kind).map(|(name, _)| name).collect();
         let refused: Vec<&str> = keys(version).into_iter().filter(|key| !taken(key)).collect();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TTL, at_once, duplicates, expect_each_once, is_long, reported_duplicates,
+    Conversion, Fixture, Q, QUORUM, TTL, concurrency, duplicates, expect_each_once, is_long, reported_duplicates,
     supports_quorum_queues,
 };
 use super::killed::{has_moved, killed_before, points, request_count};
@@ -88,7 +88,7 @@ fn abort_everywhere(conversion: Conversion, transport: &str, stride: usize) {
     // At every point: one while the old queue exists, one after its deletion.
     let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
     let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
-    at_once(4, points, |point| aborted_at(conversion, transport, point, &tally));
+    concurrency(4, points, |point| aborted_at(conversion, transport, point, &tally));
     let [is_rolled_back, too_late, not_started] =
         [tally.is_rolled_back, tally.too_late, tally.not_started].map(AtomicUsize::into_inner);
     println!(

@@ -10,7 +10,7 @@ use lapin::types::FieldTable;
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, declare_old, duplicates,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, declare_old, duplicates,
     expect_each_once, is_long, supports_quorum_queues,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
@@ -52,7 +52,7 @@ fn with_concurrent(
 fn redeclared_old_queue_does_not_block_the_migration() {
     let conversions = if is_long() && supports_quorum_queues() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
     let cases = conversions.into_iter().flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
-    at_once(3, cases, |(conversion, transport)| {
+    concurrency(3, cases, |(conversion, transport)| {
         let fixture = Fixture::new("declares", conversion);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);
@@ -96,7 +96,7 @@ fn redeclared_old_queue_does_not_block_the_migration() {
 /// Messages published by the application's new binding may be delivered twice; the plan reports that.
 #[test]
 fn rebound_old_queue_does_not_block_the_migration() {
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("binds", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);
@@ -129,7 +129,7 @@ fn bind(amqp: &crate::support::Amqp) {
 /// A single active consumer receives every message, so it drains its messages itself.
 #[test]
 fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let with = |hint| {
             let desired = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
             let more = [("x-single-active-consumer", Argument::Boolean(true))];
@@ -169,7 +169,7 @@ fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
 /// The broker refuses a second consumer next to an exclusive one.
 #[test]
 fn exclusive_consumer_rolls_the_migration_back() {
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("exclusive", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -261,7 +261,7 @@ fn missing_permissions_leave_no_object_behind() {
         ("no publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
         ("no read of the holding queue", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
     ];
-    at_once(3, rights, |(what, (configure, write, read))| {
+    concurrency(3, rights, |(what, (configure, write, read))| {
         let fixture = Fixture::new("rights", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);

@@ -299,7 +299,7 @@ pub(super) fn duplicates(
 }
 
 /// Calls a function for each item, a few in parallel: most of the time is spent waiting.
-pub(super) fn at_once<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+pub(super) fn concurrency<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
     let rest: std::sync::Mutex<std::collections::VecDeque<T>> = std::sync::Mutex::new(items.into_iter().collect());
     std::thread::scope(|scope| {
         for _ in 0..workers {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, duplicates, is_long, reported_duplicates,
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, duplicates, is_long, reported_duplicates,
     supports_quorum_queues,
 };
 use super::traffic::{Publisher, disorder, emptied};
@@ -160,7 +160,7 @@ fn kill_everywhere(conversion: Conversion, transport: &'static str, stride: usiz
     let other = if transport == "amqp" { "shovel" } else { "amqp" };
     let points = points(requests, stride);
     let count = points.len();
-    at_once(4, points, |n| {
+    concurrency(4, points, |n| {
         let next = if n % 3 == 0 { other } else { transport };
         killed(conversion, [transport, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
     });
@@ -183,7 +183,7 @@ fn killed_quorum_migration_resumes() {
     if !supports_quorum_queues() {
         return;
     }
-    at_once(
+    concurrency(
         4,
         [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")],
         |(conversion, transport)| {
@@ -217,7 +217,7 @@ fn run_killed_at_any_method_is_completed() {
         })
         .collect();
     let count = cases.len();
-    at_once(4, cases, |(conversion, stop)| {
+    concurrency(4, cases, |(conversion, stop)| {
         let fixture = Fixture::new("killed", conversion);
         let road = AmqpProxy::to(fixture.vhost.node(), Some(stop));
         let kill = |proxy: &Proxy, mut running: Running| {
@@ -252,7 +252,7 @@ fn run_killed_at_any_moment_is_completed() {
             (conversion, *random.pick(&TRANSPORTS), random.next() % longest)
         })
         .collect();
-    at_once(3, cases, |(conversion, transport, moment)| {
+    concurrency(3, cases, |(conversion, transport, moment)| {
         let kill = |proxy: &Proxy, mut running: Running| {
             // The moment is the subject of this test.
             std::thread::sleep(Duration::from_millis(moment));

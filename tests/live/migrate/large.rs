@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, at_once, is_long};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, concurrency, is_long};
 use crate::support::until;
 
 /// The size of one message.
@@ -23,7 +23,7 @@ fn peak_kib(pid: u32) -> Option<u64> {
 #[test]
 fn large_messages_are_moved_in_bounded_memory() {
     let messages = if is_long() { 500 } else { 150 };
-    at_once(1, TRANSPORTS, |transport| {
+    concurrency(1, TRANSPORTS, |transport| {
         let fixture = Fixture::new("large", TTL);
         let body = "x".repeat(SIZE);
         for _ in 0..messages {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, supports_quorum_queues,
+    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once, supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
@@ -21,7 +21,7 @@ fn binding_added_during_the_proof_is_kept() {
     if !supports_quorum_queues() {
         return;
     }
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let (fixture, proxy) = Fixture::on(Node::with_default_intervals(), "late", QUORUM, &[]).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -115,7 +115,7 @@ const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", 
 /// After the swap, no rollback is possible: topo completes the migration and reports the loss.
 #[test]
 fn policy_on_the_holding_queue_is_reported() {
-    at_once(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
+    concurrency(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taken", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -139,7 +139,7 @@ fn policy_on_the_holding_queue_is_reported() {
 #[test]
 fn policy_before_the_swap_rolls_back() {
     // Combined the other way round, so that both transports meet both kinds.
-    at_once(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
+    concurrency(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taking", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -197,7 +197,7 @@ fn deleted_new_queue_is_declared_again() {
 /// Messages that do not fit are held until they do.
 #[test]
 fn full_queue_that_rejects_is_reported() {
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let limit = Conversion {
             old: Some(("x-max-length", 60)),
             new: "type: classic, maxLength: 50, overflow: reject-publish",

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::fixture::{Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, since};
+use super::fixture::{
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once, since,
+};
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, deletes, puts, text};
 
@@ -19,7 +21,7 @@ fn policy_does_not_drop_held_messages() {
     let cases = conflicting_policies
         .into_iter()
         .flat_map(|conflicting_policy| TRANSPORTS.map(|transport| (conflicting_policy.clone(), transport)));
-    at_once(4, cases, |(conflicting_policy, transport)| {
+    concurrency(4, cases, |(conflicting_policy, transport)| {
         let fixture = Fixture::new("eater", TTL);
         put(
             &fixture,
@@ -51,7 +53,7 @@ fn shield_policy_is_added_only_if_necessary() {
     let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
     let conflicting_policy = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
     let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(conflicting_policy), true)];
-    at_once(4, cases, |(policy, is_shielded)| {
+    concurrency(4, cases, |(policy, is_shielded)| {
         let fixture = Fixture::new("shield", TTL);
         if let Some(body) = &policy {
             put(&fixture, "policies", "theirs", body);
@@ -171,7 +173,7 @@ fn is_refused_before_3_10(fixture: &Fixture) -> bool {
 #[test]
 fn quorum_queue_before_3_10_requires_duplicates_allowance() {
     let conversions = [QUORUM, TO_QUORUM];
-    at_once(2, conversions, |conversion| {
+    concurrency(2, conversions, |conversion| {
         let fixture = Fixture::new("reservation", conversion);
         if !is_refused_before_3_10(&fixture) {
             return;

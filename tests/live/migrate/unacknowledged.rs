@@ -7,7 +7,8 @@ use serde_json::Value;
 use topo::model::intervals::in_words;
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, supports_quorum_queues,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once,
+    supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
@@ -16,7 +17,7 @@ use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, p
 fn unacknowledged_messages_are_awaited_and_never_deleted() {
     let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || supports_quorum_queues());
     let cases = conversions.flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
-    at_once(4, cases, |(conversion, transport)| {
+    concurrency(4, cases, |(conversion, transport)| {
         let fixture = Fixture::new("held", conversion);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -125,7 +126,7 @@ fn pending_dead_lettered_messages_are_not_lost() {
         return;
     }
     shorten_the_dead_letter_republish_interval();
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let fixture = at_least_once("backlog");
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(4);
@@ -153,7 +154,7 @@ fn pending_dead_lettered_messages_are_not_lost() {
 /// An unacknowledged message of the old queue delays the migration beyond the TTL.
 #[test]
 fn message_that_expires_while_held_is_dead_lettered() {
-    at_once(2, TRANSPORTS, |transport| {
+    concurrency(2, TRANSPORTS, |transport| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.exchange"))];
         let fixture = Fixture::with(
@@ -226,7 +227,7 @@ fn message_that_expires_while_held_waits_for_its_exchange() {
 /// Messages in tiers return to the migrated queue and keep their remaining retries.
 #[test]
 fn migrated_queue_keeps_its_retries() {
-    at_once(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
+    concurrency(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
         let spec = |more: &str| {
             format!(
                 "exchanges: {{in: {{type: topic}}}}\nqueues:\n  q: {{type: classic, {more}retry: {{strategy: {strategy}, delays: \

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once,
+    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency,
     expect_each_once, is_long, since, supports_quorum_queues,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
@@ -197,7 +197,7 @@ fn latest(one: Flow) -> Option<usize> {
 
 #[test]
 fn migration_under_load_keeps_every_message_and_the_order() {
-    at_once(3, flows(), |one| {
+    concurrency(3, flows(), |one| {
         // Messages that the broker has not delivered before the switch back are overtaken: none on an idle machine, a
         // few if quorum queues confirm late, and more if the machine pauses at that moment.
         //

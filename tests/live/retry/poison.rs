@@ -71,8 +71,8 @@ impl Run {
             }
             let is_done = run.healthy.len() + poison >= count && run.poison.values().sum::<usize>() >= poison * 3;
             // After the end, no further message may arrive.
-            let patience = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
-            match next(&mut consumer, patience).await {
+            let drain_timeout = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
+            match next(&mut consumer, drain_timeout).await {
                 Some(delivery) => run.work(delivery, with_poison).await,
                 None if is_done => return run,
                 None => panic!("{queue}: {} healthy of {count} came, poison {:?}", run.healthy.len(), run.poison),
@@ -176,8 +176,9 @@ fn dead_lettered(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
         let mut consumer = consume(&channel, "dead", 100).await;
         let mut numbers = BTreeSet::new();
         loop {
-            let patience = if numbers.len() < count { Duration::from_secs(20) } else { Duration::from_millis(700) };
-            let Some(delivery) = next(&mut consumer, patience).await else { return numbers };
+            let drain_timeout =
+                if numbers.len() < count { Duration::from_secs(20) } else { Duration::from_millis(700) };
+            let Some(delivery) = next(&mut consumer, drain_timeout).await else { return numbers };
             delivery.ack(BasicAckOptions::default()).await.expect("the channel is open");
             let number = std::str::from_utf8(&delivery.data).unwrap().parse().unwrap();
             assert!(numbers.insert(number), "{number} is a duplicate");

@@ -82,13 +82,13 @@ pub(super) async fn take(channel: &Channel, queue: &str) -> Option<Message> {
 }
 
 /// Waits for a message and takes it.
-pub(super) async fn take_next(channel: &Channel, queue: &str, patience: Duration) -> Message {
-    let deadline = Instant::now() + patience;
+pub(super) async fn take_next(channel: &Channel, queue: &str, drain_timeout: Duration) -> Message {
+    let deadline = Instant::now() + drain_timeout;
     loop {
         if let Some(message) = take(channel, queue).await {
             return message;
         }
-        assert!(Instant::now() < deadline, "within {patience:?} nothing came to {queue}");
+        assert!(Instant::now() < deadline, "within {drain_timeout:?} nothing came to {queue}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -101,8 +101,8 @@ pub(super) async fn consume(channel: &Channel, queue: &str, prefetch: u16) -> Co
 }
 
 /// Returns the next delivery, if it arrives in time.
-pub(super) async fn next(consumer: &mut Consumer, patience: Duration) -> Option<Delivery> {
-    let next = tokio::time::timeout(patience, consumer.next()).await.ok()?;
+pub(super) async fn next(consumer: &mut Consumer, drain_timeout: Duration) -> Option<Delivery> {
+    let next = tokio::time::timeout(drain_timeout, consumer.next()).await.ok()?;
     Some(next.expect("the consumer is not cancelled").expect("the channel is open"))
 }
 

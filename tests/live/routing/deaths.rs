@@ -68,19 +68,19 @@ impl Simulation<'_> {
             self.is_given_up |= resolutions_of.len() != 1;
             return add(&mut self.counts, "dropped: no dead-letter exchange");
         };
-        copy.message = self.routing.as_dead_letter(&copy.message, queue, reason, &to);
+        copy.message = self.routing.to_dead_lettered(&copy.message, queue, reason, &to);
         copy.deaths.record(queue, reason, self.version);
         copy.died += 1;
         // Up to 3.12, the order of deaths permits endless cycles.
         self.is_given_up |= copy.died > MOST_DEATHS;
-        if !route.perhaps.is_empty() || route.reaches == Certainty::Perhaps || self.is_given_up {
+        if !route.possible_queues.is_empty() || route.reaches == Certainty::Perhaps || self.is_given_up {
             self.is_given_up = true;
             return;
         }
-        if route.surely.is_empty() {
+        if route.certain_queues.is_empty() {
             add(&mut self.counts, format!("{reason}: reaches nothing"));
         }
-        for target in route.surely {
+        for target in route.certain_queues {
             if copy.deaths.is_cycle(&target) {
                 add(&mut self.counts, format!("{reason}: dropped as a cycle"));
             } else {

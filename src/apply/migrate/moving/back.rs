@@ -44,7 +44,7 @@ impl Moving<'_> {
         notify: impl Fn(Option<u64>, Option<u64>),
     ) -> Result<(), StepFailure> {
         let intervals = self.broker.broker().intervals();
-        let mut detector = StallDetector::new(self.patience(back.has_ticks).max(STEADY_TIME), intervals);
+        let mut detector = StallDetector::new(self.drain_timeout(back.has_ticks).max(STEADY_TIME), intervals);
         let mut before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
             self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
@@ -114,7 +114,7 @@ impl Moving<'_> {
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
             return Ok(Some(reason).filter(|_| !is_consumed || detector.has_not_decreased_for(LEAST_PATIENCE)));
         }
-        if !detector.has_not_decreased_for(self.patience(back.has_ticks).max(LEAST_PATIENCE)) {
+        if !detector.has_not_decreased_for(self.drain_timeout(back.has_ticks).max(LEAST_PATIENCE)) {
             return Ok(None);
         }
         let reason = unavailability(self.broker, back.into).await;

@@ -5,7 +5,7 @@ use super::{escaped, number};
 use crate::graph::layout::{Point, Size};
 use crate::graph::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
-use crate::render::graph::words::{below, cells, name, signed, tooltip};
+use crate::render::graph::words::{below, cells, name, tooltip, with_symbol};
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ impl<'a> Drawn<'a> {
         };
         let own = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
         let tiers = node.retries.as_ref().map(Tiers::of);
-        let stack = if node.alike.is_empty() { 0.0 } else { 2.0 * STACK };
+        let stack = if node.stacks.is_empty() { 0.0 } else { 2.0 * STACK };
         let extra = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
         let height = tiers.as_ref().map_or(0.0, |tiers| tiers.size.height);
         let size = Size { width: own.width + extra, height: (own.height + stack).max(height) };
@@ -73,7 +73,7 @@ impl<'a> Drawn<'a> {
         let class = palette::of_node(node, is_plan).class;
         let is_dashed = node.is_copy || matches!(node.kind, Kind::ForeignExchange | Kind::ForeignQueue);
         let dashed = if is_dashed { " dashed" } else { "" };
-        let stack = if node.alike.is_empty() { 0.0 } else { STACK };
+        let stack = if node.stacks.is_empty() { 0.0 } else { STACK };
         let y = corner.y + (self.size.height - self.own.height) / 2.0 - stack;
         let _ = writeln!(
             text,
@@ -165,7 +165,7 @@ impl<'a> Drawn<'a> {
 impl Tiers {
     fn of(retries: &Retries) -> Self {
         let all = retries.tiers.len();
-        let shown = |tier: &Tier| (signed(tier.mark, &tier.delay), Some(tier.clone()));
+        let shown = |tier: &Tier| (with_symbol(tier.mark, &tier.delay), Some(tier.clone()));
         let mut words: Vec<(String, Option<Tier>)> = retries.tiers.iter().map(shown).collect();
         if all > MOST_TIERS {
             words.splice(MOST_TIERS - 2..all - 1, [(format!("… {} more", all + 1 - MOST_TIERS), None)]);

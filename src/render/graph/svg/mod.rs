@@ -5,7 +5,7 @@ mod lines;
 mod sheet;
 
 use super::palette;
-use super::words::{description, heading, signed};
+use super::words::{description, heading, with_symbol};
 use crate::graph::layout::{Layout, Size, Wire, arrange};
 use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
 use boxes::Drawn;
@@ -125,7 +125,7 @@ fn legend(graph: &Graph, width: f64) -> Legend {
         );
     }
     for mark in marks {
-        let word = signed(Some(mark), mark.as_str());
+        let word = with_symbol(Some(mark), mark.as_str());
         let (x, y) = place(&word, 18.0);
         let class = palette::of_mark(mark).class;
         let _ = writeln!(

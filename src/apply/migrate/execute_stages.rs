@@ -93,7 +93,7 @@ impl Run<'_> {
         // The final definition of the queue: the desired one, or the current one in a rollback.
         let into = match self.migration.goal {
             Goal::Recreate => &self.migration.desired,
-            Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.desired),
+            Goal::RollBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.desired),
         };
         let limit = Limit::of(queue, into, seen);
         self.migrated.keeps = limit.keeps();
@@ -248,7 +248,7 @@ impl Run<'_> {
                 let again = Action::DeclareQueue { name, queue: old.clone() };
                 self.broker.perform(&again).await.is_ok()
             }
-            (Some(_) | None, Goal::Recreate | Goal::PutBack) => false,
+            (Some(_) | None, Goal::Recreate | Goal::RollBack) => false,
         };
     }
 

@@ -38,19 +38,19 @@ pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<Obj
     let own = topology.queues.iter().filter(|(name, _)| !generated.contains_key(&ObjectId::Queue((*name).clone())));
     let ages: BTreeMap<&QueueName, i64> =
         own.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
-    // With any routing key: `surely` contains only the queues that receive the message whatever its key is.
+    // With any routing key: `certain_queues` contains only the queues that receive the message whatever its key is.
     let dead_letter_routes = |name: &QueueName, reason: Reason| {
         routing.route_dead_letter(&Message::with(Keys::any()), name, reason).into_values()
     };
     let mut rejected: BTreeMap<QueueName, BTreeSet<QueueName>> = BTreeMap::new();
     let mut waiting_queues: BTreeMap<QueueName, BTreeSet<&QueueName>> = BTreeMap::new();
     for (wait, age) in &ages {
-        for queue in dead_letter_routes(wait, Reason::Expired).flat_map(|route| route.surely) {
+        for queue in dead_letter_routes(wait, Reason::Expired).flat_map(|route| route.certain_queues) {
             // If two queues dead-letter to each other, the one with the shorter TTL is the waiting queue.
             let is_longer = ages.get(&queue).is_none_or(|other| other > age);
             let destinations = rejected.entry(queue.clone()).or_insert_with(|| {
                 dead_letter_routes(&queue, Reason::Rejected)
-                    .flat_map(|route| route.surely.into_iter().chain(route.perhaps))
+                    .flat_map(|route| route.certain_queues.into_iter().chain(route.possible_queues))
                     .collect()
             });
             if is_longer && queue != **wait && destinations.contains(*wait) {

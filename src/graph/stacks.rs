@@ -55,16 +55,16 @@ pub(super) fn stack_similar(raw: Raw) -> Raw {
     }
     let representatives = representatives(&raw);
     let of = |id: &ObjectId| representatives.get(id).unwrap_or(id).clone();
-    let mut alike: BTreeMap<&ObjectId, Vec<String>> = BTreeMap::new();
+    let mut stacks: BTreeMap<&ObjectId, Vec<String>> = BTreeMap::new();
     for (id, first) in &representatives {
-        alike.entry(first).or_default().extend(raw.nodes.get(id).map(|node| node.name.clone()));
+        stacks.entry(first).or_default().extend(raw.nodes.get(id).map(|node| node.name.clone()));
     }
     let links = raw.links.iter().map(|link| Link { from: of(&link.from), to: of(&link.to), ..link.clone() }).collect();
     let is_drawn = |id: &ObjectId| representatives.get(id).is_none_or(|first| first == id);
     let drawn = raw.nodes.iter().filter(|(id, _)| is_drawn(id));
     let stack = |(id, node): (&ObjectId, &Node)| {
-        let names = alike.get(id).cloned().unwrap_or_default();
-        (id.clone(), Node { alike: names, ..node.clone() })
+        let names = stacks.get(id).cloned().unwrap_or_default();
+        (id.clone(), Node { stacks: names, ..node.clone() })
     };
     Raw { nodes: drawn.map(stack).collect(), links, effective: raw.effective }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// Returns the next command: the apply with the flags that allow its hazards. If recreating objects resolves the other
 /// blockers, returns the plan command with `--recreate`, because this adds hazards. If only an edit of the spec
 /// resolves the blockers, returns a sentence.
-pub fn next_line(apply: &str, blockers: &Blockers) -> String {
+pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
         return paste_line(apply, blockers);
     }
@@ -68,7 +68,7 @@ mod tests {
             ),
             ("topo apply a.yaml", "topo plan a.yaml --recreate queues/v/q=migrate"),
         ] {
-            assert_eq!(next_line(given, &blockers), expected);
+            assert_eq!(next_command(given, &blockers), expected);
         }
     }
 }
