@@ -43,6 +43,7 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
 
 /// Computes the plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
+    // Precondition of both: the spec as expanded. They fit it to the live tiers, and then to the live policies.
     let adapted = retries::adapted(context);
     let adapted = wiring::adapted(&adapted, context.current, context.profile, options);
     let desired = match &adapted {
@@ -57,7 +58,9 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     } else {
         migrate::abort(&mut builder, context, options);
     }
+    // Precondition: the changes and migrations are final.
     let steps = order::steps(&mut builder, context, options);
+    // Precondition: the steps, because only they show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
@@ -86,13 +89,15 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
 }
 
-/// Plans the changes, with their hazards, blocks and notes.
+/// Plans the changes, with their hazards, blocks and notes. Each group of passes states its precondition.
 fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
     let changes = diff(current, &all_as_stored(&desired.topology, context.profile), &desired.scope);
     // Reserves the capacity up front: changes are large, and a growing vector briefly holds two copies.
     builder.changes.reserve(changes.len());
+
+    // Precondition: the differences. Each becomes a change or, if it is a deletion, a removal.
     for change in changes {
         match change {
             Change::Create(object) => create(builder, context, object),
@@ -102,19 +107,32 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
             Change::Delete { object, reason } => removals.push((object, reason)),
         }
     }
+    // Precondition: the removals are complete. Takes those of retries, which need a retirement instead of a deletion.
     retries::retire(builder, context, options, &mut removals);
+    // Precondition: the removals contain no retries.
     deletions::plan(builder, context, options, removals);
+
+    // Precondition: all differences are changes or notes. These passes add blocks and notes, and no change.
     externals::check(builder, context);
     report_missing_arguments(builder, context);
     keeps::orphans(builder, context);
     block_exclusive_queues(builder, context);
+    // Precondition: the conflicts of all differences. Adds recreations of exchanges that have no other conflict.
     auto_delete::plan(builder, context, options);
+    // Precondition: all changes of retries, with those that retire them.
     retries::hazards(builder, context);
     retries::final_target_hazards(builder, context);
+
+    // Precondition: all changes, because a target includes the changes that it needs.
     target::restrict(builder, context, options);
+    // Precondition: only targeted changes are left. Drops the migrations of the others.
     migrate::keep_planned(builder);
+    // Precondition: the targets are applied. An interrupted migration is finished even if it is not a target.
     migrate::resume(builder, context, options);
+    // Precondition: all recreations and undesired bindings.
     recreate::drop_undesired_bindings(builder);
+
+    // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, and no change.
     deletions::unmanaged_auto_delete(builder, context);
     shovels::hazards(builder, context);
     stale_counts::report_unqueried_queues(builder, context);

@@ -19,14 +19,17 @@ pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, T
     Ok(state)
 }
 
-pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
+/// Changes the topology as the broker does. Returns the exchanges that the broker deletes with their last binding, each
+/// with the bindings to it.
+pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(ExchangeName, BTreeSet<Binding>)>, String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
-        Action::DeclareExchange { name, exchange, bindings } => {
+        // Without the bindings of the action: they are created only for an administrator, and later steps create them
+        // for other users.
+        Action::DeclareExchange { name, exchange, bindings: _ } => {
             if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
                 return Err(format!("exchange {name} exists already"));
             }
-            state.bindings.extend(bindings.iter().cloned());
         }
         Action::PutPolicy { name, policy } => {
             state.policies.insert(name.clone(), policy.clone());
@@ -39,18 +42,16 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
         Action::Bind { binding } => {
             state.bindings.insert(binding.clone());
         }
-        Action::Unbind { binding, .. } => {
-            unbind(state, vec![binding.clone()]);
-        }
+        Action::Unbind { binding, .. } => return Ok(unbind(state, vec![binding.clone()])),
         Action::DeleteQueue { name, .. } => {
             state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
             let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_queue(name));
-            unbind(state, lost);
+            return Ok(unbind(state, lost));
         }
         Action::DeleteExchange { name } => {
             state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
             let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_exchange(name));
-            unbind(state, lost);
+            return Ok(unbind(state, lost));
         }
         Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
         Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
@@ -59,16 +60,17 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
             state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
         }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
-fn unbind(state: &mut Topology, lost: Vec<Binding>) {
+fn unbind(state: &mut Topology, lost: Vec<Binding>) -> Vec<(ExchangeName, BTreeSet<Binding>)> {
     let Topology { bindings, exchanges, .. } = state;
     let deleted =
         auto_delete::unbind(bindings, lost, |name| exchanges.get(name).is_some_and(|exchange| exchange.auto_delete));
     for (name, _) in &deleted {
         exchanges.remove(name);
     }
+    deleted
 }
 
 /// Blocks the plan if its steps would not lead to the desired topology: a defect of topo.

@@ -1,15 +1,18 @@
 //! Collects the steps of a plan, and tracks which objects and bindings exist after them: a deletion also deletes
 //! bindings, and possibly auto-delete exchanges.
 
-use crate::model::{Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, QueueName};
+use crate::model::{
+    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology,
+};
 use crate::plan::context::PlanContext;
 use crate::plan::document::Step;
 use crate::plan::request::{properties_key, request};
 use crate::plan::retries::Switch;
-use crate::plan::{Action, auto_delete, topic_permissions};
+use crate::plan::{Action, simulate, topic_permissions};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The steps so far, and the state of the vhost after them.
+/// The steps so far, and the vhost after them.
 pub(super) struct Layout<'a> {
     pub(super) context: &'a PlanContext<'a>,
     pub(super) steps: Vec<Step>,
@@ -18,12 +21,10 @@ pub(super) struct Layout<'a> {
     pub(super) created_by: BTreeMap<ObjectId, usize>,
     /// The bindings that steps create, by destination.
     pub(super) bound_to: BTreeMap<Destination, Vec<ObjectId>>,
-    pub(super) bound: BTreeSet<Binding>,
-    /// The exchanges, with true for those that the broker deletes with their last binding.
-    pub(super) exchanges: BTreeMap<ExchangeName, bool>,
+    /// The vhost after the steps so far.
+    pub(super) state: Cow<'a, Topology>,
     /// The exchanges that the broker deletes with their last binding, each with the bindings to it.
     pub(super) auto_deleted: Vec<(ExchangeName, BTreeSet<Binding>)>,
-    pub(super) queues: BTreeSet<QueueName>,
     pub(super) undesired: BTreeSet<Binding>,
 }
 
@@ -47,35 +48,28 @@ impl Layout<'_> {
         after.sort_unstable();
         after.dedup();
         match &action {
-            Action::DeclareExchange { name, exchange, .. } => {
-                self.exchanges.insert(name.clone(), exchange.auto_delete);
-                self.created_by.insert(object.clone(), id);
-            }
-            Action::DeclareQueue { name, .. } => {
-                self.queues.insert(name.clone());
-                self.created_by.insert(object.clone(), id);
-            }
-            Action::DeleteExchange { name } => {
-                self.exchanges.remove(name);
-                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_exchange(name)));
-            }
-            Action::DeleteQueue { name, .. } => {
-                self.queues.remove(name);
-                self.remove_bindings(auto_delete::matching(&self.bound, |binding| binding.touches_queue(name)));
-            }
             Action::Bind { binding } => {
-                self.bound.insert(binding.clone());
                 self.created_by.insert(object.clone(), id);
                 self.bound_to.entry(binding.destination.clone()).or_default().push(object.clone());
             }
-            Action::Unbind { binding, .. } => self.remove_bindings(vec![binding.clone()]),
-            Action::PutVhost { .. } | Action::PutPolicy { .. } | Action::PutRecord { .. } => {
+            Action::DeclareExchange { .. }
+            | Action::DeclareQueue { .. }
+            | Action::PutVhost { .. }
+            | Action::PutPolicy { .. }
+            | Action::PutRecord { .. } => {
                 self.created_by.insert(object.clone(), id);
             }
-            Action::PutTopicPermission { .. }
+            Action::DeleteExchange { .. }
+            | Action::DeleteQueue { .. }
+            | Action::Unbind { .. }
+            | Action::PutTopicPermission { .. }
             | Action::DeletePolicy { .. }
             | Action::MoveMessages { .. }
             | Action::DeleteRecord { .. } => {}
+        }
+        // `simulate::check` reports an impossible step.
+        if let Ok(deleted) = simulate::perform(self.state.to_mut(), &action) {
+            self.auto_deleted.extend(deleted);
         }
         self.steps.push(Step {
             id,
@@ -86,6 +80,23 @@ impl Layout<'_> {
             address: self.context.address(&object),
             request: request(&self.context.current.vhost, &action),
             action,
+        });
+    }
+
+    pub(super) fn queues(&mut self, queues: BTreeMap<QueueName, Queue>) {
+        self.wave(|layout| {
+            for (name, queue) in queues {
+                layout.push(Action::DeclareQueue { name, queue }, None);
+            }
+        });
+    }
+
+    /// Adds the bindings that do not exist and whose ends exist.
+    pub(super) fn bindings<'b>(&mut self, bindings: impl IntoIterator<Item = &'b Binding>) {
+        self.wave(|layout| {
+            for binding in bindings {
+                layout.bind(binding, None);
+            }
         });
     }
 
@@ -113,15 +124,6 @@ impl Layout<'_> {
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.new, None)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.temporary)));
-    }
-
-    pub(super) fn remove_bindings(&mut self, lost: Vec<Binding>) {
-        let Self { bound, exchanges, auto_deleted, .. } = self;
-        let deleted = auto_delete::unbind(bound, lost, |name| exchanges.get(name) == Some(&true));
-        for (name, _) in &deleted {
-            exchanges.remove(name);
-        }
-        auto_deleted.extend(deleted);
     }
 
     /// Restores declared exchanges that the broker deleted with an undesired binding, and the bindings to them. No
@@ -176,7 +178,7 @@ impl Layout<'_> {
     }
 
     pub(super) fn bind(&mut self, binding: &Binding, recreate: Option<&ObjectId>) {
-        if !self.bound.contains(binding) && self.has_both_ends(binding) {
+        if !self.state.bindings.contains(binding) && self.has_both_ends(binding) {
             self.push(Action::Bind { binding: binding.clone() }, recreate);
         }
     }
@@ -188,8 +190,8 @@ impl Layout<'_> {
     /// Returns true if an end of a binding exists after these steps.
     pub(super) fn is_there(&self, id: &ObjectId) -> bool {
         match id {
-            ObjectId::Exchange(name) => name.is_predeclared() || self.exchanges.contains_key(name),
-            ObjectId::Queue(name) => self.queues.contains(name),
+            ObjectId::Exchange(name) => name.is_predeclared() || self.state.exchanges.contains_key(name),
+            ObjectId::Queue(name) => self.state.queues.contains_key(name),
             ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
         }
     }
@@ -222,7 +224,7 @@ impl Layout<'_> {
     }
 
     pub(super) fn unbind_one(&mut self, binding: &Binding) {
-        if !self.bound.contains(binding) {
+        if !self.state.bindings.contains(binding) {
             return;
         }
         // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.

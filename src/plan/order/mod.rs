@@ -1,8 +1,7 @@
-//! Orders the steps of a plan: exchanges (alternates first), policies, queues, the bindings of dead-letter exchanges,
-//! recreates, the other bindings, deletions. Queues come after policies and dead-letter exchanges, so that a new queue
-//! is governed and can dead-letter from the start. A changed binding is added before the old one is deleted.
+//! Orders the steps of a plan. [`steps`] contains the complete order, with the reason for each edge.
 //!
-//! The layout tracks bindings, because a deletion also deletes bindings.
+//! A wave is a set of steps that run concurrently; a wave starts after the wave before it. The layout simulates each step
+//! ([`super::simulate::perform`]), because a deletion also deletes bindings.
 
 mod deletions;
 mod layout;
@@ -14,72 +13,84 @@ use super::context::PlanContext;
 use super::document::{Options, Step};
 use super::retries;
 use super::wiring::dead_letter_exchanges;
-use crate::model::{Binding, Object, ObjectId, PolicyName, naming};
+use crate::model::{Binding, Object, ObjectId, Policy, PolicyName, naming};
 use deletions::Moment;
 use layout::Layout;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the steps of all changes that are not conflicts.
+///
+/// | stage | comes after | because |
+/// |---|---|---|
+/// | 1. vhost | | every other object belongs to it |
+/// | 2. raised limits | vhost | later steps need the room |
+/// | 3. exchanges, alternates first | vhost | an exchange without its alternate drops unroutable messages |
+/// | 4. policies, other records | exchanges | a policy may name an exchange as alternate or for dead-lettering |
+/// | 5. queues | policies, exchanges | a new queue is governed and can dead-letter from the start |
+/// | 6. interrupted recreations | queues | their restored bindings may lead to new queues |
+/// | 7. bindings of dead-letter exchanges | queues | a queue may reject a message as soon as it is bound or wired |
+/// | 8. switches of tiers | these bindings | the key of a retry leads to its new tier before the old tier is retired |
+/// | 9. bindings that match first failures | switches | they would take messages from a ladder that is wired next |
+/// | 10. policies that wire existing queues | bindings of dead-letter exchanges | the first dead letter needs a route |
+/// | 11. migrations and recreations | policies, bindings | the new queue gets its final settings, and its dead letters a route |
+/// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
+/// | 13. replacements of retired tiers | other bindings | rejected messages are dead-lettered from then on, and need a complete path |
+/// | 14. deletions of bindings | other bindings | a changed binding is created before the old one is deleted: no gap |
+/// | 15. deletions of objects | deletions of bindings | an object is deleted when no message is routed to it any more |
+/// | 16. lowered limits, deletions of records | deletions of objects | the vhost must be below a lowered limit |
+/// | 17. restored exchanges | all deletions | the broker deletes an auto-delete exchange with its last binding |
+///
+/// A rollback (`--abort`) contains only stage 11.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
     let mut changes = ChangesByKind::sort(&builder.changes);
-    let is_abort = !options.abort.is_empty();
     let mut layout = Layout {
         context,
         steps: Vec::with_capacity(builder.changes.len()),
         wave: 0,
         created_by: BTreeMap::new(),
         bound_to: BTreeMap::new(),
-        bound: context.current.bindings.clone(),
-        exchanges: context.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
+        state: Cow::Borrowed(context.current),
         auto_deleted: Vec::new(),
-        queues: context.current.queues.keys().cloned().collect(),
         undesired: deletions::unbound(builder),
     };
-    if is_abort {
+    if !options.abort.is_empty() {
         layout.migrate(builder);
         return layout.steps;
     }
+    let recreated: BTreeSet<ObjectId> = changes.recreates.iter().map(Object::id).collect();
+    let (wiring, policies) = split_policies(std::mem::take(&mut changes.policies), context, &recreated);
+    let switches = retries::switches(builder);
+    let ends = retries::ends(builder, context);
+
+    // 1 and 2
     if let Some(vhost) = changes.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
     layout.records(&builder.changes, Moment::WithVhost);
+    // 3 and 4
     layout.exchanges(&changes.exchanges);
-    let recreated: BTreeSet<ObjectId> = changes.recreates.iter().map(Object::id).collect();
-    let wires_live = |name: &PolicyName| {
-        let queue = naming::queue_of_dead_letter_policy(name);
-        queue.is_some_and(|queue| layout.queues.contains(&queue) && !recreated.contains(&ObjectId::Queue(queue)))
-    };
-    let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        std::mem::take(&mut changes.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
     layout.records(&builder.changes, Moment::WithPolicies);
-    // The migration of a queue that no longer exists declares it.
+    // 5. The migration of a queue that no longer exists declares it.
     changes.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
-    layout.wave(|layout| {
-        for (name, queue) in &changes.queues {
-            layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
-        }
-    });
+    layout.queues(changes.queues);
+    // 6
     layout.interrupted(builder, options);
-    // The bindings of dead-letter exchanges come first: a message can be rejected as soon as a queue is bound, or wired
-    // to them.
-    let switches = retries::switches(builder);
-    let ends = retries::ends(builder, context);
+    // 7
     let dead_letter_exchanges = dead_letter_exchanges(&context.desired.topology, &context.desired.scope.families);
-    layout.wave(|layout| {
-        let is_first = |binding: &&Binding| {
-            dead_letter_exchanges.contains(&binding.source)
-                && !recreated.iter().any(|id| binding.involves(id))
-                && !switches.iter().any(|switch| switch.new == **binding)
-                && !ends.after_wiring.contains(*binding)
-        };
-        for binding in changes.bindings.iter().filter(is_first) {
-            layout.bind(binding, None);
-        }
-    });
+    let is_first = |binding: &&Binding| {
+        dead_letter_exchanges.contains(&binding.source)
+            && !recreated.iter().any(|id| binding.involves(id))
+            && !switches.iter().any(|switch| switch.new == **binding)
+            && !ends.after_wiring.contains(*binding)
+    };
+    layout.bindings(changes.bindings.iter().filter(is_first));
+    // 8, 9 and 10
     layout.switches(&switches);
     layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
-    layout.policies(rewiring);
+    layout.policies(wiring);
+    // 11
     layout.migrate(builder);
     let is_migrated = |object: &Object| {
         builder.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
@@ -88,15 +99,30 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     for object in &changes.recreates {
         layout.recreate(object, &mut changes.bindings);
     }
-    layout.wave(|layout| {
-        for binding in &changes.bindings {
-            layout.bind(binding, None);
-        }
-    });
-    layout.wave(|layout| ends.instead_of_tiers.iter().for_each(|binding| layout.bind(binding, None)));
+    // 12 and 13
+    layout.bindings(&changes.bindings);
+    layout.bindings(&ends.instead_of_tiers);
+    // 14, 15 and 16
     layout.wave(Layout::unbind);
     layout.deletions(&changes.deletions, &deletions::retiring(builder));
     layout.records(&builder.changes, Moment::Last);
+    // 17
     layout.restore_auto_deleted();
     layout.steps
+}
+
+type NewPolicies = BTreeMap<PolicyName, Policy>;
+
+/// Separates the policies that set the dead-lettering of an existing queue: they take effect immediately.
+fn split_policies(
+    policies: NewPolicies,
+    context: &PlanContext<'_>,
+    recreated: &BTreeSet<ObjectId>,
+) -> (NewPolicies, NewPolicies) {
+    policies.into_iter().partition(|(name, _)| {
+        let queue = naming::queue_of_dead_letter_policy(name);
+        queue.is_some_and(|queue| {
+            context.current.queues.contains_key(&queue) && !recreated.contains(&ObjectId::Queue(queue))
+        })
+    })
 }

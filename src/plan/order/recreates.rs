@@ -18,7 +18,7 @@ impl Layout<'_> {
     pub(super) fn interrupted(&mut self, builder: &mut PlanBuilder, options: &Options) {
         for (name, Kept { id, bindings, topic_permissions }) in keeps::interrupted(self.context, options) {
             let address = self.context.address(&id);
-            let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
+            let missing = bindings.iter().filter(|binding| !self.state.bindings.contains(*binding)).count();
             let are = if missing == 1 { "is" } else { "are" };
             let mut text =
                 format!("an earlier recreate of {id} was interrupted; {missing} of its bindings {are} restored");
@@ -76,7 +76,7 @@ impl Layout<'_> {
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => return,
         };
         let involves = |binding: &&Binding| binding.involves(&id);
-        let lost: BTreeSet<Binding> = self.bound.iter().filter(involves).cloned().collect();
+        let lost: BTreeSet<Binding> = self.state.bindings.iter().filter(involves).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.undesired).cloned().collect();
         let declared = &self.context.desired.topology.bindings;
         let undeclared: Vec<Binding> = restored.difference(declared).cloned().collect();
@@ -120,7 +120,7 @@ impl Layout<'_> {
         if let Some((name, _)) = keep {
             self.wave(|layout| layout.push(Action::DeleteExchange { name }, Some(&id)));
         }
-        desired.retain(|binding| !self.bound.contains(binding));
+        desired.retain(|binding| !self.state.bindings.contains(binding));
     }
 
     /// Returns the auto-delete exchanges whose last binding is lost (all versions delete them). They need a different
@@ -130,8 +130,8 @@ impl Layout<'_> {
         sources
             .into_iter()
             // The setting at that step: an earlier recreate may have changed it.
-            .filter(|source| self.exchanges.get(*source) == Some(&true))
-            .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
+            .filter(|source| self.state.exchanges.get(*source).is_some_and(|exchange| exchange.auto_delete))
+            .filter(|source| !self.state.bindings.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()
             .collect()
     }
@@ -141,7 +141,7 @@ impl Layout<'_> {
     /// Adds the steps of all migrations in one wave, so that they run concurrently. The steps of each migration run in
     /// sequence.
     pub(super) fn migrate(&mut self, builder: &PlanBuilder) {
-        // Migrations need a copy of the current topology, and most plans have none.
+        // A copy of the vhost is expensive, and most plans contain no migration.
         if builder.migrations.is_empty() {
             return;
         }
@@ -152,8 +152,7 @@ impl Layout<'_> {
             builder.changes.iter().any(is_it)
         };
         self.wave(|layout| {
-            let mut live = layout.context.current.clone();
-            live.bindings.clone_from(&layout.bound);
+            let live = layout.state.clone();
             for migration in &builder.migrations {
                 let id = ObjectId::Queue(migration.queue.clone());
                 let is_desired = !is_recreated(&migration.queue);
