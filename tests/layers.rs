@@ -44,7 +44,6 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
     ("tokio", &["broker", "apply", "cli"]),
-    ("similar", &["render"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

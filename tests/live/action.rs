@@ -400,4 +400,11 @@ fn release_is_installed() {
     github.offer(format!("{path}.sha256"), format!("{}  {name}\n", "0".repeat(64)).into_bytes());
     job.uses(&[PLAN, PASSWORD, ("version", "v9.9.9")]).expect_code(1).expect_log("does not match its checksum");
     job.uses(&[PLAN, PASSWORD, ("version", "../../main")]).expect_code(1).expect_log("version is not a version number");
+    // No redirect leads to another protocol, such as from https to http.
+    let target = github.url().replace("http:", "ftp:");
+    github.redirect(
+        "/people/topo/releases/download/v9.9.8/topo-9.9.8-x86_64-unknown-linux-musl.tar.gz".to_owned(),
+        target,
+    );
+    job.uses(&[PLAN, PASSWORD, ("version", "v9.9.8")]).expect_code(1).expect_log("curl: (1) Protocol \"ftp\"");
 }

@@ -1,7 +1,7 @@
 //! Random pairs of topologies on a real broker: apply the first, add unmanaged objects, plan and apply the second.
 //! Afterwards the plan is empty, unmanaged objects are unchanged, and no step used a deleted object.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it. `TOPO_PAIRS` sets the number of pairs (default 210, with
+//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it. `TOPO_PAIRS` sets the number of pairs (default 40, with
 //! `TOPO_LONG=1` 1,500).
 
 pub(super) mod case;
@@ -18,15 +18,17 @@ use serde_json::Value;
 
 use self::case::{Case, Possible, draw, without_dangling_references};
 use self::pair::{Counts, Player, Wrong, text_of};
-use crate::support::{Node, draws_on, number, seed};
+use crate::support::{Node, cases, draws_on, number, seed};
 
-const PAIRS: usize = 210;
-const PAIRS_OF_A_LONG_RUN: usize = 1_500;
+/// In a short run, and in a long one.
+const PAIRS: [usize; 2] = [40, 1_500];
 /// Pairs in parallel. They mostly wait for the broker.
 const AT_ONCE: usize = 8;
 /// The minimum occurrences of each event for a meaningful run. A short run with `TOPO_PAIRS` requires each event more
 /// than once.
 const ENOUGH: usize = 20;
+/// The number of pairs from which a run is not short.
+const ENOUGH_FOR_ALL: usize = 200;
 const ENOUGH_OF_A_SHORT_RUN: usize = 3;
 /// The time limit for the reduction of a failure.
 const SHRINKING: Duration = Duration::from_secs(60);
@@ -166,7 +168,7 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
 
 /// Events that occurred too rarely for a run of that many pairs.
 fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
-    let enough = if pairs < PAIRS { ENOUGH_OF_A_SHORT_RUN } else { ENOUGH };
+    let enough = if pairs < ENOUGH_FOR_ALL { ENOUGH_OF_A_SHORT_RUN } else { ENOUGH };
     let verdicts = [
         ("verdict in place", true),
         ("verdict conflict", true),
@@ -199,7 +201,7 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     let expected = expected.chain(hazards.map(|hazard| format!("hazard {hazard}"))).chain(done.map(str::to_owned));
     // The shortest runs, on further versions, require all but the rarest events: the rarest hazard occurred twice in 50
     // pairs.
-    let is_short = pairs < 100;
+    let is_short = pairs < ENOUGH_FOR_ALL;
     let expected = expected.filter(|what| !(is_short && what == "hazard publisher-block"));
     expected.filter(|what| counts.get(what).copied().unwrap_or(0) < enough).collect()
 }
@@ -209,8 +211,7 @@ fn random_pairs_converge() {
     let node = Node::shared();
     let seed = seed();
     let only = number("TOPO_PAIR").map(|pair| usize::try_from(pair).unwrap());
-    let usual = if std::env::var_os("TOPO_LONG").is_some() { PAIRS_OF_A_LONG_RUN } else { PAIRS };
-    let pairs = number("TOPO_PAIRS").map_or(usual, |pairs| usize::try_from(pairs).unwrap());
+    let pairs = number("TOPO_PAIRS").map_or_else(|| cases(PAIRS[0], PAIRS[1]), |pairs| usize::try_from(pairs).unwrap());
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let possible = possible(node);
     let case = |pair: usize| draw(seed.wrapping_mul(1_000_003).wrapping_add(pair as u64), possible);

@@ -31,14 +31,16 @@ use self::generate::{Family, PAIRS, family};
 use self::queues::Live;
 use self::shrink::{Pair, scenario, shrink};
 use super::differential_report::Wrong;
-use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
+use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, cases, seed};
 
-/// The minimum number of comparisons on one version.
-const ENOUGH_PAIRS: usize = 2_000;
+/// The number of comparisons in one round.
+const PAIRS_OF_A_ROUND: usize = 700;
 /// Rounded up to whole families.
-const FAMILIES: usize = ENOUGH_PAIRS.div_ceil(PAIRS);
-/// The number of rounds of a long run.
-const ROUNDS_OF_A_LONG_RUN: usize = 10;
+const FAMILIES: usize = PAIRS_OF_A_ROUND.div_ceil(PAIRS);
+/// The number of rounds, in a short run and in a long one.
+const ROUNDS: [usize; 2] = [1, 30];
+/// The maximum number of further rounds for rare events.
+const FURTHER_ROUNDS: usize = 4;
 /// Requests in parallel.
 const AT_ONCE: usize = 8;
 /// Every n-th pair is also asked over AMQP, and every n-th desired queue is declared.
@@ -229,7 +231,7 @@ fn arguments_have_the_listed_verdicts(node: &Node, entries: &[Entry], seed: u64)
 fn verdicts_match_the_broker() {
     let node = Node::shared();
     let seed = seed();
-    let rounds = if std::env::var_os("TOPO_LONG").is_some() { ROUNDS_OF_A_LONG_RUN } else { 1 };
+    let rounds = cases(ROUNDS[0], ROUNDS[1]);
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let started = Instant::now();
     let entries = listed(node.version().parse().unwrap());
@@ -244,7 +246,7 @@ fn verdicts_match_the_broker() {
     let mut round = rounds * FAMILIES;
     let is_enough =
         |met: &Met, received: &OverAmqp| met.missing(&entries).is_empty() && received.least() >= ENOUGH_OVER_AMQP;
-    while !is_enough(&met, &over_amqp) && round < (rounds + 1) * FAMILIES {
+    while !is_enough(&met, &over_amqp) && round < (rounds + FURTHER_ROUNDS) * FAMILIES {
         let (more, received) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
         met.add(more);
         over_amqp.extend(received);
@@ -252,7 +254,7 @@ fn verdicts_match_the_broker() {
     }
     println!("{} pairs in {} s; over AMQP, too: {over_amqp}", met.pairs(), started.elapsed().as_secs());
     met.print(&entries);
-    assert!(met.pairs() >= ENOUGH_PAIRS, "TOPO_SEED={seed}: only {} pairs", met.pairs());
+    assert!(met.pairs() >= rounds * PAIRS_OF_A_ROUND, "TOPO_SEED={seed}: only {} pairs", met.pairs());
     assert!(over_amqp.least() >= ENOUGH_OVER_AMQP, "TOPO_SEED={seed}: over AMQP only {over_amqp}");
     let missing = met.missing(&entries);
     assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));

@@ -23,10 +23,10 @@ use topo::rabbitmq::{Governed, Named, Policies, Source, effective_definition};
 use self::case::{Case, draw, keys};
 use crate::support::http::Answer;
 use crate::support::wait::TIMEOUT;
-use crate::support::{Node, Vhost, draws_on, seed, until};
+use crate::support::{Node, Vhost, cases, draws_on, seed, until};
 
-/// Vhosts, each with its own policies: 640 queues in all.
-const CASES: usize = 16;
+/// Vhosts, each with 40 queues and its own policies: in a short run, and in a long one.
+const CASES: [usize; 2] = [6, 32];
 /// Vhosts in parallel.
 const AT_ONCE: usize = 16;
 /// The minimum occurrences of each event for a meaningful run.
@@ -251,7 +251,7 @@ fn governing_policies_match_the_broker() {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let is_enough = || rare(&all.lock().unwrap().0, node).is_empty();
-                    if !draws_on(index, CASES, is_enough) {
+                    if !draws_on(index, cases(CASES[0], CASES[1]), is_enough) {
                         break;
                     }
                     let case = draw(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), index, version(node));

@@ -1,6 +1,6 @@
 //! Random policy changes on queues with messages: for every lost message, the plan reported `message-drop`.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` plays ten times as many cases.
+//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` plays thirty times as many cases.
 
 mod case;
 
@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use self::case::{Case, draw};
 use crate::support::wait::TIMEOUT;
-use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, draws_on, seed, text, until};
+use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, cases, draws_on, seed, text, until};
 
-/// Queues per vhost, and vhosts.
+/// Queues per vhost.
 const QUEUES: usize = 60;
-const VHOSTS: usize = 3;
+/// Vhosts, in a short run and in a long one.
+const VHOSTS: [usize; 2] = [1, 30];
 /// The minimum occurrences of each event for a meaningful run.
 const ENOUGH: usize = 8;
 /// Counts of quorum queues are from a tick of 5 s, and queues expire faster: a count unchanged for two ticks is final.
@@ -171,7 +172,7 @@ fn rare(counts: &Counts) -> BTreeSet<&'static str> {
 fn message_drops_are_reported_by_the_plan() {
     let node = Node::shared();
     let seed = seed();
-    let vhosts = if std::env::var_os("TOPO_LONG").is_some() { VHOSTS * 10 } else { VHOSTS };
+    let vhosts = cases(VHOSTS[0], VHOSTS[1]);
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let mut random = Random::new(seed);
     let mut counts = Counts::default();

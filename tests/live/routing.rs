@@ -12,10 +12,10 @@ use topo::rabbitmq::BrokerProfile;
 use topo::rabbitmq::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
 
 use self::case::{Case, Publication};
-use crate::support::{Amqp, Node, Outcome, Random, draws_on, seed};
+use crate::support::{Amqp, Node, Outcome, Random, cases, draws_on, seed};
 
-/// Vhosts, each with its own topology.
-const CASES: usize = 20;
+/// Vhosts, each with its own topology, in a short run and in a long one.
+const CASES: [usize; 2] = [8, 40];
 /// Messages per vhost.
 const MESSAGES: usize = 80;
 
@@ -116,7 +116,7 @@ fn messages_arrive_as_predicted() {
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let (mut counts, mut wrong) = (Counts::new(), Vec::new());
     let mut index = 0;
-    while draws_on(index, CASES, || rare(&counts).is_empty()) {
+    while draws_on(index, cases(CASES[0], CASES[1]), || rare(&counts).is_empty()) {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
         wrong.extend(play(node, &mut random, &mut counts));
         index += 1;

@@ -50,7 +50,7 @@ pub(crate) use self::{
     node::{Node, Options},
     page::{Page, Part, Shell},
     proxy::{Fault, Gate, Matching, Proxy, any, deletes, gets, posts, puts, writes},
-    random::{Random, draws_on, number, seed},
+    random::{Random, cases, draws_on, number, seed},
     timing::TimingBaseline,
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan},

@@ -44,6 +44,11 @@ pub(crate) fn seed() -> u64 {
     })
 }
 
+/// The number of random cases: fewer in a short run, which every version repeats, than with `TOPO_LONG=1`.
+pub(crate) fn cases(short: usize, long: usize) -> usize {
+    if std::env::var_os("TOPO_LONG").is_some() { long } else { short }
+}
+
 /// Returns true if another case is drawn: the usual number, and up to four times as many if events are too rare. Chance alone
 /// must not fail a test.
 pub(crate) fn draws_on(drawn: usize, usual: usize, is_enough: impl FnOnce() -> bool) -> bool {

@@ -29,6 +29,8 @@ struct State {
     /// Recorded requests, such as `GET /repos/…`, in order.
     asked: Vec<String>,
     files: BTreeMap<String, Vec<u8>>,
+    /// The redirected paths, each with its target.
+    redirects: BTreeMap<String, String>,
     /// The status of refused writes.
     refusal: Option<u16>,
     /// The status of refused reads of pull requests and comments.
@@ -107,6 +109,11 @@ impl GitHub {
         self.state().files.insert(path, content);
     }
 
+    /// Redirects the download of a release file.
+    pub(super) fn redirect(&self, path: String, target: String) {
+        self.state().redirects.insert(path, target);
+    }
+
     fn answer(&self, mut stream: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut lines = Vec::new();
@@ -131,7 +138,9 @@ impl GitHub {
         let (method, path) = first.split_once(' ').unwrap_or_default();
         self.state().asked.push(first.clone());
 
-        let (status, more, content) = if let Some(file) = self.state().files.get(path) {
+        let (status, more, content) = if let Some(target) = self.state().redirects.get(path) {
+            (302, format!("location: {target}\r\n"), Vec::new())
+        } else if let Some(file) = self.state().files.get(path) {
             (200, String::new(), file.clone())
         } else if header("authorization") != format!("Bearer {TOKEN}") {
             (401, String::new(), br#"{"message": "Bad credentials"}"#.to_vec())

@@ -12,9 +12,10 @@ use super::round_trip::{plans_to_nothing, round_trip, without_comments};
 use crate::live::convergence::case::draw;
 use crate::live::convergence::possible;
 use crate::scenarios::make_live;
-use crate::support::{Argument, Node, Random, Topo, Vhost, number, seed};
+use crate::support::{Argument, Node, Random, Topo, Vhost, cases, number, seed};
 
-const TOPOLOGIES: usize = 40;
+/// In a short run, and in a long one.
+const TOPOLOGIES: [usize; 2] = [14, 100];
 /// In parallel; they mostly wait for the broker.
 const AT_ONCE: usize = 4;
 
@@ -28,7 +29,8 @@ fn play(what: fn(&Node, u64, &Counts)) -> BTreeMap<&'static str, usize> {
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let usize_of = |name: &str| number(name).map(|it| usize::try_from(it).unwrap());
     let only = usize_of("TOPO_PAIR");
-    let all = only.map_or(0..usize_of("TOPO_PAIRS").unwrap_or(TOPOLOGIES), |one| one..one + 1);
+    let all = only
+        .map_or(0..usize_of("TOPO_PAIRS").unwrap_or_else(|| cases(TOPOLOGIES[0], TOPOLOGIES[1])), |one| one..one + 1);
     let (next, counts) = (AtomicUsize::new(all.start), Counts::default());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
