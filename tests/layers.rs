@@ -2,7 +2,7 @@
 //!
 //! Comments, literals and unit tests do not count, except for the length of a file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
@@ -53,6 +53,9 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
 ];
 
 const LONGEST_FILE: usize = 400;
+
+/// The permitted number of circles of modules inside all layers. Lower it when a circle is removed.
+const MOST_CIRCLES: usize = 30;
 
 /// The tokens of a source text with their lines, without comments and literals. `::` is one token.
 fn tokens(source: &str) -> Vec<(usize, String)> {
@@ -188,9 +191,7 @@ fn violations(file: &str, source: &str) -> Vec<String> {
         wrong.insert((lines, format!("{lines} lines; {LONGEST_FILE} is the limit")));
     }
     let at_the_edge = layer == "cli" || file == "main.rs";
-    // A file `tests.rs` or a folder `tests` contains the unit tests of the module next to it.
-    let is_test = file.ends_with("/tests.rs") || file.contains("/tests/");
-    let tokens = if is_test { Vec::new() } else { without_tests(tokens(source)) };
+    let tokens = if is_test(file) { Vec::new() } else { without_tests(tokens(source)) };
     for (line, path) in paths(&tokens) {
         let written = path.join("::");
         if let Some(inside) = from_root(file, &path) {
@@ -229,6 +230,102 @@ fn violations(file: &str, source: &str) -> Vec<String> {
     wrong.into_iter().map(|(line, text)| format!("src/{file}:{line}: {text}")).collect()
 }
 
+/// Returns whether a file contains the unit tests of the module next to it: a file `tests.rs`, or one in a folder `tests`.
+fn is_test(file: &str) -> bool {
+    file.ends_with("/tests.rs") || file.contains("/tests/")
+}
+
+/// The path of a module below the crate's root.
+type Module = Vec<String>;
+
+/// The dependencies between the modules of the crate: for each module, the modules that it uses.
+fn dependencies(files: &[(String, String)]) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut used = BTreeMap::new();
+    let mut reexported = BTreeMap::new();
+    let names: BTreeSet<Module> = files
+        .iter()
+        .filter(|(file, _)| !is_test(file))
+        .filter_map(|(file, _)| from_root(file, &["self".into()]))
+        .collect();
+    for (file, source) in files.iter().filter(|(file, _)| !is_test(file)) {
+        let module = from_root(file, &["self".into()]).expect("a path of this crate");
+        let absolute = |path: &[String]| {
+            let child: Module = module.iter().chain(path.first()).cloned().collect();
+            if names.contains(&child) { Some([&module, path].concat()) } else { from_root(file, path) }
+        };
+        let tokens = without_tests(tokens(source));
+        let (mut begin, mut private) = (0, Vec::new());
+        for (i, _) in tokens.windows(2).enumerate().filter(|(_, pair)| is_reexport(pair)) {
+            let end = (i..tokens.len()).find(|end| tokens[*end].1 == ";").unwrap_or(tokens.len());
+            for (_, path) in paths(&tokens[i + 2..end]) {
+                if let (Some(path), Some(name)) = (absolute(&path), path.last()) {
+                    reexported.insert([&module[..], &[name.clone()]].concat(), path);
+                }
+            }
+            private.extend(paths(&tokens[begin..i]));
+            begin = end;
+        }
+        private.extend(paths(&tokens[begin..]));
+        // A single name is an item of this module or of another crate.
+        let private = private.into_iter().filter(|(_, path)| path.len() > 1);
+        used.insert(module.clone(), private.filter_map(|(_, path)| absolute(&path)).collect::<Vec<_>>());
+    }
+    let defined_in = |mut path: Module| {
+        for _ in 0..used.len() {
+            let Some(target) =
+                (1..=path.len()).find_map(|n| reexported.get(&path[..n]).map(|to| [to, &path[n..]].concat()))
+            else {
+                break;
+            };
+            path = target;
+        }
+        (1..=path.len()).rev().map(|n| path[..n].to_vec()).find(|module| used.contains_key(module))
+    };
+    used.iter()
+        .map(|(module, paths)| (module.clone(), paths.iter().cloned().filter_map(defined_in).collect()))
+        .collect()
+}
+
+/// Returns whether two tokens are the end of `pub use` or `pub(…) use`.
+fn is_reexport(pair: &[(usize, String)]) -> bool {
+    matches!(pair[0].1.as_str(), "pub" | ")") && pair[1].1 == "use"
+}
+
+/// The circles of modules inside a layer: modules that use each other, directly or through other modules of the layer.
+fn circles(files: &[(String, String)]) -> Vec<String> {
+    let used = dependencies(files);
+    let reached = |from: &Module| {
+        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = open.pop() {
+            for next in used.get(module).into_iter().flatten() {
+                if next != module && next.first() == from.first() && reached.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = used.keys().map(|module| (module, reached(module))).collect();
+    let mut circles = BTreeSet::new();
+    for (module, others) in &reached {
+        let mut circle: Vec<&Module> =
+            others.iter().filter(|other| reached[*other].contains(module)).copied().collect();
+        circle.sort();
+        if circle.len() > 1 {
+            circles.insert(circle);
+        }
+    }
+    let uses = |module: &Module, circle: &[&Module]| {
+        let inside = used[module].iter().filter(|other| *other != module && circle.contains(other));
+        format!("    {} uses {}", module.join("::"), inside.map(|m| m.join("::")).collect::<Vec<_>>().join(", "))
+    };
+    let shown = |circle: Vec<&Module>| {
+        let lines: Vec<String> = circle.iter().map(|module| uses(module, &circle)).collect();
+        format!("{} modules:\n{}", circle.len(), lines.join("\n"))
+    };
+    circles.into_iter().map(shown).collect()
+}
+
 fn files_below(folder: &Path, root: &Path, files: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -241,15 +338,50 @@ fn files_below(folder: &Path, root: &Path, files: &mut Vec<(String, String)>) {
     }
 }
 
-#[test]
-fn every_file_keeps_to_its_layer() {
+fn files_of_src() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     files_below(&root, &root, &mut files);
     assert!(files.len() > 5, "no files in src");
     files.sort();
+    files
+}
+
+#[test]
+fn every_file_keeps_to_its_layer() {
+    let files = files_of_src();
     let wrong: Vec<String> = files.iter().flat_map(|(file, source)| violations(file, source)).collect();
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn modules_do_not_form_circles() {
+    let circles = circles(&files_of_src());
+    let found = circles.len();
+    assert!(found <= MOST_CIRCLES, "{found} circles, {MOST_CIRCLES} are permitted:\n{}\n", circles.join("\n"));
+}
+
+#[test]
+fn circles_are_found() {
+    let circles_of = |files: &[(&str, &str)]| {
+        let files: Vec<_> = files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();
+        circles(&files)
+    };
+    let two = "2 modules:\n    plan::a uses plan::b\n    plan::b uses plan::a";
+    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "use crate::plan::{a::A, c};")]), [two]);
+    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "fn f() { super::a::f() }")]), [two]);
+    // A re-export is not a use, and an import through it is a use of the module that defines the item.
+    let root = ("plan/mod.rs", "mod a; mod b; pub use a::A; pub(crate) use self::b::{B, C};");
+    assert_eq!(circles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "use super::A;")]), [two]);
+    assert_eq!(circles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "")]), [""; 0]);
+    // A module that uses its child, and a child that uses an item of its parent.
+    let parent = ("plan/mod.rs", "mod a; pub struct P; fn f() { a::f() }");
+    assert_eq!(circles_of(&[parent, ("plan/a.rs", "use super::P;")]).len(), 1);
+    assert_eq!(circles_of(&[parent, ("plan/a.rs", "use std::fmt;")]), [""; 0]);
+    // Unit tests and other layers do not count.
+    let tests = "#[cfg(test)]\nmod tests { use super::super::a::A; }";
+    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", tests)]), [""; 0]);
+    assert_eq!(circles_of(&[("plan/a.rs", "use crate::diff::B;"), ("diff/mod.rs", "use crate::plan::a;")]), [""; 0]);
 }
 
 /// The violations of a file with a valid beginning, without their positions.
