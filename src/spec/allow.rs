@@ -3,11 +3,12 @@
 //! `#` inside a value is not a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::lint_keys;
 use super::lint_keys::is_rule;
 use super::node::Location;
+use super::node::SourceFile;
 use super::node::{Node, Value};
-use super::unknown_keys::closest;
-use super::{SourceFile, lint_keys};
+use super::words::closest;
 
 /// The prefix of these comments after the `#`.
 const MARK: &str = "topo:";

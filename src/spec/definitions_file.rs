@@ -1,11 +1,11 @@
-//! Recognizes a definitions file of RabbitMQ that is given as a spec.
-//!
-//! Guesses the vhosts of files before they are parsed as YAML, from the lines that most specs have. The guess can be
-//! wrong, so callers must verify it after parsing. Also recognizes specs.
+//! Recognizes what a file contains: a spec, a definitions file of RabbitMQ that is given as a spec, and the vhosts of
+//! specs. The vhosts are guessed before the files are parsed as YAML, from the lines that most specs have. The guess can
+//! be wrong, so callers must verify it after parsing.
 
 use super::diagnostic::Diagnostic;
+use super::node::SourceFile;
 use super::node::{Location, Value};
-use super::{Diagnostics, SourceFile, yaml};
+use super::{Diagnostics, yaml};
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,6 @@
-//! Renders a page for each key of a spec: its positions, its meaning, its default and RabbitMQ's name for it. The pages
-//! are generated from the grammar of the parser.
-//!
-//! The error codes that appear in brackets after `error`, with a description for `topo explain CODE`.
+//! Renders the pages of `topo explain` for the keys and the error codes of a spec. The page of a key shows its positions,
+//! its meaning, its default and RabbitMQ's name for it; the pages are generated from the grammar of the parser. The page
+//! of a code describes the word in brackets after `error`.
 
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::shape::{Key, Object, Shape};

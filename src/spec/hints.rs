@@ -3,7 +3,7 @@
 use super::lint_keys;
 use super::node::{Absent, Node, Value};
 use super::shape::{Object, Shape};
-use super::unknown_keys::closest;
+use super::words::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 
@@ -148,7 +148,7 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
     let text = node.text()?;
     let has_type =
         ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();
-    if has_type || kind.name == "Exchange" && super::keys::EXCHANGE_TYPES.contains(&text) {
+    if has_type || kind.name == "Exchange" && super::shared_keys::EXCHANGE_TYPES.contains(&text) {
         return Some(format!("write `{{type: {text}}}`"));
     }
     if kind.name == "Lint" && lint_keys::is_rule(text) {

@@ -2,9 +2,12 @@
 
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
-use super::records;
+use super::record_keys;
 use super::retry_keys::RETRY_POLICY;
 use super::shape::{Key, Keys, Object, Shape, key};
+use super::shared_keys::{
+    AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, ROUTING_KEY,
+};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::record_kinds::APPLY_TO;
 use crate::rabbitmq::policy_keys;
@@ -12,40 +15,9 @@ use std::sync::LazyLock;
 
 const GLOBS: Shape = Shape::List(&Shape::Text);
 const NAMES: Shape = Shape::List(&Shape::Name);
-pub(super) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
-const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
-const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
-/// The exchange types of every broker; plugins add others, which start with `x-`.
-pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
-pub(super) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
 
-const ROUTING_KEY: Key = key("routingKey", Shape::RoutingKey, "The routing key, or the pattern of a topic binding.")
-    .or("\"\"")
-    .like("\"order.#\"");
-const BINDING_ARGUMENTS: Key = key(
-    "arguments",
-    Shape::Arguments(false),
-    "The arguments of the binding. A headers exchange compares them with the message headers.",
-)
-.like("{x-match: all, region: eu}");
-pub(super) const DURABLE: Key =
-    key("durable", Shape::Boolean, "If true, the object survives a restart of the broker.").or("true");
-pub(super) const AUTO_DELETE: Key =
-    key("autoDelete", Shape::Boolean, "If true, the broker deletes the object when it is no longer used.").or("false");
-pub(super) const CONFLICT: Key = key(
-    "onConflict",
-    ON_CONFLICT,
-    "The resolution of a difference that the broker cannot change in place: `refuse` shows the conflict, \
-     `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, \
-     `discard` deletes and recreates it.",
-)
-.or("refuse");
-pub(super) const EXTERNAL: Key = key(
-    "external",
-    Shape::Boolean,
-    "The object is managed elsewhere: it must exist, and topo never changes it. It may have bindings, but no other keys.",
-)
-.or("false");
+const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
+
 /// The key of an external exchange that may be missing.
 pub(super) const OPTIONAL: &str = "optional";
 
@@ -107,7 +79,7 @@ pub(crate) static DOCUMENT: Object = Object {
                  comment: `# topo: allow RULE reason`.",
             )
             .like("{unbounded-queue: warning}");
-            FIXED.iter().copied().chain(records::sections()).chain([lint]).collect()
+            FIXED.iter().copied().chain(record_keys::sections()).chain([lint]).collect()
         });
         &KEYS
     }),
@@ -125,7 +97,7 @@ static VHOST: Object = Object {
                 key("description", Shape::Text, "A description for readers."),
                 key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
             ];
-            FIXED.iter().copied().chain(records::vhost_keys()).collect()
+            FIXED.iter().copied().chain(record_keys::vhost_keys()).collect()
         });
         &KEYS
     }),
@@ -144,7 +116,7 @@ static REMOVED: Object = Object {
                 key("policies", NAMES, "Names of policies to delete."),
                 key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
             ];
-            FIXED.iter().copied().chain(records::removed_sections()).collect()
+            FIXED.iter().copied().chain(record_keys::removed_sections()).collect()
         });
         &KEYS
     }),
@@ -186,21 +158,6 @@ pub(crate) static EXCHANGE: Object = Object {
         KEYS
     }),
     external: &["bindings", OPTIONAL],
-    is_queue: false,
-};
-
-static INCOMING_BINDING: Object = Object {
-    what: "a binding",
-    name: "IncomingBinding",
-    keys: Keys::Fixed(|| {
-        static KEYS: &[Key] = &[
-            key("exchange", Shape::Name, "The exchange that messages come from.").required().like("orders"),
-            ROUTING_KEY,
-            BINDING_ARGUMENTS,
-        ];
-        KEYS
-    }),
-    external: &[],
     is_queue: false,
 };
 

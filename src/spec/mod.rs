@@ -5,8 +5,29 @@
 //! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
 //! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
 
+use crate::model::{QueueType, VhostName};
+pub use allow::Allow;
+pub use definitions_file::{guess_vhosts, is_spec};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use explained::{code_names, code_page, key_names, key_of, key_page};
+pub use lint_keys::Level;
+pub use node::{Keyed, Location, SourceFile, Sourced};
+use node::{Node, Value};
+pub use notation::Notation;
+use references::Declared;
+pub(crate) use retry_layers::is_even;
+use shape::Shape;
+pub use spec_types::{
+    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
+    RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
+};
+use std::collections::BTreeMap;
+pub use variables::Variables;
+pub(crate) use words::closest;
+
 mod allow;
 mod check;
+mod convert;
 mod definitions_file;
 mod diagnostic;
 mod explained;
@@ -19,59 +40,29 @@ mod plain_yaml;
 mod queue;
 mod queue_keys;
 mod read;
+mod record_keys;
 mod records;
 mod references;
 mod retry;
 mod retry_keys;
 mod retry_layers;
 mod rule_names;
+mod scalar;
 pub mod schema;
 mod schema_values;
 mod shape;
+mod shared_keys;
 mod spec_types;
 mod syntax;
 mod tags;
 #[cfg(test)]
 mod tests;
-mod unit_hints;
 mod units;
 mod unknown_keys;
 mod value;
 mod variables;
-mod whitespace;
+mod words;
 mod yaml;
-
-pub use allow::Allow;
-pub use definitions_file::{guess_vhosts, is_spec};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use explained::{code_names, code_page};
-pub use explained::{key_names, key_of, key_page};
-pub use lint_keys::Level;
-pub use node::{Keyed, Location, Sourced};
-pub use notation::Notation;
-pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
-pub(crate) use retry_layers::is_even;
-pub use spec_types::{
-    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, SetBy, Setting,
-    Spec, Wiring,
-};
-pub(crate) use unknown_keys::closest;
-pub use variables::Variables;
-
-use crate::model::{QueueType, VhostName};
-use node::{Node, Value};
-use references::Declared;
-use shape::Shape;
-use std::collections::BTreeMap;
-
-/// A file of a spec.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceFile {
-    /// The name in messages.
-    pub name: String,
-    /// The content.
-    pub text: String,
-}
 
 /// All documents of one vhost.
 #[derive(Default)]
@@ -200,7 +191,7 @@ fn single_value<'a>(
             Some(first) => {
                 let message = format!("two documents set a different `{key}` for the vhost");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
-                diagnostics.push(diagnostic.hint(read::with_variants_hint("set it once", node.at, first.at)));
+                diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }
         }
     }

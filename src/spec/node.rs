@@ -247,6 +247,15 @@ pub struct Keyed<T> {
     pub at: Location,
 }
 
+/// A file of a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The name in messages.
+    pub name: String,
+    /// The content.
+    pub text: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

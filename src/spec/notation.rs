@@ -3,7 +3,7 @@
 
 use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::syntax;
+use super::scalar;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Notation {
 fn is_bare(entry: &Entry) -> bool {
     let number = match &entry.node.value {
         Value::Integer(number) => *number,
-        Value::Text(text) if entry.node.is_variable() => match syntax::resolve(text) {
+        Value::Text(text) if entry.node.is_variable() => match scalar::resolve(text) {
             Value::Integer(number) => number,
             Value::Null(_)
             | Value::Boolean(_)
@@ -85,7 +85,8 @@ fn comment_after<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
 mod tests {
     use super::*;
     use crate::spec::diagnostic::Diagnostics;
-    use crate::spec::{SourceFile, yaml};
+    use crate::spec::node::SourceFile;
+    use crate::spec::yaml;
 
     fn of(text: &str) -> Notation {
         let file = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };

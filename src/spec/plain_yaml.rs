@@ -4,8 +4,8 @@
 
 use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::syntax;
-use super::yaml::{DEEPEST, MOST_NODES, absent_reason, differs_from_source};
+use super::scalar;
+use super::scalar::{DEEPEST, MOST_NODES, absent_reason, differs_from_source};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(key, style, 0, None), span) => {
                     let at = self.location(&span)?;
-                    let is_text = style != ScalarStyle::Plain || syntax::is_plain_text(&key);
+                    let is_text = style != ScalarStyle::Plain || scalar::is_plain_text(&key);
                     if !is_text || key == "<<" {
                         return None;
                     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 
 /// Resolves a plain scalar from its source and its joined lines; `None` for a number that is too large.
 fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
-    let value = syntax::resolve(source);
+    let value = scalar::resolve(source);
     if matches!(value, Value::Text(_)) {
         return Some(Value::Text(content.into_owned()));
     }

@@ -1,14 +1,14 @@
 //! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then
 //! the vhost's default type. A default applies only if the queue type supports it.
 
+use super::convert::{on_conflict, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::Location;
 use super::node::{Entry, Node, Value};
-use super::read::{on_conflict, value_of};
-use super::retry::{RetryKeys, RetrySpec};
 use super::retry_layers::Layers;
 use super::spec_types::{DeadLetter, QueueSpec, SetBy, Setting, Spec, Wiring};
-use super::unknown_keys::listed;
+use super::spec_types::{RetryKeys, RetrySpec};
+use super::words::listed;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ExchangeName, OnConflict, Places, QueueName, QueueType, SetIn};
 use std::collections::{BTreeMap, BTreeSet};

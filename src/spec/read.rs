@@ -1,19 +1,21 @@
 //! Adds a checked document to the spec of its vhost. All values are valid at this point; this module only reports
 //! conflicts between two positions.
 
+use super::convert::{
+    arguments, boolean, declared_twice, entries, items, on_conflict, sourced, text_or, value_of, with_variants_hint,
+};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lint_keys::Level;
-use super::node::{Entry, Node, Value};
-use super::node::{Keyed, Location, Sourced};
+use super::node::{Entry, Keyed, Location, Node, Sourced, Value};
 use super::queue::QueueKeys;
 use super::records;
-use super::retry::RetryKeys;
-use super::spec_types::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SetBy, Spec};
-use crate::model::{
-    ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, Places, PolicyName,
-    Priority, QueueName, SetIn,
+use super::spec_types::{
+    BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RetryKeys, SetBy, Spec,
 };
-use std::collections::BTreeMap;
+use crate::model::{
+    ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Glob, ObjectId, Places, PolicyName, Priority,
+    QueueName, SetIn,
+};
 
 /// Adds a document. `spec.default_queue_type` is the type of all documents.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
@@ -89,54 +91,6 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn items<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
-    node.get(key).map_or(&[][..], Node::items).iter()
-}
-
-fn entries<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Entry> {
-    node.get(key).map_or(&[][..], Node::entries).iter()
-}
-
-fn boolean(node: &Node, key: &str, default: bool) -> bool {
-    node.get(key).and_then(Node::boolean).unwrap_or(default)
-}
-
-fn sourced(node: &Node) -> Option<Sourced<&str>> {
-    node.text().map(|text| Sourced::new(text, node.at))
-}
-
-/// Returns the conflict handling with this name.
-pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
-    let all = [OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard];
-    all.into_iter().find(|known| known.as_str() == word)
-}
-
-/// Converts a node to the value of an argument.
-pub(crate) fn value_of(node: &Node) -> ArgumentValue {
-    match &node.value {
-        Value::Null(_) => ArgumentValue::Null,
-        Value::Boolean(value) => ArgumentValue::Boolean(*value),
-        Value::Integer(value) => ArgumentValue::Integer(*value),
-        Value::Float(value) => ArgumentValue::Float(Float(*value)),
-        Value::Text(value) => ArgumentValue::Text(value.clone()),
-        Value::List(items) => ArgumentValue::List(items.iter().map(value_of).collect()),
-        Value::Table(entries) => {
-            ArgumentValue::Table(entries.iter().map(|entry| (entry.key.clone(), value_of(&entry.node))).collect())
-        }
-    }
-}
-
-fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<ArgumentValue>> {
-    let keyed = |entry: &Entry| Keyed { value: value_of(&entry.node), key_at: entry.at, at: entry.node.at };
-    entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
-}
-
-/// Returns a string, or its default with the position of the object.
-fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
-    let text = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
-    Sourced::new(text.value.to_owned(), text.at)
-}
-
 fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     let named = |key: &str, id: fn(&str) -> ObjectId| {
         items(node, key).filter_map(sourced).map(move |name| Sourced::new(id(name.value), name.at)).collect()
@@ -148,20 +102,6 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     removed.extend(bindings.map(|(binding, written)| Sourced::new(ObjectId::Binding(binding), written.source_at)));
     removed.extend(records::removed(node));
     removed
-}
-
-/// Reports that an object is declared twice.
-pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
-    let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
-    diagnostic.label("again here").also(first, "first here").hint(with_variants_hint("keep one of the two", at, first))
-}
-
-/// Returns a hint for two positions that contradict each other. In two files, they may be variants of one topology.
-pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
-    if at.file == first.file {
-        return hint.to_owned();
-    }
-    format!("{hint}: topo merges all files of a vhost; keep variants in separate folders, or use `${{NAME}}` variables")
 }
 
 fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {

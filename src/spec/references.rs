@@ -7,7 +7,7 @@ use super::node::Location;
 use super::node::{Entry, Node, Value};
 use super::records;
 use super::spec_types::{DeadLetter, Spec};
-use super::unknown_keys::closest;
+use super::words::closest;
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, Strategy};

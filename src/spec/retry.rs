@@ -1,109 +1,13 @@
 //! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers`
 //! merges several sources for a queue, and `expand` creates the objects.
 
+use super::convert::declared_twice;
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::{Entry, Node, Value};
-use super::node::{Location, Sourced};
-use super::read::declared_twice;
+use super::node::{Entry, Location, Node, Sourced, Value};
 use super::retry_keys::NO_RETRY;
-use super::spec_types::{SetBy, Setting, Spec};
+use super::spec_types::{RetryKeys, RetryPolicySpec, Schedule, SetBy, Setting, Spec};
 use crate::model::Strategy;
-use crate::model::retry::backoff_delays;
 use crate::model::units::duration;
-
-/// The retries of a queue.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RetrySpec {
-    /// The number of retries after the first attempt. The default is the number of delays.
-    pub max_retries: Setting<u32>,
-    /// The strategy, if it is set.
-    pub strategy: Option<Setting<Strategy>>,
-    /// The delays, if there are any.
-    pub schedule: Option<Setting<Schedule>>,
-    /// The maximum by which a worker can shorten a delay, in milliseconds.
-    pub jitter: Option<Setting<i64>>,
-    /// The nearest entry of `retryPolicies` that it uses, if there is one.
-    pub policy: Option<Setting<String>>,
-}
-
-/// The delays of retries.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Schedule {
-    /// The delays in milliseconds; the last one repeats.
-    Delays(Vec<i64>),
-    /// Computed delays.
-    Backoff {
-        /// The first delay, in milliseconds.
-        initial: i64,
-        /// The multiplier from each delay to the next.
-        factor: f64,
-        /// The longest delay, in milliseconds.
-        max: Option<i64>,
-    },
-}
-
-/// An entry of `retryPolicies`.
-#[derive(Clone, Debug)]
-pub struct RetryPolicySpec {
-    /// The position of its name.
-    pub at: Location,
-    /// The keys.
-    pub(crate) keys: RetryKeys,
-}
-
-impl RetryPolicySpec {
-    /// Returns true if this entry sets the value at a position.
-    pub fn says(&self, at: Location) -> bool {
-        fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
-            setting.as_ref().map(|it| it.at)
-        }
-        let RetryKeys { max_retries, strategy, schedule, jitter, .. } = &self.keys;
-        [place(max_retries), place(strategy), place(schedule), place(jitter)].contains(&Some(at))
-    }
-}
-
-/// The retry keys of one source.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RetryKeys {
-    pub(super) max_retries: Option<Setting<u32>>,
-    pub(super) strategy: Option<Setting<Strategy>>,
-    pub(super) schedule: Option<Setting<Schedule>>,
-    pub(super) jitter: Option<Setting<i64>>,
-    pub(super) policy: Option<Setting<String>>,
-    /// True if the source sets `retry: none`.
-    pub(super) is_none: bool,
-    /// The positions of all retry keys.
-    at: Vec<Location>,
-    /// True if a key is invalid, so that the retries are unknown.
-    pub(super) is_wrong: bool,
-}
-
-impl Schedule {
-    /// Returns the first delays, in milliseconds.
-    pub fn delays(&self, count: u32) -> Vec<i64> {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        match self {
-            Self::Delays(delays) => {
-                let last = delays.last().copied();
-                delays.iter().copied().chain(std::iter::repeat_with(|| last).map_while(|it| it)).take(count).collect()
-            }
-            Self::Backoff { initial, factor, max } => backoff_delays(*initial, *factor, *max).take(count).collect(),
-        }
-    }
-}
-
-impl RetrySpec {
-    /// Returns the position of the strategy or delays, otherwise that of the number of retries.
-    pub fn at(&self) -> Location {
-        let strategy = self.strategy.as_ref().map(|it| it.at);
-        strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
-    }
-
-    /// Returns the delay of each retry in milliseconds; empty without delays.
-    pub fn delays(&self) -> Vec<i64> {
-        self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))
-    }
-}
 
 /// Adds the `retryPolicies` of a document.
 pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {

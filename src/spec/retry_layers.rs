@@ -1,8 +1,9 @@
 //! Merges the retry keys of several sources for a queue: for each setting, the nearest source applies.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::retry::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule, too_many_delays};
+use super::retry::too_many_delays;
 use super::spec_types::Setting;
+use super::spec_types::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule};
 use crate::model::Strategy;
 use crate::model::units::duration;
 use std::collections::BTreeMap;

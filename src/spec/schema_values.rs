@@ -2,7 +2,7 @@
 //! has an error message that editors show instead of the pattern. No value has a description, because an editor would
 //! show it instead of the description of the key. `schema` contains mappings and lists.
 
-use super::keys::EXCHANGE_TYPES;
+use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 

@@ -1,15 +1,12 @@
 //! Explains invalid YAML: replaces the messages of the library, with hints for routing keys, patterns and variables. It
-//! also locates the cause, because the library reports an unclosed bracket much later.
-//!
-//! Resolves plain scalars of a spec.
+//! also locates the cause, because the library reports some mistakes much later: an unclosed bracket, a tab that indents
+//! a line, and a colon without a space after it.
 
 use super::diagnostic::Diagnostic;
-use super::node::{Absent, Location, Value};
-use super::whitespace;
-use super::yaml::{DEEPEST, MOST_NODES};
+use super::explained::key_names;
+use super::node::Location;
+use super::scalar::{DEEPEST, MOST_NODES};
 use crate::model::count::number;
-use crate::model::yaml::plain::{self, Plain};
-pub(crate) use plain::is_plain_text;
 
 /// YAML's limit for a key without a leading `? `, in characters.
 const LONGEST_KEY: usize = 1024;
@@ -33,7 +30,7 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
         return error("an alias (`*`) or anchor (`&`) without a name")
             .hint("put a string that starts with this character in quotes");
     }
-    if let Some(tab) = whitespace::tab(text, at).filter(|_| has(&["tabs disallowed", "found a tab"])) {
+    if let Some(tab) = tab(text, at).filter(|_| has(&["tabs disallowed", "found a tab"])) {
         return Diagnostic::error("syntax", "YAML cannot be indented with tabs", tab)
             .hint("replace the tab with spaces");
     }
@@ -73,7 +70,7 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
         return error("the file contains a NUL").hint("save the file as UTF-8 text");
     }
     let is_key_missing = has(&["mapping values are not allowed", "simple key", "did not find expected key"]);
-    if let Some(diagnostic) = whitespace::missing_space(text, at).filter(|_| is_key_missing) {
+    if let Some(diagnostic) = missing_space(text, at).filter(|_| is_key_missing) {
         return diagnostic;
     }
     if has(&["mapping values are not allowed"]) {
@@ -229,13 +226,50 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     open.pop()
 }
 
-/// Returns the value of a plain scalar.
-pub(crate) fn resolve(text: &str) -> Value {
-    match plain::resolve(text) {
-        Plain::Null => Value::Null(Absent::Empty),
-        Plain::Boolean(truth) => Value::Boolean(truth),
-        Plain::Integer(number) => Value::Integer(number),
-        Plain::Float(number) => Value::Float(number),
-        Plain::Text => Value::Text(text.to_owned()),
+/// Returns the first tabs in an indentation, on this line or a later one.
+pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
+    let skipped = at.line.saturating_sub(1);
+    let mut start = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
+    for line in text.split_inclusive('\n').skip(skipped) {
+        let content = line.trim_start_matches([' ', '\t']);
+        let indentation = &line[..line.len() - content.len()];
+        if let Some(tab) = indentation.find('\t').filter(|_| !content.trim().is_empty()) {
+            let count = indentation[tab..].bytes().take_while(|byte| *byte == b'\t').count();
+            return Some(Location::spanning(at.file, text, start + tab..start + tab + count));
+        }
+        start += line.len();
     }
+    None
+}
+
+/// Reports `type:quorum` on this line, or on the lines directly above it.
+pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
+    let lines: Vec<&str> = text.split_inclusive('\n').take(at.line).collect();
+    let mut found = None;
+    for (index, line) in lines.iter().enumerate().rev() {
+        let content = line.trim();
+        match joined(content) {
+            Some(pair) => found = Some((index, pair)),
+            // The error may be on the next line, after comments and empty lines.
+            None if index + 1 == lines.len() || content.is_empty() || content.starts_with('#') => {}
+            None => break,
+        }
+    }
+    let (index, (key, value)) = found?;
+    let before: usize = lines[..index].iter().map(|line| line.len()).sum();
+    let start = before + lines[index].find(&format!("{key}:"))?;
+    let primary = Location::spanning(at.file, text, start..start + key.len() + 1 + value.len());
+    let message = format!("missing space after the colon of `{key}`");
+    Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
+}
+
+/// Returns a key of a spec and its value, if there is no space between them.
+fn joined(content: &str) -> Option<(&str, &str)> {
+    let content = content.strip_prefix("- ").unwrap_or(content);
+    let content = content.split(" #").next()?.trim_end();
+    let (key, value) = content.split_once(':')?;
+    let is_joined = value.starts_with(|c: char| !c.is_whitespace() && c != '/' && c != ':');
+    let is_flow = value.starts_with(['{', '[']) && !key.is_empty() && !key.contains(char::is_whitespace);
+    let is_plain = !value.contains(": ") && !value.ends_with(':') && key_names().contains(key);
+    (is_joined && (is_flow || is_plain)).then_some((key, value))
 }

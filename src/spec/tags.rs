@@ -4,7 +4,7 @@
 use super::diagnostic::Diagnostic;
 use super::node::Location;
 use super::node::Value;
-use super::syntax;
+use super::scalar;
 use std::ops::Range;
 
 /// Returns the tag before a value that starts at this position.
@@ -89,7 +89,7 @@ pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Locatio
         (Some(name), _) => {
             // Quotes do not matter, because the tag sets the type.
             let quoted = ['"', '\''].iter().find_map(|quote| source.strip_prefix(*quote)?.strip_suffix(*quote));
-            match (name, syntax::resolve(quoted.unwrap_or(source))) {
+            match (name, scalar::resolve(quoted.unwrap_or(source))) {
                 ("float", Value::Integer(value)) => Some(Value::Float(value as f64)),
                 ("int", value @ Value::Integer(_))
                 | ("float", value @ Value::Float(_))

@@ -1,12 +1,13 @@
 //! Checks single values: converts a scalar to the shape that the grammar expects, and reports every other value.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::keys::EXCHANGE_TYPES;
 use super::node::Location;
 use super::node::{Entry, Node, Value};
+use super::scalar;
 use super::shape::Shape;
-use super::unknown_keys::{closest, listed};
-use super::{hints, syntax, units};
+use super::shared_keys::EXCHANGE_TYPES;
+use super::words::{closest, listed};
+use super::{hints, units};
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
@@ -77,7 +78,7 @@ pub(crate) fn check(
     let node = match (&node.value, expects_text(shape)) {
         // A value that is only a variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
-            retyped = node.with(syntax::resolve(text));
+            retyped = node.with(scalar::resolve(text));
             &retyped
         }
         (_, _) => node,

@@ -1,10 +1,10 @@
 //! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and
 //! the limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
 
-use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::Location;
-use super::node::{Absent, Entry, Node, Value};
+use super::node::SourceFile;
+use super::node::{Absent, Entry, Location, Node, Value};
+use super::scalar::{self, DEEPEST, MOST_NODES, QUOTES, absent_reason, differs_from_source};
 use super::{plain_yaml, syntax, tags};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -13,18 +13,10 @@ use serde_yaml::{Error, Options, Spanned};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The maximum depth: more than any spec needs, and low enough for the stack.
-pub(super) const DEEPEST: usize = 64;
-/// The maximum number of nodes. It is enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The
-/// library's default is reached at 11,000 queues.
-pub(super) const MOST_NODES: usize = 5_000_000;
 /// The maximum number of aliases. It is enough for a merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
 /// The maximum expansion of aliases, in events of the library (a scalar is one event), regardless of the file size.
 const MOST_REPLAYED: usize = 2_000_000;
-
-/// The characters that begin a scalar that is not plain.
-const QUOTES: [char; 4] = ['"', '\'', '|', '>'];
 
 /// The maximum number of parses of a file: each skipped mistake requires another one.
 const MOST_READ: usize = 20;
@@ -266,7 +258,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
 
 /// Resolves a plain scalar from its source.
 fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
-    let value = syntax::resolve(source);
+    let value = scalar::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
         let message = format!("integer {source} is too large");
@@ -274,27 +266,6 @@ fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
         diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
     }
     value
-}
-
-/// Returns true if the source of a number or boolean differs from the way it is printed.
-pub(super) fn differs_from_source(value: &Value, source: &str) -> bool {
-    match value {
-        Value::Boolean(value) => source != value.to_string(),
-        Value::Integer(value) => source != value.to_string(),
-        Value::Float(value) => source != value.to_string(),
-        Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => false,
-    }
-}
-
-/// Returns what follows a key without a value: YAML reads `routingKey: #.x` as null.
-pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
-    let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
-    match rest.chars().next() {
-        Some('#') => Absent::Comment,
-        Some('&') => Absent::Anchor,
-        Some('!') => Absent::Tag,
-        Some(_) | None => Absent::Empty,
-    }
 }
 
 fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Location {

@@ -1,7 +1,8 @@
 //! The fast parser returns the same trees as the library.
 
 use crate::spec::diagnostic::Diagnostics;
-use crate::spec::{SourceFile, plain_yaml, yaml};
+use crate::spec::node::SourceFile;
+use crate::spec::{plain_yaml, yaml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
