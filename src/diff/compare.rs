@@ -207,7 +207,7 @@ fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
 
 /// Compares the fields of a record in the order of its row in the table of kinds. A definition is compared key by key.
 fn record(found: &mut Fields, before: &Record, after: &Record) {
-    for field in after.id.kind.row().fields_of(&after.id) {
+    for field in after.id.fields() {
         let of = |record: &Record| record.fields.get(field.name).cloned();
         match (field.shape, before.table(field.name), after.table(field.name)) {
             (FieldShape::Definition, Some(before), Some(after)) => found.tables(Field::Definition, before, after),

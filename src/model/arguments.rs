@@ -288,17 +288,23 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ArgumentValue, M::Error> {
-        memory::consume(memory::TABLE);
+        memory::consume(TABLE);
         let mut table = BTreeMap::new();
         while let Some(part) = self.nested() {
             let Some(key) = map.next_key()? else { return Ok(ArgumentValue::Table(table)) };
-            memory::consume(memory::ENTRY);
+            memory::consume(ENTRY);
             table.insert(key, map.next_value_seed(part)?);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Self::cut())
     }
 }
+
+/// The size of a mapping with few entries in bytes: a node of a B-tree has room for eleven.
+const TABLE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
+
+/// The size of each further entry of a mapping in bytes.
+const ENTRY: usize = 2 * size_of::<String>();
 
 #[cfg(test)]
 mod tests {

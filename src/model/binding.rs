@@ -2,7 +2,7 @@
 
 use super::printable::clean;
 use super::units::unambiguous;
-use super::{Arguments, ExchangeName, ObjectId, QueueName};
+use super::{Arguments, ExchangeName, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -38,14 +38,6 @@ impl Destination {
             Self::Exchange(name) => name.as_str(),
         }
     }
-
-    /// Returns the identity of the queue or exchange.
-    pub fn id(&self) -> ObjectId {
-        match self {
-            Self::Queue(name) => ObjectId::Queue(name.clone()),
-            Self::Exchange(name) => ObjectId::Exchange(name.clone()),
-        }
-    }
 }
 
 impl Binding {
@@ -57,15 +49,6 @@ impl Binding {
     pub fn breaks_bindings_list(&self) -> bool {
         // After a `~` at the end, the list is proper.
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
-    }
-
-    /// Returns true if the broker deletes the binding together with this object.
-    pub fn involves(&self, id: &ObjectId) -> bool {
-        match id {
-            ObjectId::Queue(name) => self.touches_queue(name),
-            ObjectId::Exchange(name) => self.touches_exchange(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
-        }
     }
 
     /// Returns true if this queue is the destination.

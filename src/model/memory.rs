@@ -4,13 +4,8 @@
 //! bytes, and needs 700. When the limit is reached, arguments with lists and mappings are cut. Plain arguments are
 //! always read.
 
-use super::ArgumentValue;
 use std::cell::Cell;
 
-/// The size of a mapping with few entries in bytes: a node of a B-tree has room for eleven.
-pub(super) const TABLE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
-/// The size of each further entry of a mapping in bytes.
-pub(super) const ENTRY: usize = 2 * size_of::<String>();
 /// The memory for nested arguments in bytes, for each byte of the document.
 const FACTOR: usize = 2;
 /// The additional memory in bytes, independent of the document. Real brokers have few nested arguments, of some hundred

@@ -34,6 +34,7 @@ pub use arguments::{ArgumentValue, Arguments, Float, MAX_VALUES, MOST_LEVELS, ha
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};
+pub use object::Vhost;
 pub use object::{Object, ObjectId, ObjectKind};
 pub use policy::Reach;
 pub use policy::{ApplyTo, Policy, Priority};
@@ -47,5 +48,4 @@ pub use scope::{Glob, OnConflict, Scope};
 pub use scope::{Places, SetIn};
 pub use topic_permission::TopicPermission;
 pub use topology::Topology;
-pub use topology::Vhost;
 pub use version::BrokerVersion;

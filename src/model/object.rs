@@ -1,7 +1,7 @@
 //! An object of a vhost, and its identity.
 
 use super::{
-    Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Record, RecordId, RecordKind, Vhost,
+    Binding, Destination, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Record, RecordId, RecordKind,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,27 @@ impl fmt::Display for ObjectId {
     }
 }
 
+impl Destination {
+    /// Returns the identity of the queue or exchange.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Self::Queue(name) => ObjectId::Queue(name.clone()),
+            Self::Exchange(name) => ObjectId::Exchange(name.clone()),
+        }
+    }
+}
+
+impl Binding {
+    /// Returns true if the broker deletes the binding together with this object.
+    pub fn involves(&self, id: &ObjectId) -> bool {
+        match id {
+            ObjectId::Queue(name) => self.touches_queue(name),
+            ObjectId::Exchange(name) => self.touches_exchange(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
+        }
+    }
+}
+
 /// An object with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document", into = "Document")]
@@ -200,4 +221,18 @@ impl From<Document> for Object {
             Document::Record(record) => Self::Record(record),
         }
     }
+}
+
+/// The settings of a vhost. topo does not change a setting that is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Vhost {
+    /// A description for readers; since RabbitMQ 3.8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The tags. A spec never sets them, and topo preserves them: a PUT without tags removes them (from 3.10).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The type of queues that are declared without one; since RabbitMQ 3.10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_queue_type: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Records: objects that consist of a key and fields, such as operator policies and limits. One PUT writes a record,
 //! one DELETE deletes it, and it changes in place. [`record_kinds`](super::record_kinds) is the table of kinds.
 
-use super::record_kinds::{FieldShape, Layout, RecordKind};
+use super::record_kinds::{FieldShape, Layout, RecordField, RecordKind};
 use super::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,17 @@ impl RecordId {
             Layout::Settings(_) => self.key.last().map(String::as_str),
         }
     }
+
+    /// Returns the fields of the record.
+    pub fn fields(&self) -> Vec<RecordField> {
+        match self.kind.row().layout {
+            Layout::Fields(fields) => fields.to_vec(),
+            Layout::Settings(settings) => {
+                let own = settings.iter().filter(|setting| self.setting() == Some(setting.name));
+                own.map(|setting| RecordField { name: "value", ..*setting }).collect()
+            }
+        }
+    }
 }
 
 /// `operator policy ceiling`, `vhost limit max-queues`.
@@ -63,7 +74,7 @@ impl Record {
     /// limit.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut own = Arguments::new();
-        for field in id.kind.row().fields_of(&id) {
+        for field in id.fields() {
             let value = fields.remove(field.name).or_else(|| field.default_value())?;
             own.insert(field.name.to_owned(), field.shape.normalized(value)?);
         }

@@ -3,8 +3,8 @@
 //!
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use super::ArgumentValue;
 use super::count::number;
-use super::{ArgumentValue, RecordId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -247,17 +247,6 @@ impl RecordRow {
     pub fn settings(&self) -> &'static [RecordField] {
         match self.layout {
             Layout::Fields(fields) | Layout::Settings(fields) => fields,
-        }
-    }
-
-    /// Returns the fields of one record.
-    pub fn fields_of(&self, id: &RecordId) -> Vec<RecordField> {
-        match self.layout {
-            Layout::Fields(fields) => fields.to_vec(),
-            Layout::Settings(settings) => {
-                let own = settings.iter().filter(|setting| id.key.last().is_some_and(|name| name == setting.name));
-                own.map(|setting| RecordField { name: "value", ..*setting }).collect()
-            }
         }
     }
 }

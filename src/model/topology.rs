@@ -1,5 +1,6 @@
 //! The topology of one vhost, and the settings of the vhost.
 
+use super::object::Vhost;
 use super::record::as_list;
 use super::{
     Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Record,
@@ -76,18 +77,4 @@ impl Topology {
     pub fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
         self.records.values().filter_map(Record::operator_policy).collect()
     }
-}
-
-/// The settings of a vhost. topo does not change a setting that is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Vhost {
-    /// A description for readers; since RabbitMQ 3.8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The tags. A spec never sets them, and topo preserves them: a PUT without tags removes them (from 3.10).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    /// The type of queues that are declared without one; since RabbitMQ 3.10.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default_queue_type: Option<String>,
 }

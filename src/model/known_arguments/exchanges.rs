@@ -7,7 +7,7 @@
 //! types `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and
 //! `x-event` read no argument of their own.
 
-use super::{ANY, ValueKind, Versions};
+use super::argument::{ANY, ValueKind, Versions};
 
 /// One argument of an exchange.
 #[derive(Clone, Copy, Debug)]

@@ -6,128 +6,20 @@
 //! `rabbit_amqqueue`, at every tag from 3.8.0 to 4.3.5. `tests/live/differential.rs` compares the predictions with live
 //! brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
-mod both;
-mod classic;
+mod argument;
 pub mod exchanges;
+mod one_type;
 mod order;
-mod quorum;
 mod reference;
-mod stream;
-pub mod versions;
+mod several_types;
 
+pub use argument::{Check, KnownArgument, Support, Unit, ValueKind, Versions};
 pub use exchanges::{EXCHANGE_ARGUMENTS, KnownExchangeArgument};
 pub use order::{checked, compared};
 pub use reference::reference;
-pub use versions::Versions;
 
 use super::{BrokerVersion, QueueType};
-
-/// The valid values of an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    /// Milliseconds: the minimum and the maximum.
-    Duration(i64, i64),
-    /// Bytes: 0 to this maximum.
-    Size(i64),
-    /// A count: the minimum and the maximum.
-    Count(i64, i64),
-    /// `true` or `false`.
-    Boolean,
-    /// Any string.
-    Text,
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// An age in RabbitMQ's notation: digits and one of `Y M D h m s`, such as `7D`.
-    MaxAge,
-}
-
-/// The unit of an integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Milliseconds.
-    Milliseconds,
-    /// Bytes.
-    Bytes,
-    /// A count, or not a number.
-    None,
-}
-
-/// The support of an argument by one queue type.
-#[derive(Clone, Copy, Debug)]
-pub struct Support {
-    /// The queue type.
-    pub queue_type: QueueType,
-    /// The versions that accept the argument in a declaration and support it. Other versions reject it, or store it
-    /// without effect.
-    pub taken: Versions,
-    /// The versions from 3.9 on in which the type lists it (`capabilities()`). They check its value if there is a
-    /// check, and compare it when the queue is redeclared. Types that do not list it reject it.
-    pub listed: &'static [Versions],
-    /// The version since which it is accepted but has no effect.
-    pub no_effect_since: Option<BrokerVersion>,
-}
-
-/// The values of an argument that some versions accept.
-#[derive(Clone, Copy, Debug)]
-pub struct Check {
-    /// The versions with this check.
-    pub versions: Versions,
-    /// The values that they accept.
-    pub value: ValueKind,
-}
-
-/// One argument of queues.
-#[derive(Clone, Copy, Debug)]
-pub struct KnownArgument {
-    /// The name on the wire, for example `x-message-ttl`.
-    pub name: &'static str,
-    /// The key in a spec, for example `messageTtl`.
-    pub key: &'static str,
-    /// The valid values in a spec: everything that is useful for any version.
-    pub value: ValueKind,
-    /// The values that brokers accept, by version. A version without an entry accepts any value.
-    pub checks: &'static [Check],
-    /// The queue types that support it.
-    pub support: &'static [Support],
-    /// The queue types that listed it without supporting it.
-    pub idle: &'static [Support],
-    /// True if 3.8 knows it (`declare_args()`). 3.8 checks and compares such arguments for every queue type.
-    pub known_to_3_8: bool,
-    /// The policy key with the same effect, if there is one.
-    pub policy_key: Option<&'static str>,
-    /// The documentation: one sentence.
-    pub doc: &'static str,
-}
-
-/// Ten years in milliseconds: the maximum of a TTL or an expiry, from 3.10 (`check_expiry`).
-const TEN_YEARS: i64 = 315_360_000_000;
-/// No maximum other than that of the type.
-const ANY: i64 = i64::MAX;
-/// All versions that list arguments by queue type.
-const LISTED: &[Versions] = &[Versions::since(3, 9)];
-/// The versions with streams.
-const STREAMS: Versions = Versions::since(3, 9);
-/// No check.
-const UNCHECKED: &[Check] = &[];
-
-/// Returns the support of a type that accepts and lists an argument in all of its versions.
-const fn always(queue_type: QueueType) -> Support {
-    let taken = match queue_type {
-        QueueType::Classic | QueueType::Quorum => Versions::ALL,
-        QueueType::Stream => STREAMS,
-    };
-    Support { queue_type, taken, listed: LISTED, no_effect_since: None }
-}
-
-/// Returns the support of a type that accepts and lists an argument in these versions.
-const fn supported(queue_type: QueueType, taken: Versions, listed: &'static [Versions]) -> Support {
-    Support { queue_type, taken, listed, no_effect_since: None }
-}
-
-/// Returns the same check for all versions.
-const fn check(value: ValueKind) -> Check {
-    Check { versions: Versions::ALL, value }
-}
+use argument::always;
 
 /// The queue type. Streams exist since 3.9; from 3.12 on, plugins can add types.
 const QUEUE_TYPE: KnownArgument = KnownArgument {
@@ -148,41 +40,35 @@ const QUEUE_TYPE: KnownArgument = KnownArgument {
 /// All arguments. [`compared`] and [`checked`] return the orders in which brokers process them.
 pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
     QUEUE_TYPE,
-    both::EXPIRES,
-    both::MESSAGE_TTL,
-    both::DEAD_LETTER_EXCHANGE,
-    both::DEAD_LETTER_ROUTING_KEY,
-    quorum::DEAD_LETTER_STRATEGY,
-    quorum::DELIVERY_LIMIT,
-    both::MAX_LENGTH,
-    both::MAX_LENGTH_BYTES,
-    quorum::MAX_IN_MEMORY_LENGTH,
-    quorum::MAX_IN_MEMORY_BYTES,
-    classic::MAX_PRIORITY,
-    both::OVERFLOW,
-    classic::QUEUE_MODE,
-    classic::QUEUE_VERSION,
-    both::SINGLE_ACTIVE_CONSUMER,
-    classic::QUEUE_MASTER_LOCATOR,
-    both::QUEUE_LEADER_LOCATOR,
-    quorum::INITIAL_GROUP_SIZE,
-    quorum::TARGET_GROUP_SIZE,
-    both::CONSUMER_TIMEOUT,
-    quorum::CONSUMER_DISCONNECTED_TIMEOUT,
-    quorum::DELAYED_RETRY_TYPE,
-    quorum::DELAYED_RETRY_MIN,
-    quorum::DELAYED_RETRY_MAX,
-    stream::MAX_AGE,
-    stream::MAX_SEGMENT_SIZE_BYTES,
-    stream::FILTER_SIZE_BYTES,
-    stream::INITIAL_CLUSTER_SIZE,
+    several_types::EXPIRES,
+    several_types::MESSAGE_TTL,
+    several_types::DEAD_LETTER_EXCHANGE,
+    several_types::DEAD_LETTER_ROUTING_KEY,
+    one_type::DEAD_LETTER_STRATEGY,
+    one_type::DELIVERY_LIMIT,
+    several_types::MAX_LENGTH,
+    several_types::MAX_LENGTH_BYTES,
+    one_type::MAX_IN_MEMORY_LENGTH,
+    one_type::MAX_IN_MEMORY_BYTES,
+    one_type::MAX_PRIORITY,
+    several_types::OVERFLOW,
+    one_type::QUEUE_MODE,
+    one_type::QUEUE_VERSION,
+    several_types::SINGLE_ACTIVE_CONSUMER,
+    one_type::QUEUE_MASTER_LOCATOR,
+    several_types::QUEUE_LEADER_LOCATOR,
+    one_type::INITIAL_GROUP_SIZE,
+    one_type::TARGET_GROUP_SIZE,
+    several_types::CONSUMER_TIMEOUT,
+    one_type::CONSUMER_DISCONNECTED_TIMEOUT,
+    one_type::DELAYED_RETRY_TYPE,
+    one_type::DELAYED_RETRY_MIN,
+    one_type::DELAYED_RETRY_MAX,
+    one_type::MAX_AGE,
+    one_type::MAX_SEGMENT_SIZE_BYTES,
+    one_type::FILTER_SIZE_BYTES,
+    one_type::INITIAL_CLUSTER_SIZE,
 ];
-
-impl Support {
-    fn is_listed(&self, version: BrokerVersion) -> bool {
-        self.listed.iter().any(|versions| versions.contains(version))
-    }
-}
 
 impl KnownArgument {
     /// Returns the argument with this name on the wire.
@@ -261,6 +147,7 @@ impl KnownArgument {
 
 #[cfg(test)]
 mod tests {
+    use super::argument::{ANY, TEN_YEARS};
     use super::*;
 
     #[test]

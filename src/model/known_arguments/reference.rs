@@ -1,6 +1,7 @@
 //! Renders the table as `docs/arguments.md`. A test compares the committed page; `TOPO_UPDATE=1` writes it.
 
-use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument, Support, ValueKind, Versions};
+use super::argument::{KnownArgument, Support, ValueKind, Versions};
+use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS};
 use crate::model::QueueType;
 use crate::model::units::{duration, size};
 use std::fmt::Write as _;

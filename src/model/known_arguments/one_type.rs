@@ -1,6 +1,8 @@
-//! The arguments that only quorum queues support.
+//! The arguments that only one queue type supports: those of quorum queues, then of classic queues, then of streams.
 
-use super::{ANY, Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
+use super::argument::{
+    ANY, Check, KnownArgument, LISTED, STREAMS, Support, UNCHECKED, ValueKind, Versions, always, check, supported,
+};
 use crate::model::{BrokerVersion, QueueType};
 
 const SINCE_3_10: Versions = Versions::since(3, 10);
@@ -142,4 +144,122 @@ pub(super) const DELAYED_RETRY_MAX: KnownArgument = KnownArgument {
     known_to_3_8: false,
     policy_key: Some("delayed-retry-max"),
     doc: "The longest delay.",
+};
+
+pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
+    name: "x-max-priority",
+    key: "maxPriority",
+    value: ValueKind::Count(0, 255),
+    checks: &[check(ValueKind::Count(0, 255))],
+    support: &[always(QueueType::Classic)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: None,
+    doc: "Creates a priority queue with priorities from 0 to this value; 1 to 10 is enough.",
+};
+
+/// 4.3 still compares it, but no longer checks its value.
+pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
+    name: "x-queue-mode",
+    key: "queueMode",
+    value: ValueKind::OneOf(&["default", "lazy"]),
+    checks: &[Check { versions: Versions::ALL.until(4, 3), value: ValueKind::OneOf(&["default", "lazy"]) }],
+    support: &[Support { no_effect_since: Some(BrokerVersion::new(3, 12, 0)), ..always(QueueType::Classic) }],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("queue-mode"),
+    doc: "`lazy` keeps messages on disk; no effect since 3.12.",
+};
+
+pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
+    name: "x-queue-version",
+    key: "queueVersion",
+    value: ValueKind::Count(1, 2),
+    checks: &[
+        Check { versions: Versions::since(3, 10).until(4, 3), value: ValueKind::Count(1, 2) },
+        Check { versions: Versions::since(4, 3), value: ValueKind::Count(2, 2) },
+    ],
+    support: &[Support {
+        no_effect_since: Some(BrokerVersion::new(4, 0, 0)),
+        ..supported(QueueType::Classic, Versions::since(3, 10), &[Versions::since(3, 10)])
+    }],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("queue-version"),
+    doc: "The storage format of a classic queue; no effect since 4.0, which only has version 2. Since 4.3 only 2 is accepted.",
+};
+
+/// No version checks its value: up to 3.13, the broker crashes on unknown words. All versions list it, but 4.3 refuses
+/// it unless the deprecated feature `queue_master_locator` is permitted (`rabbit_classic_queue:validate_arguments`).
+pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
+    name: "x-queue-master-locator",
+    key: "queueMasterLocator",
+    value: ValueKind::OneOf(&["client-local", "min-masters", "random"]),
+    checks: UNCHECKED,
+    support: &[supported(QueueType::Classic, Versions::ALL.until(4, 3), LISTED)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("queue-master-locator"),
+    doc: "The node on which a classic queue is created; 4.3 refuses it, use `queueLeaderLocator` there.",
+};
+
+/// The versions with stream filters.
+const FILTERS: Versions = Versions::since(3, 13);
+
+/// Compared as a string before 4.3.6, and as an age from then on (`rabbit_amqqueue:normalize_max_age`).
+pub(super) const MAX_AGE: KnownArgument = KnownArgument {
+    name: "x-max-age",
+    key: "maxAge",
+    value: ValueKind::MaxAge,
+    checks: &[Check { versions: STREAMS, value: ValueKind::MaxAge }],
+    support: &[always(QueueType::Stream)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("max-age"),
+    doc: "The broker deletes segments of the stream that are older.",
+};
+
+pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
+    name: "x-stream-max-segment-size-bytes",
+    key: "streamMaxSegmentSizeBytes",
+    value: ValueKind::Size(LARGEST_SEGMENT),
+    checks: &[Check { versions: STREAMS, value: ValueKind::Size(ANY) }],
+    support: &[always(QueueType::Stream)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("stream-max-segment-size-bytes"),
+    doc: "The maximum size of a segment file of the stream.",
+};
+
+/// The maximum, which streams check last (`rabbit_stream_queue:check_max_segment_size_bytes`).
+const LARGEST_SEGMENT: i64 = 3_000_000_000;
+
+/// Streams check its range in all versions (`rabbit_stream_queue:check_filter_size`), even in versions that do not list
+/// it. They list it in 4.2 since 4.2.7, and in 4.3 since 4.3.1.
+pub(super) const FILTER_SIZE_BYTES: KnownArgument = KnownArgument {
+    name: "x-stream-filter-size-bytes",
+    key: "streamFilterSizeBytes",
+    value: ValueKind::Count(16, 255),
+    checks: &[Check { versions: FILTERS, value: ValueKind::Count(0, ANY) }],
+    support: &[supported(
+        QueueType::Stream,
+        FILTERS,
+        &[Versions::since_patch(4, 2, 7).until(4, 3), Versions::since_patch(4, 3, 1)],
+    )],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("stream-filter-size-bytes"),
+    doc: "The size of the filter of each chunk.",
+};
+
+pub(super) const INITIAL_CLUSTER_SIZE: KnownArgument = KnownArgument {
+    name: "x-initial-cluster-size",
+    key: "initialClusterSize",
+    value: ValueKind::Count(1, ANY),
+    checks: &[Check { versions: STREAMS, value: ValueKind::Count(1, ANY) }],
+    support: &[always(QueueType::Stream)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("initial-cluster-size"),
+    doc: "The initial number of replicas of a stream.",
 };

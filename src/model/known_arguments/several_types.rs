@@ -1,6 +1,8 @@
 //! The arguments that more than one queue type supports.
 
-use super::{ANY, Check, KnownArgument, LISTED, TEN_YEARS, ValueKind, Versions, always, check, supported};
+use super::argument::{
+    ANY, Check, KnownArgument, LISTED, Support, TEN_YEARS, ValueKind, Versions, always, check, supported,
+};
 use crate::model::QueueType;
 
 /// Quorum queues refuse `x-expires` and `x-overflow` up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
@@ -8,7 +10,7 @@ const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 
 /// Streams of 3.9 listed some arguments of other queue types, which had no effect.
-const STREAM_OF_3_9: &[super::Support] = &[supported(QueueType::Stream, IN_3_9, &[IN_3_9])];
+const STREAM_OF_3_9: &[Support] = &[supported(QueueType::Stream, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 
 pub(super) const EXPIRES: KnownArgument = KnownArgument {

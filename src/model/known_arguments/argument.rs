@@ -1,0 +1,203 @@
+//! The description of an argument: its values, and the queue types and the ranges of broker versions that accept, check
+//! and compare it.
+
+use crate::model::{BrokerVersion, QueueType};
+use std::fmt;
+
+/// The valid values of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Milliseconds: the minimum and the maximum.
+    Duration(i64, i64),
+    /// Bytes: 0 to this maximum.
+    Size(i64),
+    /// A count: the minimum and the maximum.
+    Count(i64, i64),
+    /// `true` or `false`.
+    Boolean,
+    /// Any string.
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// An age in RabbitMQ's notation: digits and one of `Y M D h m s`, such as `7D`.
+    MaxAge,
+}
+
+/// The unit of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Bytes.
+    Bytes,
+    /// A count, or not a number.
+    None,
+}
+
+/// The support of an argument by one queue type.
+#[derive(Clone, Copy, Debug)]
+pub struct Support {
+    /// The queue type.
+    pub queue_type: QueueType,
+    /// The versions that accept the argument in a declaration and support it. Other versions reject it, or store it
+    /// without effect.
+    pub taken: Versions,
+    /// The versions from 3.9 on in which the type lists it (`capabilities()`). They check its value if there is a
+    /// check, and compare it when the queue is redeclared. Types that do not list it reject it.
+    pub listed: &'static [Versions],
+    /// The version since which it is accepted but has no effect.
+    pub no_effect_since: Option<BrokerVersion>,
+}
+
+/// The values of an argument that some versions accept.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// The versions with this check.
+    pub versions: Versions,
+    /// The values that they accept.
+    pub value: ValueKind,
+}
+
+/// One argument of queues.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownArgument {
+    /// The name on the wire, for example `x-message-ttl`.
+    pub name: &'static str,
+    /// The key in a spec, for example `messageTtl`.
+    pub key: &'static str,
+    /// The valid values in a spec: everything that is useful for any version.
+    pub value: ValueKind,
+    /// The values that brokers accept, by version. A version without an entry accepts any value.
+    pub checks: &'static [Check],
+    /// The queue types that support it.
+    pub support: &'static [Support],
+    /// The queue types that listed it without supporting it.
+    pub idle: &'static [Support],
+    /// True if 3.8 knows it (`declare_args()`). 3.8 checks and compares such arguments for every queue type.
+    pub known_to_3_8: bool,
+    /// The policy key with the same effect, if there is one.
+    pub policy_key: Option<&'static str>,
+    /// The documentation: one sentence.
+    pub doc: &'static str,
+}
+
+/// Ten years in milliseconds: the maximum of a TTL or an expiry, from 3.10 (`check_expiry`).
+pub(super) const TEN_YEARS: i64 = 315_360_000_000;
+
+/// No maximum other than that of the type.
+pub(super) const ANY: i64 = i64::MAX;
+
+/// All versions that list arguments by queue type.
+pub(super) const LISTED: &[Versions] = &[Versions::since(3, 9)];
+
+/// The versions with streams.
+pub(super) const STREAMS: Versions = Versions::since(3, 9);
+
+/// No check.
+pub(super) const UNCHECKED: &[Check] = &[];
+
+/// Returns the support of a type that accepts and lists an argument in all of its versions.
+pub(super) const fn always(queue_type: QueueType) -> Support {
+    let taken = match queue_type {
+        QueueType::Classic | QueueType::Quorum => Versions::ALL,
+        QueueType::Stream => STREAMS,
+    };
+    Support { queue_type, taken, listed: LISTED, no_effect_since: None }
+}
+
+/// Returns the support of a type that accepts and lists an argument in these versions.
+pub(super) const fn supported(queue_type: QueueType, taken: Versions, listed: &'static [Versions]) -> Support {
+    Support { queue_type, taken, listed, no_effect_since: None }
+}
+
+/// Returns the same check for all versions.
+pub(super) const fn check(value: ValueKind) -> Check {
+    Check { versions: Versions::ALL, value }
+}
+
+impl Support {
+    pub(super) fn is_listed(&self, version: BrokerVersion) -> bool {
+        self.listed.iter().any(|versions| versions.contains(version))
+    }
+}
+
+/// A range of versions; the upper bound is exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The first version.
+    pub since: BrokerVersion,
+    /// The first version after the range, if there is one.
+    pub until: Option<BrokerVersion>,
+}
+
+/// The first version that topo supports. topo knows nothing about earlier ones.
+const FIRST: BrokerVersion = BrokerVersion::new(3, 8, 0);
+
+impl Versions {
+    /// All versions that topo supports.
+    pub const ALL: Self = Self { since: FIRST, until: None };
+
+    /// Returns the versions from the first patch of a minor version on.
+    pub const fn since(major: u16, minor: u16) -> Self {
+        Self::since_patch(major, minor, 0)
+    }
+
+    /// Returns the versions from a patch version on.
+    pub const fn since_patch(major: u16, minor: u16, patch: u16) -> Self {
+        Self { since: BrokerVersion::new(major, minor, patch), until: None }
+    }
+
+    /// Returns the part of the range before a minor version.
+    pub const fn until(self, major: u16, minor: u16) -> Self {
+        self.until_patch(major, minor, 0)
+    }
+
+    /// Returns the part of the range before a patch version.
+    pub const fn until_patch(self, major: u16, minor: u16, patch: u16) -> Self {
+        Self { since: self.since, until: Some(BrokerVersion::new(major, minor, patch)) }
+    }
+
+    /// Returns the first version in its short form: `3.10`, `3.8.10`.
+    pub fn first(self) -> String {
+        short(self.since)
+    }
+
+    /// Returns true if the range contains a version.
+    pub fn contains(self, version: BrokerVersion) -> bool {
+        version >= self.since && self.until.is_none_or(|until| version < until)
+    }
+}
+
+fn short(version: BrokerVersion) -> String {
+    match version {
+        BrokerVersion { major, minor, patch: 0 } => format!("{major}.{minor}"),
+        BrokerVersion { major, minor, patch } => format!("{major}.{minor}.{patch}"),
+    }
+}
+
+/// `all`, `3.10 on`, `before 4.3`, `3.12 to before 4.3.2`.
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match (self.since == FIRST, self.until) {
+            (true, None) => "all".to_owned(),
+            (true, Some(until)) => format!("before {}", short(until)),
+            (false, None) => format!("{} on", short(self.since)),
+            (false, Some(until)) => format!("{} to before {}", short(self.since), short(until)),
+        };
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upper_bound_is_exclusive() {
+        let versions = Versions::since(3, 10).until_patch(4, 3, 2);
+        let contains = |text: &str| versions.contains(text.parse().unwrap());
+        assert_eq!(["3.9.29", "3.10.0", "4.3.1", "4.3.2"].map(contains), [false, true, true, false]);
+        assert_eq!(versions.to_string(), "3.10 to before 4.3.2");
+        assert_eq!(Versions::ALL.until(4, 0).to_string(), "before 4.0");
+    }
+}
