@@ -11,7 +11,7 @@ use crate::model::{
     Destination, Exchange, ExchangeName, Family, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology,
     naming,
 };
-use crate::rabbitmq::governing::WIRING_KEYS;
+use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::{BrokerProfile, Governed, Policies, wiring_policy, with_default_type};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

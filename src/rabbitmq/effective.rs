@@ -4,7 +4,7 @@
 use super::BrokerProfile;
 use super::governing::{Governing, Named, Policies};
 use super::policy_keys::{operator_wins, policy_wins, precedence};
-use super::routing::DeadLettering;
+use super::wiring::DeadLettering;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{
     ArgumentValue, Arguments, BrokerVersion, Exchange, ExchangeName, PolicyName, Queue, QueueName, QueueType,

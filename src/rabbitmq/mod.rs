@@ -14,6 +14,7 @@ pub mod pattern;
 pub mod policy_keys;
 pub mod profile;
 pub mod routing;
+mod wiring;
 
 pub use binding_key::is_made_by_http;
 pub use declare::{
@@ -21,10 +22,10 @@ pub use declare::{
 };
 pub use effective::{ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
-pub use governing::{dead_lettering, own_wiring, wiring_policy};
 pub use no_effect::NoEffect;
 pub use pattern::Pattern;
 pub use policy_keys::{Precedence, precedence};
 pub use profile::BrokerProfile;
 pub use profile::predeclared_type;
 pub use routing::Routing;
+pub use wiring::{WIRING_KEYS, dead_lettering, own_wiring, wiring_policy};

@@ -6,7 +6,7 @@ use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
 use crate::model::{ArgumentValue, Arguments, PolicyName};
-use crate::rabbitmq::governing::WIRING_KEYS;
+use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::{Effective, Source as SetIn};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 

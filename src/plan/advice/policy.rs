@@ -15,8 +15,8 @@ use crate::model::yaml::{Tree, entry};
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
 use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
+use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::effective::default_delivery_limit;
-use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::policy_keys::{PolicyKey, policy_wins};
 use crate::rabbitmq::{
     BrokerProfile, EffectiveSettings, Governed, Named, Policies, Precedence, dead_lettering, precedence, refusals,

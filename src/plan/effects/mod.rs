@@ -18,8 +18,8 @@ use crate::model::units::with_unit;
 use crate::model::{
     Exchange, ExchangeName, Object, ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, RecordKind, naming,
 };
+use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::effective::effective_alternate;
-use crate::rabbitmq::governing::WIRING_KEYS;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::profile::in_every_vhost;
 use crate::rabbitmq::{ActivePolicies, EffectiveSettings, Governed, Governing, Named, Policies, Source};

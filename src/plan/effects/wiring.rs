@@ -7,7 +7,7 @@ use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::Options;
 use crate::plan::wiring::{Wired, wired};
-use crate::rabbitmq::governing::WIRING_KEYS;
+use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::{Governed, Governing, Source};
 
 /// Blocks the plan if dead-lettered messages would go elsewhere, even if it changes nothing: rejected messages would be

@@ -1,6 +1,7 @@
 //! Predicts refusals of bindings.
 
-use super::{Refusal, null_refusal, vhost};
+use super::refusal::{Refusal, null_refusal};
+use super::vhost;
 use crate::model::{
     ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, Queue, QueueType, encoding,
 };

@@ -1,6 +1,7 @@
 //! Predicts refusals of exchanges.
 
-use super::{Refusal, null_refusal, vhost};
+use super::refusal::{Refusal, null_refusal};
+use super::vhost;
 use crate::model::{ArgumentValue, BrokerVersion, Exchange, ExchangeName};
 use crate::rabbitmq::BrokerProfile;
 

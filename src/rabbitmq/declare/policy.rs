@@ -1,10 +1,172 @@
-//! Predicts refusals of policies.
+//! Predicts refusals of policies and of operator policies: those of their definitions, by each validating module of the
+//! broker, and those of their patterns, their objects, and keys that an operator policy cannot set.
 
-use super::policy_keys::definition;
-use super::{Refusal, vhost};
-use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName};
+use super::refusal::Refusal;
+use super::vhost;
+use crate::model::known_arguments::Versions;
+use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
 use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::pattern::mistake;
+use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
+
+/// Returns every policy key of RabbitMQ 3.8 and later, including those of bundled plugins.
+pub fn policy_keys() -> impl Iterator<Item = &'static str> {
+    POLICY_KEYS.iter().filter(|key| key.is_valid()).map(|key| key.name)
+}
+
+/// Returns the keys of a definition that a plugin must register.
+pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
+    definition.keys().map(String::as_str).filter(|key| is_of(key, Scope::Plugin))
+}
+
+/// Returns the refusals of a definition: the first error of each module.
+pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<Refusal> {
+    if definition.is_empty() {
+        return vec![
+            Refusal::new("definition", "the policy has an empty definition").hint("add a key to the definition"),
+        ];
+    }
+    let mut found = Vec::new();
+    for validator in [Validator::Locator, Validator::Mirroring, Validator::General, Validator::Quorum] {
+        if validator == Validator::Mirroring && !version.is_at_least(4, 0) {
+            found.extend(mirroring(definition));
+            continue;
+        }
+        let own = definition.iter().filter_map(|(key, value)| Some((key, value, known(key, version)?)));
+        let mut own = own.filter(|(_, _, (of, _))| *of == validator);
+        let wrong = own.find_map(|(key, value, (_, accepts))| accepts.refusal(key, value, version));
+        let together = || (validator == Validator::Quorum).then(|| delays(definition, version)).flatten();
+        found.extend(wrong.or_else(together));
+    }
+    // The broker reports all keys that no module knows in one sentence.
+    found.extend(definition.keys().filter(|key| !is_known(key, version)).map(|key| unknown(key, version)));
+    found
+}
+
+fn is_known(key: &str, version: BrokerVersion) -> bool {
+    known(key, version).is_some()
+        || is_of(key, Scope::Plugin)
+        || is_of(key, Scope::Mirroring) && !version.is_at_least(4, 0)
+}
+
+fn is_of(key: &str, scope: Scope) -> bool {
+    PolicyKey::named(key).is_some_and(|key| key.scope == scope)
+}
+
+/// Returns the first version that supports a key; `None` if every version does, or none.
+fn since(key: &str) -> Option<BrokerVersion> {
+    let (first, ..) = PolicyKey::named(key)?.accepts.first()?;
+    Some(first.since).filter(|since| *since > Versions::ALL.since)
+}
+
+/// Returns the validator and the accepted values of a key; `None` if no validator knows the key.
+fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
+    let of_version = |(versions, ..): &&(Versions, Validator, Accepts)| versions.contains(version);
+    PolicyKey::named(key)?.accepts.iter().find(of_version).map(|(_, validator, accepts)| (*validator, *accepts))
+}
+
+impl Accepts {
+    fn refusal(&self, key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Refusal> {
+        let desired = match self {
+            Self::Text => value.as_text().is_none().then(|| "a string".to_owned()),
+            Self::Integer => value.as_integer().is_none().then(|| "an integer".to_owned()),
+            Self::AtLeast(least) => {
+                let fits = value.as_integer().is_some_and(|number| number >= *least);
+                (!fits).then(|| format!("an integer of at least {least}"))
+            }
+            Self::Between(least, most) => {
+                let fits = value.as_integer().is_some_and(|number| (*least..=*most).contains(&number));
+                (!fits).then(|| format!("an integer from {least} to {most}"))
+            }
+            Self::Words([]) => {
+                let text = format!("{key} is deprecated and not permitted by RabbitMQ {version}");
+                return Some(Refusal::new(key, text).hint("use `queueLeaderLocator` instead"));
+            }
+            Self::Words(words) => {
+                let fits = value.as_text().is_some_and(|word| words.contains(&word));
+                (!fits).then(|| format!("one of {}", words.join(", ")))
+            }
+            Self::Age => {
+                let fits = value.as_text().and_then(age).is_some();
+                (!fits).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned())
+            }
+        };
+        desired.map(|desired| {
+            let shown = value.as_text().map_or_else(|| value.to_string(), |text| format!("the string {text:?}"));
+            Refusal::new(key, format!("{key} of a policy must be {desired}, found {shown}"))
+        })
+    }
+}
+
+/// Validates delayed retries: `rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.
+fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
+    if !version.is_at_least(4, 3) {
+        return None;
+    }
+    let (least, most) = (definition.get("delayed-retry-min"), definition.get("delayed-retry-max"));
+    let delays = definition.get("delayed-retry-type").and_then(ArgumentValue::as_text);
+    match (delays, least) {
+        (Some(kind), None) if kind != "disabled" => {
+            Some(Refusal::new("delayed-retry-min", format!("delayed-retry-type {kind} needs a delayed-retry-min")))
+        }
+        (_, _) => {
+            let (least, most) = (least?.as_integer()?, most?.as_integer()?);
+            (most < least).then(|| {
+                let text = format!("delayed-retry-max, {most}, is less than delayed-retry-min, {least}");
+                Refusal::new("delayed-retry-max", text)
+            })
+        }
+    }
+}
+
+/// Validates mirroring: `rabbit_mirror_queue_misc:validate_policy`, up to 3.13.
+fn mirroring(definition: &Arguments) -> Option<Refusal> {
+    let first = definition.keys().find(|key| is_of(key, Scope::Mirroring))?;
+    let Some(mode) = definition.get("ha-mode") else {
+        return Some(Refusal::new("ha-mode", format!("{first} is set without ha-mode")).hint("add ha-mode"));
+    };
+    mirrors(mode, definition.get("ha-params")).or_else(|| {
+        let rest = POLICY_KEYS.iter().filter(|key| key.scope == Scope::Mirroring);
+        rest.filter_map(|key| Some((key, definition.get(key.name)?)))
+            .flat_map(|(key, value)| key.accepts.iter().map(move |(_, _, accepts)| (key.name, accepts, value)))
+            // The accepted words and numbers do not depend on the version.
+            .find_map(|(key, accepts, value)| accepts.refusal(key, value, Versions::ALL.since))
+    })
+}
+
+/// Validates the mirroring mode and its parameters.
+fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refusal> {
+    let wrong = |text: &str| Some(Refusal::new("ha-params", text));
+    match (mode.as_text(), params) {
+        (Some("all"), None) => None,
+        (Some("all"), Some(_)) => wrong("ha-mode all does not support ha-params"),
+        (Some("exactly"), Some(ArgumentValue::Integer(1..))) => None,
+        (Some("exactly"), _) => wrong("ha-mode exactly needs an integer of at least 1 as ha-params"),
+        (Some("nodes"), Some(ArgumentValue::List(nodes))) if !nodes.is_empty() => nodes
+            .iter()
+            .any(|node| node.as_text().is_none())
+            .then(|| wrong("ha-params must be names of nodes"))
+            .flatten(),
+        (Some("nodes"), _) => wrong("ha-mode nodes needs a list of nodes as ha-params"),
+        (_, _) => Some(Refusal::new("ha-mode", format!("ha-mode must be one of all, exactly, nodes, found {mode}"))),
+    }
+}
+
+/// Creates the refusal of a key that this version does not support.
+fn unknown(key: &str, version: BrokerVersion) -> Refusal {
+    match since(key) {
+        Some(since) => {
+            let since = since.series();
+            let text = format!("policies support {key} since RabbitMQ {since}; the broker is {version}");
+            Refusal::new(key, text).hint("remove it from the spec")
+        }
+        None if is_of(key, Scope::Mirroring) => {
+            let text = format!("RabbitMQ 4.0 and later do not mirror classic queues and refuse {key}");
+            Refusal::new(key, text).hint("use quorum queues")
+        }
+        None => Refusal::new(key, format!("policies do not support {key}")).hint("remove it from the spec"),
+    }
+}
 
 /// The maximum length of a pattern in bytes, since 4.2.8 and 4.3.2 (`rabbit_re:max_pattern_length`).
 const LONGEST_PATTERN: usize = 1024;
@@ -40,4 +202,105 @@ fn limits_patterns(version: BrokerVersion) -> bool {
         (version.major, version.minor) == (4, minor) && version >= BrokerVersion::new(4, minor, patch)
     };
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
+}
+
+/// The keys of operator policies that every version has (`rabbit_policies:register`, `operator_policy_validator`).
+const ALWAYS: [&str; 7] = [
+    "expires",
+    "message-ttl",
+    "max-length",
+    "max-length-bytes",
+    "max-in-memory-length",
+    "max-in-memory-bytes",
+    "delivery-limit",
+];
+
+/// The keys that newer versions add.
+const LATER: [(&str, BrokerVersion); 3] = [
+    ("queue-version", BrokerVersion::new(3, 12, 7)),
+    ("overflow", BrokerVersion::new(3, 12, 7)),
+    ("target-group-size", BrokerVersion::new(3, 13, 0)),
+];
+
+/// Returns the keys that an operator policy can have.
+pub fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
+    // A patch of 3.11 added one key.
+    let is_patched = (version.major, version.minor) == (3, 11) && version >= BrokerVersion::new(3, 11, 24);
+    let has = |(key, since): &(&str, BrokerVersion)| version >= *since || is_patched && *key == "queue-version";
+    ALWAYS.into_iter().chain(LATER.into_iter().filter(has).map(|(key, _)| key)).collect()
+}
+
+/// Returns the reasons why the broker refuses a record.
+pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
+    let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
+    let version = profile.version;
+    let keys = operator_keys(version);
+    let is_of_other_key = |subject: &str| policy.definition.contains_key(subject) && !keys.contains(&subject);
+    let mut found = refusals(&name, &policy, profile);
+    found.retain(|refusal| !is_of_other_key(&refusal.subject));
+    let refused = policy.definition.keys().filter(|key| is_of_other_key(key));
+    found.extend(refused.map(|key| match LATER.iter().find(|(later, _)| later == key) {
+        Some((_, since)) => {
+            let text = format!("an operator policy can set {key} since RabbitMQ {since}; the broker is {version}");
+            Refusal::new(key, text).hint("set it in a policy instead")
+        }
+        None => Refusal::new(key, format!("an operator policy cannot set {key}")).hint("set it in a policy instead"),
+    }));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_supported_by_a_version() {
+        let versions = [(3, 8), (3, 13), (4, 3)].map(|(major, minor)| BrokerVersion::new(major, minor, 0));
+        for key in policy_keys() {
+            assert!(versions.iter().any(|version| is_known(key, *version)), "{key}");
+        }
+        assert!(!is_known("max-lenght", versions[2]));
+    }
+}
+
+#[cfg(test)]
+mod record_tests {
+    use super::*;
+    use crate::model::{Arguments, RecordId, RecordKind};
+
+    #[test]
+    fn keys_of_an_operator_policy_depend_on_the_version() {
+        for (version, key, has) in [
+            ("3.8.9", "max-length", true),
+            ("3.8.9", "overflow", false),
+            ("3.11.23", "queue-version", false),
+            ("3.11.24", "queue-version", true),
+            ("3.12.6", "queue-version", false),
+            ("3.12.7", "overflow", true),
+            ("3.12.7", "target-group-size", false),
+            ("3.13.0", "target-group-size", true),
+            ("4.3.6", "dead-letter-exchange", false),
+        ] {
+            assert_eq!(operator_keys(version.parse().unwrap()).contains(&key), has, "{key} on {version}");
+        }
+    }
+
+    #[test]
+    fn other_keys_are_refused_once() {
+        let fields: Arguments =
+            serde_json::from_str(r#"{"pattern":"q","definition":{"overflow":1,"ha-mode":"all","max-length":1}}"#)
+                .unwrap();
+        let record = Record::new(RecordId::named(RecordKind::OperatorPolicy, "o"), fields).unwrap();
+        let texts = |version: &str| -> Vec<String> {
+            let profile = BrokerProfile::of(version.parse().unwrap());
+            record_refusals(&record, &profile).into_iter().map(|refusal| refusal.text).collect()
+        };
+        assert_eq!(
+            texts("3.10.8"),
+            [
+                "an operator policy cannot set ha-mode",
+                "an operator policy can set overflow since RabbitMQ 3.12.7; the broker is 3.10.8"
+            ]
+        );
+    }
 }

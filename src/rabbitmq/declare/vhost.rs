@@ -2,7 +2,7 @@
 //!
 //! Predicts refusals of names, and names that the broker would change.
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::model::{BrokerVersion, QueueType, Vhost};
 use crate::rabbitmq::BrokerProfile;
 

@@ -1,7 +1,8 @@
 //! Determines the routing keys with which messages reach each queue, from the bindings that lead to it.
 
-use super::exchange::Kind;
-use super::{Certainty, DeadLettering, Keys, Reason, Routing};
+use super::keys::Certainty;
+use super::outgoing::Kind;
+use super::{DeadLettering, Keys, Reason, Routing};
 use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, Family, ObjectId, QueueName, Strategy, naming};
 use std::collections::{BTreeMap, BTreeSet};
 

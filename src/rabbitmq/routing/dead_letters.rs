@@ -1,8 +1,10 @@
 //! Dead-lettering: the target of a queue, the changes to a message, and the cycles in which the broker drops messages.
 
-use super::{Keys, Message, Route, Routing};
-use crate::model::{BrokerVersion, ExchangeName, Queue, QueueName};
+use super::message::Message;
+use super::{Keys, Route, Routing};
+use crate::model::{BrokerVersion, Queue, QueueName};
 use crate::rabbitmq::ActivePolicies;
+use crate::rabbitmq::wiring::DeadLettering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -38,15 +40,6 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
-}
-
-/// The exchange and the routing key with which a queue dead-letters messages.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DeadLettering {
-    /// The exchange.
-    pub exchange: ExchangeName,
-    /// The routing key; `None` if messages keep their own keys.
-    pub routing_key: Option<String>,
 }
 
 /// The dead-lettering history of a message, as the broker stores it in its headers.

@@ -1,29 +1,13 @@
 //! Routes a message through one exchange, by the type of the exchange.
 
-use super::{Certainty, Keys, Message, Routing, Unclear};
+use super::keys::Certainty;
+use super::message::Message;
+use super::outgoing::{Kind, of_type};
+use super::{Keys, Routing};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, QueueName};
-use crate::rabbitmq::Governed;
 use crate::rabbitmq::effective::effective_alternate;
-use crate::rabbitmq::predeclared_type;
-
-/// The way in which an exchange selects bindings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The default exchange: the routing key is the name of a queue.
-    Default,
-    /// Bindings with the same key.
-    Direct,
-    /// All bindings.
-    Fanout,
-    /// Bindings whose pattern matches the key.
-    Topic,
-    /// Bindings whose arguments match the headers.
-    Headers,
-    /// Exactly one binding: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
-    OneOf,
-    /// Unknown or unpredictable.
-    Unknown,
-}
+use crate::rabbitmq::{Governed, predeclared_type};
+use std::fmt;
 
 /// The destinations of a message at one exchange.
 #[derive(Debug, Default)]
@@ -48,19 +32,6 @@ impl Hop {
         }
         let sent = self.own.iter().map(|(_, certainty)| *certainty).max().unwrap_or(Certainty::Never);
         if self.is_open { sent.max(Certainty::Perhaps) } else { sent }
-    }
-}
-
-/// Returns the kind of an exchange type.
-fn of_type(word: &str) -> Kind {
-    match word {
-        "direct" => Kind::Direct,
-        // `x-recent-history` also stores the last messages.
-        "fanout" | "x-recent-history" => Kind::Fanout,
-        "topic" => Kind::Topic,
-        "headers" => Kind::Headers,
-        "x-consistent-hash" | "x-modulus-hash" | "x-random" => Kind::OneOf,
-        _ => Kind::Unknown,
     }
 }
 
@@ -161,5 +132,32 @@ impl<'a> Routing<'a> {
         let certainty = if is_certain { Certainty::Always } else { Certainty::Perhaps };
         let existing = found.into_iter().filter(|name| self.kind(name).is_some());
         existing.map(|name| (name, certainty)).collect()
+    }
+}
+
+/// The reason for an uncertainty, with the exchange that causes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unclear {
+    /// It depends on the key.
+    Key(ExchangeName),
+    /// It depends on the headers.
+    Headers(ExchangeName),
+    /// It depends on a plugin, which provides the type of the exchange.
+    Type(ExchangeName),
+    /// The spec does not declare the exchange, so others may have bound it.
+    Foreign(ExchangeName),
+    /// It is unknown which policy sets the alternate exchange.
+    Policy(ExchangeName),
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(exchange) => write!(f, "it depends on the routing key at exchange `{exchange}`"),
+            Self::Headers(exchange) => write!(f, "it depends on the headers at exchange `{exchange}`"),
+            Self::Type(exchange) => write!(f, "it depends on the plugin of exchange `{exchange}`"),
+            Self::Foreign(exchange) => write!(f, "others may have bound exchange `{exchange}`"),
+            Self::Policy(exchange) => write!(f, "it is not clear which policy governs exchange `{exchange}`"),
+        }
     }
 }

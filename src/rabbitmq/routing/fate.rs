@@ -1,7 +1,9 @@
 //! Simulates the fate of dead-lettered messages: they arrive in queues, or the broker drops them. `lint`, `explain`, `contract`
 //! and `graph` all use this simulation.
 
-use super::{Arrivals, Certainty, DeadLettering, Keys, Message, Reason, Route, Routing};
+use super::keys::Certainty;
+use super::message::Message;
+use super::{Arrivals, DeadLettering, Keys, Reason, Route, Routing};
 use crate::model::{QueueName, Reach};
 use std::collections::BTreeSet;
 

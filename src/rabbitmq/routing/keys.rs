@@ -1,6 +1,5 @@
-//! Defines routing keys, which can be partly unknown, and how direct and topic exchanges match them.
+//! Routing keys, which can be partly unknown, and the certainty with which direct and topic exchanges match them.
 
-use super::Certainty;
 use std::collections::BTreeSet;
 
 /// The maximum number of states for the comparison of two patterns; beyond it, the result is uncertain.
@@ -153,6 +152,31 @@ fn compare(keys: &str, pattern: &str) -> Certainty {
         (true, false) => Certainty::Always,
         (false, _) => Certainty::Never,
         (true, true) => Certainty::Perhaps,
+    }
+}
+
+/// The certainty that a statement is true for the messages in question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// It is true for no message.
+    Never,
+    /// It is true for some messages, or unknown.
+    Perhaps,
+    /// It is true for all messages.
+    Always,
+}
+
+impl Certainty {
+    pub(super) fn of(is_true: bool) -> Self {
+        if is_true { Self::Always } else { Self::Never }
+    }
+
+    pub(super) fn not(self) -> Self {
+        match self {
+            Self::Never => Self::Always,
+            Self::Perhaps => Self::Perhaps,
+            Self::Always => Self::Never,
+        }
     }
 }
 

@@ -7,67 +7,26 @@ mod arrivals;
 mod dead_letters;
 mod exchange;
 mod fate;
-mod headers;
 mod keys;
+mod message;
 mod outgoing;
 mod route;
-mod topic_index;
 
+pub use super::wiring::DeadLettering;
 pub use arrivals::Arrivals;
-pub use dead_letters::{DeadLettering, DeathHistory, Reason};
-pub use exchange::Kind;
+pub use dead_letters::{DeathHistory, Reason};
+pub use exchange::Unclear;
 pub use fate::Fate;
-pub use headers::Headers;
-pub use keys::Keys;
-pub use route::{Answer, Route, Unclear};
-pub use topic_index::TopicIndex;
+pub use keys::{Certainty, Keys};
+pub use message::{Headers, Message};
+pub use outgoing::{Kind, TopicIndex};
+pub use route::{Answer, Route};
 
 use super::{BrokerProfile, Policies};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
 use outgoing::Outgoing;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The certainty that a statement is true for the messages in question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Certainty {
-    /// It is true for no message.
-    Never,
-    /// It is true for some messages, or unknown.
-    Perhaps,
-    /// It is true for all messages.
-    Always,
-}
-
-impl Certainty {
-    pub(super) fn of(is_true: bool) -> Self {
-        if is_true { Self::Always } else { Self::Never }
-    }
-
-    pub(super) fn not(self) -> Self {
-        match self {
-            Self::Never => Self::Always,
-            Self::Perhaps => Self::Perhaps,
-            Self::Always => Self::Never,
-        }
-    }
-}
-
-/// A message, or all messages with these keys and headers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Message {
-    /// The routing keys.
-    pub keys: Keys,
-    /// The headers.
-    pub headers: Headers,
-}
-
-impl Message {
-    /// Creates a message with one of these keys and any headers.
-    pub fn with(keys: Keys) -> Self {
-        Self { keys, headers: Headers::any() }
-    }
-}
 
 /// The routing of one vhost.
 pub struct Routing<'a> {

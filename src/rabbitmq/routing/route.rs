@@ -1,10 +1,11 @@
 //! Computes the route of a message: hop by hop, each exchange once, as the broker does.
 
-use super::exchange::Hop;
-use super::{Certainty, Kind, Message, Routing};
+use super::exchange::{Hop, Unclear};
+use super::keys::Certainty;
+use super::message::Message;
+use super::{Kind, Routing};
 use crate::model::{Destination, ExchangeName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// The route of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,33 +29,6 @@ pub enum Answer {
     ReachesNothing,
     /// It is unknown.
     CannotTell(Unclear),
-}
-
-/// The reason for an uncertainty, with the exchange that causes it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unclear {
-    /// It depends on the key.
-    Key(ExchangeName),
-    /// It depends on the headers.
-    Headers(ExchangeName),
-    /// It depends on a plugin, which provides the type of the exchange.
-    Type(ExchangeName),
-    /// The spec does not declare the exchange, so others may have bound it.
-    Foreign(ExchangeName),
-    /// It is unknown which policy sets the alternate exchange.
-    Policy(ExchangeName),
-}
-
-impl fmt::Display for Unclear {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(exchange) => write!(f, "it depends on the routing key at exchange `{exchange}`"),
-            Self::Headers(exchange) => write!(f, "it depends on the headers at exchange `{exchange}`"),
-            Self::Type(exchange) => write!(f, "it depends on the plugin of exchange `{exchange}`"),
-            Self::Foreign(exchange) => write!(f, "others may have bound exchange `{exchange}`"),
-            Self::Policy(exchange) => write!(f, "it is not clear which policy governs exchange `{exchange}`"),
-        }
-    }
 }
 
 impl Route {

@@ -13,11 +13,12 @@ mod value;
 
 pub use own::with_default_type;
 
-use super::{Refusal, contains_null, deprecated};
+use super::refusal::{Refusal, contains_null};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
+use value::{hint, refusal, shown};
 
 /// The queue types that the broker and bundled plugins add to the three known ones, since 3.12 (`rabbit_registry`,
 /// class `queue`). The broker does not report if they are available.
@@ -59,7 +60,7 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
     }
     if let Ok(Some(kind)) = kind {
         found.extend(of_other_types(queue, kind, version));
-        found.extend(deprecated::refusals(queue, kind, profile));
+        found.extend(own::deprecated_features(queue, kind, profile));
         found.extend(own::refusals(queue, kind, version));
     }
     let mut reported = BTreeSet::new();
@@ -150,20 +151,4 @@ fn unsupported(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
         None => format!("{kind} queues do not support {name}"),
     };
     refusal(name, text, &hint(name))
-}
-
-/// Returns the hint to remove an argument from the spec.
-fn hint(name: &str) -> String {
-    match KnownArgument::named(name) {
-        Some(known) => format!("remove `{}` from the spec", known.key),
-        None => format!("remove `{name}` from the spec"),
-    }
-}
-
-fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
-    Refusal { subject: subject.to_owned(), text, hint: Some(hint.to_owned()) }
-}
-
-fn shown(value: &ArgumentValue) -> String {
-    crate::model::units::unambiguous(value)
 }

@@ -1,15 +1,17 @@
-//! Predicts refusals by the queue types, which check a declaration after all other checks. Also adds the queue type
-//! that a broker adds to a declaration before its checks.
+//! Predicts the refusals that follow the checks of all arguments: deprecated features that the broker denies
+//! (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then the checks of the queue type.
+//! Also adds the queue type that a broker adds to a declaration before its checks.
 
-use super::{Refusal, refusal};
+use super::value::refusal;
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::declare::refusal::Refusal;
+use crate::rabbitmq::profile::{QUEUE_MASTER_LOCATOR, TRANSIENT_QUEUES};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     match kind {
-        // `declare::deprecated` checks deprecated features of all types.
         QueueType::Classic => master_locator(queue, version).into_iter().collect(),
         QueueType::Quorum => properties(queue, kind),
         QueueType::Stream => {
@@ -59,8 +61,9 @@ fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let words = ["client-local", "min-masters", "random"];
     let is_known = value.as_text().is_some_and(|text| words.contains(&text));
     (!is_known && !version.is_at_least(4, 0)).then(|| {
-        let text = format!("{name} cannot be {}: this version accepts {}", super::shown(value), words.join(", "));
-        refusal(name, text, &super::hint(name))
+        let text =
+            format!("{name} cannot be {}: this version accepts {}", super::value::shown(value), words.join(", "));
+        refusal(name, text, &super::value::hint(name))
     })
 }
 
@@ -95,7 +98,7 @@ fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
         | ArgumentValue::Table(_) => false,
     };
     (!is_within).then(|| {
-        let text = format!("{name} must be from 16 to 255, found {}", super::shown(value));
+        let text = format!("{name} must be from 16 to 255, found {}", super::value::shown(value));
         refusal(name, text, "use a `streamFilterSizeBytes` from 16 to 255")
     })
 }
@@ -125,6 +128,35 @@ pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'
     let mut stored = queue.clone();
     stored.arguments.insert(name.to_owned(), ArgumentValue::Text(added.to_owned()));
     Cow::Owned(stored)
+}
+
+/// Returns the refusals of a queue. `kind` is the type that the broker resolves: an empty `x-queue-type` means the default.
+pub(super) fn deprecated_features(queue: &Queue, kind: QueueType, profile: &BrokerProfile) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    // Unknown if the broker does not report the feature: 4.3 denies it by default, but the package of Debian permits it.
+    if !queue.durable && !queue.exclusive && profile.permits(TRANSIENT_QUEUES) == Some(false) {
+        refusals.push(denied(
+            "durable",
+            "does not permit queues that are neither durable nor exclusive",
+            TRANSIENT_QUEUES,
+        ));
+    }
+    let denies_locator = profile.permits(QUEUE_MASTER_LOCATOR).map_or(profile.version.is_at_least(4, 3), |it| !it);
+    let locator = "x-queue-master-locator";
+    if kind == QueueType::Classic && queue.arguments.contains_key(locator) && denies_locator {
+        let mut refusal = denied(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
+        refusal.hint = Some("use `queueLeaderLocator` instead of `queueMasterLocator`".to_owned());
+        refusals.push(refusal);
+    }
+    refusals
+}
+
+fn denied(subject: &str, text: &str, feature: &str) -> Refusal {
+    Refusal {
+        subject: subject.to_owned(),
+        text: format!("the broker {text}: its deprecated feature {feature} is denied"),
+        hint: Some(format!("make it durable, or permit it on the broker: deprecated_features.permit.{feature} = true")),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Checks values of arguments as a broker does.
+//! Checks values of arguments as a broker does, and describes them in refusals.
 
-use crate::model::known_arguments::{Unit, ValueKind};
+use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
 use crate::model::units::{duration, size, unambiguous};
 use crate::model::{ArgumentValue, age};
+use crate::rabbitmq::declare::refusal::Refusal;
 
 /// Describes why the broker refuses a value; `None` if the broker accepts it.
 pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> Option<String> {
@@ -84,4 +85,20 @@ pub(super) fn described(value: &ArgumentValue) -> &'static str {
         ArgumentValue::List(_) => "a list",
         ArgumentValue::Table(_) => "a mapping",
     }
+}
+
+/// Returns the hint to remove an argument from the spec.
+pub(super) fn hint(name: &str) -> String {
+    match KnownArgument::named(name) {
+        Some(known) => format!("remove `{}` from the spec", known.key),
+        None => format!("remove `{name}` from the spec"),
+    }
+}
+
+pub(super) fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
+    Refusal { subject: subject.to_owned(), text, hint: Some(hint.to_owned()) }
+}
+
+pub(super) fn shown(value: &ArgumentValue) -> String {
+    unambiguous(value)
 }

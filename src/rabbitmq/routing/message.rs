@@ -1,6 +1,6 @@
-//! Headers of messages, which can be partly unknown, and how a headers exchange matches them.
+//! Messages with their headers, which can be partly unknown, and how a headers exchange matches them.
 
-use super::Certainty;
+use super::keys::{Certainty, Keys};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
@@ -81,6 +81,22 @@ fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersio
             Certainty::Perhaps
         }
         (value, desired) => Certainty::of(value == desired),
+    }
+}
+
+/// A message, or all messages with these keys and headers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Message {
+    /// The routing keys.
+    pub keys: Keys,
+    /// The headers.
+    pub headers: Headers,
+}
+
+impl Message {
+    /// Creates a message with one of these keys and any headers.
+    pub fn with(keys: Keys) -> Self {
+        Self { keys, headers: Headers::any() }
     }
 }
 
