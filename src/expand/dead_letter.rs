@@ -4,8 +4,9 @@
 use super::case::FinalTarget;
 use super::origin::CreatedFor;
 use super::{Expander, text};
-use crate::model::naming;
-use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{
+    Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, naming,
+};
 use crate::rabbitmq::{Governed, Policies, predeclared_type, wiring_policy};
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
 use std::collections::BTreeMap;
@@ -255,4 +256,10 @@ fn wire(target: Target, prefix: &str) -> Arguments {
         arguments.insert(format!("{prefix}dead-letter-routing-key"), text(&key));
     }
     arguments
+}
+
+impl From<&FinalTarget> for Target {
+    fn from(end: &FinalTarget) -> Self {
+        Self { exchange: end.exchange.clone(), routing_key: end.routing_key.clone() }
+    }
 }

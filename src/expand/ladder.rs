@@ -3,8 +3,8 @@
 //! is final.
 
 use super::case::{Case, FinalTarget, Refusal};
-use super::effective::Objects;
 use super::text;
+use super::tiers::Objects;
 use super::tiers::Tiers;
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination};

@@ -6,7 +6,6 @@
 
 mod case;
 mod dead_letter;
-mod effective;
 mod ladder;
 mod origin;
 mod retry;
@@ -16,13 +15,13 @@ mod tests;
 mod tiers;
 
 pub use case::FinalTarget;
-pub use effective::Objects;
 pub use ladder::Ladder;
 pub use origin::{CreatedFor, Origin};
 pub use retry::Retry;
 pub use strategies::Delayed;
 pub use strategies::Redeliver;
 pub use strategies::Republish;
+pub use tiers::Objects;
 pub use tiers::Tiers;
 
 use crate::model::{

@@ -3,12 +3,12 @@
 
 use super::Expander;
 use super::case::{Case, FinalTarget, Refusal};
-use super::effective::Objects;
 use super::ladder::Ladder;
 use super::origin::CreatedFor;
 use super::strategies::Delayed;
 use super::strategies::Redeliver;
 use super::strategies::Republish;
+use super::tiers::Objects;
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::naming;
 use crate::model::units::duration;

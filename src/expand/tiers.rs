@@ -1,13 +1,15 @@
-//! Creates tier queues, one for each retry. A tier holds a message for its delay and then returns the message. The
-//! strategy routes messages to the tiers.
+//! Defines the objects that a retry strategy generates, before their names are checked, and creates the tier queues among
+//! them, one for each retry. A tier holds a message for its delay and then returns the message. The strategy routes
+//! messages to the tiers.
 
-use super::effective::Objects;
 use super::text;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::naming::{self, TierName};
-use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Queue, QueueName, QueueType};
+use crate::model::{
+    ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType,
+};
 use crate::rabbitmq::BrokerProfile;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The tiers of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,5 +93,46 @@ impl Tiers {
             }
         }
         (arguments, optional)
+    }
+}
+
+/// Generated objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// Exchanges.
+    pub exchanges: BTreeMap<ExchangeName, Exchange>,
+    /// Queues.
+    pub queues: BTreeMap<QueueName, Queue>,
+    /// Bindings.
+    pub bindings: BTreeSet<Binding>,
+    /// Optional arguments of the queues: a current queue can lack them without a conflict.
+    pub optional: BTreeMap<QueueName, BTreeSet<String>>,
+}
+
+impl Objects {
+    /// Adds an exchange. It is not internal: the broker would refuse applications that declare it, and newer brokers do
+    /// not export internal exchanges to definitions.
+    pub(super) fn exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
+        let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
+        let exchange = Exchange {
+            kind: kind.to_owned(),
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: alternate.into_iter().collect(),
+        };
+        self.exchanges.insert(name, exchange);
+    }
+
+    /// Adds a binding without arguments.
+    pub(super) fn bind(&mut self, source: &ExchangeName, routing_key: String, destination: Destination) {
+        self.bindings.insert(Binding { source: source.clone(), destination, routing_key, arguments: Arguments::new() });
+    }
+
+    /// Returns the IDs of all objects.
+    pub fn ids(&self) -> BTreeSet<ObjectId> {
+        let exchanges = self.exchanges.keys().cloned().map(ObjectId::Exchange);
+        let queues = self.queues.keys().cloned().map(ObjectId::Queue);
+        exchanges.chain(queues).chain(self.bindings.iter().cloned().map(ObjectId::Binding)).collect()
     }
 }
