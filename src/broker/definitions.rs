@@ -9,8 +9,8 @@ use super::definitions_entries::{
 };
 use super::records::of_parameter;
 use super::rights::is_user_parameter;
+use super::snapshot::Cluster;
 use super::snapshot::{Lists, Snapshot};
-use super::survey::Cluster;
 use super::wire;
 use crate::model::memory::bounded;
 use crate::model::record_kinds::RECORD_KINDS;

@@ -29,8 +29,8 @@
 //! topo must observe two ticks unless a user specified the tick ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
+use super::deletion::Performed;
 use super::error::BrokerError;
-use super::perform::Performed;
 use super::ticks::Ticks;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};

@@ -14,15 +14,14 @@
 //! cannot name the holder, so the DELETE of a second run would remove the new lock of the first one.
 
 mod inspect;
-mod process;
 
 pub use inspect::HeldLock;
-pub use process::Process;
+pub use inspect::Process;
 
 use super::connection::Broker;
+use super::deletion::{Performed, accept_not_found};
 use super::error::BrokerError;
 use super::guard::OnProof;
-use super::perform::{Performed, accept_not_found};
 use super::redact::foreign;
 use super::wire::{ClusterNode, LockQueue};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};

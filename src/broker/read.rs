@@ -6,8 +6,8 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::snapshot::{Cluster, Survey, VhostLists};
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
-use super::survey::{Cluster, Survey, VhostLists};
 use super::{records, wire};
 use crate::model::naming::TRANSPORT_TAG;
 use crate::model::printable::clean;

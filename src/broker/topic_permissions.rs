@@ -1,8 +1,8 @@
 //! Reads topic permissions, and restores those that the broker deleted with an exchange.
 
 use super::connection::Broker;
+use super::deletion::Performed;
 use super::error::BrokerError;
-use super::perform::Performed;
 use crate::model::{BrokerVersion, ExchangeName, TopicPermission, VhostName};
 use crate::plan::TopicPermissions;
 use crate::plan::request::{Request, path};

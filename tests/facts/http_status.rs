@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Stage, since};
 use crate::support::{Http, Node};
 
-/// `broker::perform::accept_not_found`.
+/// `broker::deletion::accept_not_found`.
 #[test]
 fn missing_objects_are_404() {
     let stage = Stage::new("not-there");

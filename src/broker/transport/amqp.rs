@@ -1,10 +1,9 @@
-//! Moves messages over AMQP, with publisher confirms and acknowledgements.
+//! Connects to the AMQP broker of a vhost, and starts and stops moves over this connection.
 
 use super::address::AmqpOptions;
 use super::connection::Connection;
 use super::progress::{Fault, Order, Progress, State};
 use super::session::{Job, Session};
-use super::session_end::SessionEnd;
 use crate::broker::error::BrokerError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,49 +102,5 @@ impl AmqpMove {
 impl Drop for AmqpMove {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-impl Job {
-    /// Runs one session after another until the move ends.
-    async fn run(mut self, first: Session) {
-        let mut session = first;
-        let mut failures = 0;
-        let state = loop {
-            let before = self.progress.borrow().moved;
-            let end = session.run(&mut self).await;
-            let (in_flight, uncertain_error) = (session.in_flight(), session.uncertain_error(&self.order));
-            let left = match &end {
-                SessionEnd::Lost(_) => uncertain_error,
-                // The queue may not have processed the last acknowledgements.
-                SessionEnd::Stopped if !session.is_finished => uncertain_error,
-                SessionEnd::Stopped | SessionEnd::Fault(_) => in_flight,
-            };
-            self.progress.send_modify(|progress| progress.in_flight = 0);
-            let is_settled = session.close(&self.order.source).await;
-            let left = if is_settled { left } else { uncertain_error };
-            self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
-            match end {
-                SessionEnd::Stopped => break State::Stopped,
-                SessionEnd::Fault(fault) => break State::Failed(fault),
-                SessionEnd::Lost(error) => {
-                    failures = if self.progress.borrow().moved > before { 1 } else { failures + 1 };
-                    if failures >= self.connection.options.retries.attempts.max(1) {
-                        break State::Failed(error.into());
-                    }
-                }
-            }
-            self.progress.send_modify(|progress| progress.state = State::Reconnecting);
-            let reopened = tokio::select! {
-                _ = self.stop.wait_for(|stop| *stop) => break State::Stopped,
-                reopened = Session::open(&self.connection, &self.order) => reopened,
-            };
-            session = match reopened {
-                Ok(session) => session,
-                Err(fault) => break State::Failed(fault),
-            };
-            self.progress.send_modify(|progress| progress.state = State::Moving);
-        };
-        self.progress.send_modify(|progress| progress.state = state);
     }
 }

@@ -1,8 +1,11 @@
-//! Binds with argument types that the management API cannot represent.
+//! Converts arguments to AMQP field tables.
 //!
-//! The management API shows a timestamp, a short and a long as the same number, and a void as the string `undefined`.
-//! It never shows the types, but the properties key of a binding is a hash over them. So topo tries one combination of
-//! types after another until the key is equal.
+//! By default, values have the types that the broker assigns to them over HTTP. Integers are `long`, other numbers
+//! `double`, and strings `longstr`. Void is supported, too, which HTTP cannot carry.
+//!
+//! A binding of another client may have other types. The management API shows a timestamp, a short and a long as the
+//! same number, and a void as the string `undefined`. It never shows the types, but the properties key of a binding is a
+//! hash over them. So topo binds with one combination of types after another until the key is equal.
 
 use super::amqp::AmqpTransport;
 use super::connection::short;
@@ -116,6 +119,27 @@ impl AmqpTransport {
         // A failed close has no effect.
         let _ = channel.close(200, "done".into()).await;
         Ok(true)
+    }
+}
+
+/// Converts arguments to a table.
+pub(super) fn table(arguments: &Arguments) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (name, argument) in arguments {
+        table.insert(name.as_str().into(), value(argument));
+    }
+    table
+}
+
+fn value(argument: &ArgumentValue) -> AMQPValue {
+    match argument {
+        ArgumentValue::Null => AMQPValue::Void,
+        ArgumentValue::Boolean(value) => AMQPValue::Boolean(*value),
+        ArgumentValue::Integer(value) => AMQPValue::LongLongInt(*value),
+        ArgumentValue::Float(value) => AMQPValue::Double(value.0),
+        ArgumentValue::Text(value) => AMQPValue::LongString(value.as_str().into()),
+        ArgumentValue::List(values) => AMQPValue::FieldArray(values.iter().map(value).collect::<Vec<_>>().into()),
+        ArgumentValue::Table(values) => AMQPValue::FieldTable(table(values)),
     }
 }
 

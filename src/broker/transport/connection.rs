@@ -1,8 +1,8 @@
 //! An AMQP connection that reconnects after a loss, and maps the replies of the broker to the errors of HTTP.
 
 use super::address::AmqpOptions;
-use super::greeting::Greeting;
-use super::{socket, tls};
+use super::socket;
+use super::socket::Greeting;
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
 use crate::broker::redact::foreign;
@@ -44,7 +44,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects, or returns the reason why not: certificates, port, login or vhost.
     pub(super) async fn open(options: AmqpOptions) -> Result<Self, BrokerError> {
-        let tls = if options.address.tls { Some(Arc::new(tls::config(&options)?)) } else { None };
+        let tls = if options.address.tls { Some(Arc::new(socket::tls_config(&options)?)) } else { None };
         let connection = Self { options, tls, greeting: Greeting::default(), live: Mutex::new(None) };
         connection.live().await?;
         Ok(connection)

@@ -2,16 +2,15 @@
 //! cannot carry.
 
 use super::amqp::AmqpTransport;
+use super::argument_types::table;
 use super::broker_identity::expect_known_queue;
 use super::connection::short;
-use super::table::table;
+use super::queue_counts::{Counted, counted};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::model::{Binding, Destination, Queue, QueueName};
 use futures_util::future::join;
 use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
-use lapin::types::FieldTable;
-use std::time::{Duration, Instant};
 
 impl AmqpTransport {
     /// Deletes a queue and declares the new one with the same name, in one write. Only a declare of another client that
@@ -95,31 +94,6 @@ impl Binder {
         }
         Ok(())
     }
-}
-
-/// The counts that a queue reports itself, without statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// The number of ready messages.
-    pub ready: u32,
-    /// The number of consumers. A quorum queue counts a canceled consumer as long as it holds messages
-    /// (`rabbit_fifo:query_stat`).
-    pub consumers: u32,
-}
-
-/// The time for which the broker queries a quorum queue. After it, the broker reports that the queue has no messages
-/// and no consumers (`rabbit_quorum_queue:stat`).
-const STAT_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// Queries the counts of a queue. Returns `None` for an empty result that came so late that the queue may not have
-/// answered.
-pub(super) async fn counted(channel: &lapin::Channel, name: &QueueName) -> lapin::Result<Option<Counted>> {
-    let started = Instant::now();
-    let passive = QueueDeclareOptions { passive: true, ..Default::default() };
-    let queue = channel.queue_declare(short(name.as_str()), passive, FieldTable::default()).await?;
-    let counted = Counted { ready: queue.message_count(), consumers: queue.consumer_count() };
-    let is_empty = counted == Counted { ready: 0, consumers: 0 };
-    Ok(Some(counted).filter(|_| !is_empty || started.elapsed() < STAT_TIMEOUT))
 }
 
 fn options(queue: &Queue) -> QueueDeclareOptions {

@@ -3,7 +3,6 @@
 
 use super::field_table::{long, nests_deeper_than};
 use super::raw_properties::{hide, reveal};
-use super::socket::Bytes;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -145,6 +144,10 @@ impl Rewriter {
         Ok(())
     }
 }
+
+/// A stream of bytes, encrypted or not.
+pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
 /// A socket that hides the properties of messages.
 pub(super) struct Frames {

@@ -4,8 +4,6 @@
 //! arrive a moment later. The caller reads the totals and decides when to stop. The target is always a *fanout*
 //! exchange, and each message keeps its routing key: the default exchange would evaluate the `CC` header a second time.
 
-mod ack_settled;
-mod acknowledging;
 pub mod address;
 pub mod amqp;
 mod answers;
@@ -15,25 +13,21 @@ mod connection;
 pub mod declare;
 mod field_table;
 mod frames;
-mod greeting;
-mod orphan_shovels;
 mod pipeline;
 pub mod progress;
-mod publish_permission;
+mod queue_counts;
 mod raw_properties;
 mod session;
-mod session_end;
 pub mod shovel;
 mod socket;
 mod subscription;
-mod table;
-mod tls;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpTransport};
 pub use argument_types::Typing;
-pub use declare::{Binder, Counted};
+pub use declare::Binder;
 pub use progress::{Fault, Order, Progress, State};
+pub use queue_counts::Counted;
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 
 use super::error::BrokerError;

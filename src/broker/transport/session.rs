@@ -1,27 +1,25 @@
-//! Runs a session, the part of a move on one channel: receives, publishes, and acknowledges confirmed messages. A lost
-//! connection ends the session, and the next session continues the move.
+//! A session: the part of a move on one channel. Its operations receive, publish, and acknowledge confirmed messages.
+//! Each operation returns the reason if it ends the session.
 
-mod ending;
-
-use self::ending::{GRACE, PATIENCE};
-use super::acknowledging::Acknowledging;
 use super::connection::{Connection, error_text, is_channel_error, not_carried_reason, protocol_error};
-use super::pipeline::{Outcome, Pipeline};
+use super::pipeline::{Acknowledging, Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
-use super::publish_permission::check_publish_permission;
 use super::raw_properties::{RawProperties, without_counts};
-use super::session_end::SessionEnd;
-use super::subscription::{CAREFUL, subscribe, was_delivered_before};
+use super::subscription::{CAREFUL, check_publish_permission, subscribe};
 use crate::broker::error::BrokerError;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use lapin::message::Delivery;
-use lapin::options::ConfirmSelectOptions;
+use lapin::options::{BasicCancelOptions, ConfirmSelectOptions};
 use lapin::types::DeliveryTag;
 use lapin::{Channel, Consumer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+mod run;
+
+/// The maximum time for messages in transit when a move is stopped.
+const GRACE: Duration = Duration::from_secs(10);
 /// The pauses between two attempts to publish to a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -96,78 +94,20 @@ impl Session {
         self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
-    /// Moves messages until the session ends. After a stop, this takes at most 20 s.
-    pub(super) async fn run(&mut self, job: &mut Job) -> SessionEnd {
-        let mut stop = job.stop.clone();
-        let time_limit = async move {
-            stop_requested(&mut stop).await;
-            tokio::time::sleep(PATIENCE + GRACE).await;
-        };
-        tokio::select! {
-            biased;
-            end = self.move_messages(job) => end,
-            () = time_limit => SessionEnd::Stopped,
-        }
-    }
-
-    async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
-        loop {
-            let end = tokio::select! {
-                biased;
-                _ = stop_requested(&mut job.stop) => break,
-                Some(written) = self.acknowledging.next() => self.count_acknowledged(job, written),
-                settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
-                    Ok(()) => self.acknowledge_confirmed(job).await,
-                    Err(error) => Err(job.end(&error)),
-                },
-                next = self.consumer.next() => self.forward_ready(job, next).await,
-            };
-            if let Err(end) = end {
-                return end;
-            }
-        }
-        match self.finish(job).await {
-            Ok(()) => SessionEnd::Stopped,
-            Err(end) => end,
-        }
-    }
-
-    /// Forwards a delivery, and all further deliveries that have already arrived.
-    async fn forward_ready(&mut self, job: &mut Job, next: Option<lapin::Result<Delivery>>) -> Result<(), SessionEnd> {
-        let mut next = Some(next);
-        while let Some(delivered) = next {
-            match delivered {
-                Some(Ok(delivery)) => {
-                    let is_new = !was_delivered_before(&delivery);
-                    self.forward(job, delivery).await?;
-                    // While this message is in transit, the queue delivers no other message, which the cancel would
-                    // requeue. A message of another user is already settled.
-                    if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
-                        self.widen_window(job).await?;
-                    }
-                }
-                Some(Err(error)) => return Err(job.end(&error)),
-                None => return Err(self.handle_cancel(job).await),
-            }
-            next = self.consumer.next().now_or_never();
-        }
-        self.report_in_flight(job);
-        Ok(())
-    }
-
     /// Reports the number of messages in transit, before a wait that may be long.
     fn report_in_flight(&self, job: &Job) {
         job.progress.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
-    /// Increases the window after the last redelivered message. A new prefetch applies only to a new consumer.
-    async fn widen_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
-        self.report_in_flight(job);
-        self.unsubscribe(job).await?;
-        let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
-        self.consumer = consumer.map_err(|error| job.end(&error))?;
-        self.window = job.order.prefetch;
-        Ok(())
+    /// Cancels the consumer, and waits until all messages are settled, including those that were already in transit.
+    async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        canceled.map_err(|error| job.end(&error))?;
+        while let Some(next) = self.consumer.next().await {
+            let delivery = next.map_err(|error| job.end(&error))?;
+            self.forward(job, delivery).await?;
+        }
+        self.settle_all(job).await
     }
 
     /// Waits until all received messages are at the target and acknowledged.
@@ -355,4 +295,20 @@ impl Job {
 /// Returns when the move is stopped, or its owner is dropped.
 async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The reason why a session ended.
+pub(super) enum SessionEnd {
+    /// The move was stopped.
+    Stopped,
+    /// A fault ends the move.
+    Fault(Fault),
+    /// The connection or the channel was lost; another session may continue the move.
+    Lost(BrokerError),
+}
+
+impl From<Fault> for SessionEnd {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }

@@ -3,11 +3,14 @@
 //! A shovel never ends by itself (`src-delete-after: never`). Otherwise it would count the messages that were *ready*
 //! when it started, and count rejected messages as moved. A shovel publishes without `mandatory`, so messages that its
 //! target does not route are lost. It is started only if the target is bound.
+//!
+//! A killed run leaves its shovels. Only policymakers may read shovel definitions, but every user with access to a queue
+//! may see its consumers. So topo finds the shovels that this user cannot remove by their consumers.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
+use crate::broker::deletion::accept_not_found;
 use crate::broker::error::BrokerError;
-use crate::broker::perform::accept_not_found;
 use crate::broker::redact::foreign;
 use crate::model::address::encode;
 use crate::model::naming::{is_shovel, shovel};
@@ -15,6 +18,7 @@ use crate::model::{BrokerVersion, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -303,4 +307,38 @@ fn progress(status: Option<Status>) -> Progress {
         Some(_) => State::Moving,
     };
     Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state }
+}
+
+impl ShovelTransport {
+    /// Returns the queues from which a shovel moves messages that this user cannot remove. The broker lists consumers
+    /// some seconds after they subscribed, or not at all if statistics are disabled.
+    pub async fn unreachable(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {
+        match self.leftovers().await {
+            // Without the plugin, no shovels exist.
+            Ok(_) | Err(BrokerError::NotFound { .. }) => return Ok(BTreeSet::new()),
+            Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let mut found = BTreeSet::new();
+        for queue in queues {
+            let shown = match self.read("queues", queue.as_str(), "").await {
+                Ok(shown) => shown,
+                Err(BrokerError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let consumers = shown.get("consumer_details").and_then(Value::as_array);
+            if consumers
+                .is_some_and(|consumers| consumers.iter().any(|consumer| is_shovel_consumer(consumer, self.version)))
+            {
+                found.insert(queue.clone());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns true if a consumer is internal to the broker and, if recognizable, of a shovel of topo.
+fn is_shovel_consumer(consumer: &Value, version: BrokerVersion) -> bool {
+    let is_internal = consumer["channel_details"]["user"] == "none";
+    is_internal && (version < BrokerVersion::new(3, 9, 0) || consumer["arguments"]["x-priority"] == PRIORITY)
 }

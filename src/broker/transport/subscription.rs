@@ -1,13 +1,15 @@
-//! Subscribes a consumer with the highest priority, and limits its prefetch while messages are redelivered.
+//! Prepares a session: checks that the user may publish to the target, before the first message is consumed. Then
+//! subscribes with the highest priority, and limits the prefetch while messages are redelivered.
 
-use super::connection::short;
+use super::connection::{Connection, short};
 use super::raw_properties::RawProperties;
-use crate::model::QueueName;
+use crate::broker::error::BrokerError;
 use crate::model::naming::TRANSPORT_TAG;
+use crate::model::{ExchangeName, QueueName};
 use lapin::message::Delivery;
-use lapin::options::{BasicConsumeOptions, BasicQosOptions};
+use lapin::options::{BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{Channel, Consumer};
+use lapin::{BasicProperties, Channel, Consumer};
 
 /// Higher than the priorities of applications, which mostly use none, so that no consumer receives messages before they
 /// are moved.
@@ -29,4 +31,28 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
 /// not count.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
     delivery.redelivered && RawProperties::hidden_in(&delivery.properties).is_some_and(RawProperties::has_count)
+}
+
+/// Publishes a message that every broker refuses, because its expiration is not a number. `rabbit_channel` checks the
+/// permission (403) and the exchange (404) before the properties (406), so the status of the refusal is the result.
+pub(super) async fn check_publish_permission(
+    connection: &Connection,
+    target: &ExchangeName,
+) -> Result<(), BrokerError> {
+    let request = format!("basic.publish to {target}");
+    let channel = connection.channel().await?;
+    let refused = connection.answer(&request, async {
+        channel.confirm_select(ConfirmSelectOptions::default()).await?;
+        let properties = BasicProperties::default().with_expiration("probe".into());
+        let options = BasicPublishOptions { mandatory: true, immediate: false };
+        channel.basic_publish(short(target.as_str()), short(""), options, b"", properties).await?.await
+    });
+    match refused.await {
+        Err(BrokerError::Refused { status: 406, .. }) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(BrokerError::Malformed {
+            request,
+            detail: "an invalid expiration was accepted; is the server RabbitMQ?".to_owned(),
+        }),
+    }
 }

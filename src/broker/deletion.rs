@@ -1,0 +1,85 @@
+//! Deletes objects, and reads afterwards whether a delete without a response succeeded.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use crate::model::{Binding, ObjectId, VhostName};
+use crate::plan::request::{Request, path};
+
+/// The result of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Performed {
+    /// The broker accepted the request. For a declare, this proves little: the broker also returns 204 if it ignores a
+    /// difference.
+    Done,
+    /// The object to delete did not exist.
+    AlreadyGone,
+}
+
+impl Broker {
+    /// Sends a delete once. If its response is lost, reads the object to detect a successful delete.
+    ///
+    /// # Errors
+    /// The error of the delete, if the object still exists. Either the broker did not process the delete, or another
+    /// client has created an object of the same name since then, which topo must not delete.
+    pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
+        let lost = match accept_not_found(self.send_once(delete).await) {
+            Err(error) if error.may_have_been_processed() && !error.is_unprocessed() => error,
+            answer => return answer,
+        };
+        let path = delete.path.split('?').next().unwrap_or_default();
+        match self.send(&Request::get(path).with_query("disable_stats=true")).await {
+            Err(BrokerError::NotFound { .. }) => Ok(Performed::Done),
+            Ok(_) | Err(_) => Err(lost),
+        }
+    }
+
+    /// Deletes a binding. A 404 proves nothing: the broker also returns 404 for existing bindings with the routing keys
+    /// `null` and `undefined`, which the handler treats as atoms (`rabbit_mgmt_wm_binding`, all versions). The list is
+    /// reliable.
+    pub(super) async fn unbind(
+        &self,
+        vhost: &VhostName,
+        binding: &Binding,
+        key: &str,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        let is_listed = async || {
+            let (_, keys) = self.bindings(vhost).await?;
+            Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|listed| listed == key)))
+        };
+        match accept_not_found(self.retrying_when(BrokerError::is_unprocessed, || self.send_once(delete)).await) {
+            Ok(Performed::AlreadyGone) if is_listed().await? => {
+                Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
+            }
+            // As with other deletes: after a lost response, the binding may be a new one of another client.
+            Err(lost) if lost.may_have_been_processed() && !lost.is_unprocessed() => match is_listed().await {
+                Ok(false) => Ok(Performed::Done),
+                Ok(true) | Err(_) => Err(lost),
+            },
+            performed => performed,
+        }
+    }
+
+    /// Returns true if a queue or an exchange exists, to verify a deletion. One request per object.
+    pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
+        let path = match id {
+            ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),
+            ObjectId::Exchange(name) => path("exchanges", &[vhost.as_str(), name.as_str()]),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => return Ok(true),
+        };
+        match self.send(&Request::get(path).with_query("disable_stats=true")).await {
+            Ok(_) => Ok(true),
+            Err(BrokerError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Treats the deletion of a missing object as success.
+pub(super) fn accept_not_found<T>(result: Result<T, BrokerError>) -> Result<Performed, BrokerError> {
+    match result {
+        Ok(_) => Ok(Performed::Done),
+        Err(BrokerError::NotFound { .. }) => Ok(Performed::AlreadyGone),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs the sessions of a move: each one until it stops, fails or loses its connection. Then ends it without messages in
+//! transit and, as far as the queue permits, without requeued messages.
+
+use super::super::progress::State;
+use super::super::queue_counts::{SETTLE_TIME, ack_settled, counted};
+use super::super::subscription::{subscribe, was_delivered_before};
+use super::{GRACE, Job, Session, SessionEnd, stop_requested};
+use crate::model::QueueName;
+use futures_util::{FutureExt, StreamExt};
+use lapin::message::Delivery;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// The maximum time in which a busy queue delivers more messages. After it, the consumer is canceled.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The time without a delivery after which the queue is queried, because it may be empty.
+const QUIET: Duration = Duration::from_millis(200);
+/// The maximum time in which a busy quorum queue processes acknowledgements.
+const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
+/// The same limit if messages are requeued, because the queue does not distinguish them from pending acknowledgements.
+const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
+
+impl Job {
+    /// Runs one session after another until the move ends.
+    pub(in crate::broker::transport) async fn run(mut self, first: Session) {
+        let mut session = first;
+        let mut failures = 0;
+        let state = loop {
+            let before = self.progress.borrow().moved;
+            let end = session.run(&mut self).await;
+            let (in_flight, uncertain_error) = (session.in_flight(), session.uncertain_error(&self.order));
+            let left = match &end {
+                SessionEnd::Lost(_) => uncertain_error,
+                // The queue may not have processed the last acknowledgements.
+                SessionEnd::Stopped if !session.is_finished => uncertain_error,
+                SessionEnd::Stopped | SessionEnd::Fault(_) => in_flight,
+            };
+            self.progress.send_modify(|progress| progress.in_flight = 0);
+            let is_settled = session.close(&self.order.source).await;
+            let left = if is_settled { left } else { uncertain_error };
+            self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
+            match end {
+                SessionEnd::Stopped => break State::Stopped,
+                SessionEnd::Fault(fault) => break State::Failed(fault),
+                SessionEnd::Lost(error) => {
+                    failures = if self.progress.borrow().moved > before { 1 } else { failures + 1 };
+                    if failures >= self.connection.options.retries.attempts.max(1) {
+                        break State::Failed(error.into());
+                    }
+                }
+            }
+            self.progress.send_modify(|progress| progress.state = State::Reconnecting);
+            let reopened = tokio::select! {
+                _ = self.stop.wait_for(|stop| *stop) => break State::Stopped,
+                reopened = Session::open(&self.connection, &self.order) => reopened,
+            };
+            session = match reopened {
+                Ok(session) => session,
+                Err(fault) => break State::Failed(fault),
+            };
+            self.progress.send_modify(|progress| progress.state = State::Moving);
+        };
+        self.progress.send_modify(|progress| progress.state = state);
+    }
+}
+
+impl Session {
+    /// Moves messages until the session ends. After a stop, this takes at most 20 s.
+    async fn run(&mut self, job: &mut Job) -> SessionEnd {
+        let mut stop = job.stop.clone();
+        let time_limit = async move {
+            stop_requested(&mut stop).await;
+            tokio::time::sleep(PATIENCE + GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            end = self.move_messages(job) => end,
+            () = time_limit => SessionEnd::Stopped,
+        }
+    }
+
+    async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
+        loop {
+            let end = tokio::select! {
+                biased;
+                _ = stop_requested(&mut job.stop) => break,
+                Some(written) = self.acknowledging.next() => self.count_acknowledged(job, written),
+                settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
+                    Ok(()) => self.acknowledge_confirmed(job).await,
+                    Err(error) => Err(job.end(&error)),
+                },
+                next = self.consumer.next() => self.forward_ready(job, next).await,
+            };
+            if let Err(end) = end {
+                return end;
+            }
+        }
+        match self.finish(job).await {
+            Ok(()) => SessionEnd::Stopped,
+            Err(end) => end,
+        }
+    }
+
+    /// Forwards a delivery, and all further deliveries that have already arrived.
+    async fn forward_ready(&mut self, job: &mut Job, next: Option<lapin::Result<Delivery>>) -> Result<(), SessionEnd> {
+        let mut next = Some(next);
+        while let Some(delivered) = next {
+            match delivered {
+                Some(Ok(delivery)) => {
+                    let is_new = !was_delivered_before(&delivery);
+                    self.forward(job, delivery).await?;
+                    // While this message is in transit, the queue delivers no other message, which the cancel would
+                    // requeue. A message of another user is already settled.
+                    if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
+                        self.widen_window(job).await?;
+                    }
+                }
+                Some(Err(error)) => return Err(job.end(&error)),
+                None => return Err(self.handle_cancel(job).await),
+            }
+            next = self.consumer.next().now_or_never();
+        }
+        self.report_in_flight(job);
+        Ok(())
+    }
+
+    /// Increases the window after the last redelivered message. A new prefetch applies only to a new consumer.
+    async fn widen_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        self.report_in_flight(job);
+        self.unsubscribe(job).await?;
+        let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
+        self.consumer = consumer.map_err(|error| job.end(&error))?;
+        self.window = job.order.prefetch;
+        Ok(())
+    }
+
+    /// Stops receiving, and completes the received messages. A requeued message would count as delivered once more.
+    async fn finish(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        self.fill_window(job).await?;
+        // If no message was received, there is nothing to wait for. Without a cancel, a message that arrives now
+        // returns to its position.
+        if self.received > 0 {
+            let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
+            self.consumers = counted.map(|counted| counted.consumers);
+            self.unsubscribe(job).await?;
+        }
+        self.is_finished = true;
+        Ok(())
+    }
+
+    /// Receives messages until the window is full or the queue is empty. Messages that the queue delivers while it
+    /// processes the cancel are requeued. Since 3.10, a quorum queue without a delivery limit requeues them behind all
+    /// others (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    async fn fill_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.pipeline.len() < usize::from(self.window) && Instant::now() < deadline {
+            match timeout(QUIET, self.consumer.next()).await {
+                Ok(Some(next)) => {
+                    let delivery = next.map_err(|error| job.end(&error))?;
+                    self.forward(job, delivery).await?;
+                }
+                Ok(None) => return Err(self.handle_cancel(job).await),
+                // The queue may never deliver: another consumer is the single active one.
+                Err(_) if self.received == 0 => break,
+                Err(_) => {
+                    let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
+                    // A queue without a leader is reported without messages, but also without consumers, although this
+                    // one exists.
+                    if counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the channel. The broker has then received all acknowledgements. But a quorum queue processes them in the
+    /// background, and loses those that are pending when the channel is closed. This was seen on a busy 3.10.8
+    /// (`rabbit_fifo_client` with more than 32 commands in transit). So this waits for the queue first. Returns false
+    /// if the wait failed. If messages are left in transit, the queue does not show whether it has processed the other
+    /// acknowledgements.
+    async fn close(self, source: &QueueName) -> bool {
+        let mut is_settled = true;
+        if self.received > 0 {
+            tokio::time::sleep(SETTLE_TIME).await;
+            let max_settle_time = if self.is_finished { MAX_SETTLE_TIME } else { ABORTED_SETTLE_TIME };
+            is_settled = timeout(max_settle_time, ack_settled(&self.channel, source, self.consumers)).await.is_ok();
+        }
+        let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
+        is_settled || !self.is_finished
+    }
+}
