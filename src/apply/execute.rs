@@ -1,8 +1,9 @@
 //! Executes the waves of a plan, one after another. The steps of a wave run concurrently.
 
-use super::migrate::{ApplyResources, Ended, Event, migrate};
-use super::precautions::{expect_no_new_bindings, expect_same_topic_permissions, rehearse_bindings, verify};
+use super::ApplyResources;
+use super::migrate::{Ended, Event, migrate};
 use super::recreates::{Recreates, prepares_keep};
+use super::recreates::{expect_no_new_bindings, expect_same_topic_permissions, rehearse_bindings, verify};
 use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
 use crate::broker::{BrokerError, LockedBroker, Performed};
 use crate::model::{ObjectId, QueueName};

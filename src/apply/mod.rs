@@ -8,24 +8,20 @@
 
 mod backup;
 mod execute;
-mod interrupt;
 mod locks;
 mod migrate;
 mod outcome;
 mod planning;
-mod precautions;
 mod recreates;
-mod report;
+mod request;
+mod resources;
 mod run;
-mod run_error;
-mod vhosts;
 
 pub use backup::{Backup, BackupError};
 pub use execute::{CONCURRENCY, Progress, apply};
-pub use interrupt::Interrupt;
-pub use migrate::{ApplyResources, Consumers, Migrated, Missing};
-pub use outcome::{Outcome, Status};
+pub use migrate::{Consumers, Migrated, Missing};
+pub use outcome::{FailedStep, Outcome, Report, Status, StepDone, WaitingStep};
 pub use planning::{plan, plan_snapshots};
-pub use report::{FailedStep, Report, StepDone, WaitingStep};
-pub use run::{BackupWriter, RunEvent, RunOptions, RunRequest, run};
-pub use run_error::{RunError, RunFailure};
+pub use request::{BackupWriter, RunError, RunEvent, RunFailure, RunOptions, RunRequest};
+pub use resources::{ApplyResources, Interrupt};
+pub use run::run;

@@ -1,11 +1,79 @@
-//! The outcome of a run: its reports, the objects that still differ, and its status.
+//! The outcome of a run: the report of each vhost, the objects that still differ, and the status.
 
-use super::planning::plan;
-use super::{Report, RunRequest};
-use crate::broker::BrokerError;
+use super::Migrated;
+use crate::broker::{BrokerError, Performed};
 use crate::model::{Address, VhostName};
-use crate::plan::{ApprovedPlan, Options, PlannedChange};
-use std::collections::BTreeSet;
+use crate::plan::{ApprovedPlan, Step};
+
+/// The report of one vhost. Every step of its plan is in one of the lists, in the order in which the steps ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The vhost.
+    pub vhost: VhostName,
+    /// Steps that the broker executed.
+    pub done: Vec<StepDone>,
+    /// Steps that were executed and then reverted, such as the preparation of a recreate that did not happen.
+    pub rolled_back: Vec<StepDone>,
+    /// Steps that the broker refused or did not answer.
+    pub failed: Vec<FailedStep>,
+    /// Steps that did not start, because another step failed or the run was interrupted.
+    pub not_attempted: Vec<Step>,
+    /// Steps that are left for the next run: retired tiers that are not empty yet, and steps that depend on them. Not
+    /// failures.
+    pub waiting: Vec<WaitingStep>,
+    /// The migrations that were started, completed or rolled back.
+    pub migrated: Vec<Migrated>,
+    /// True if the run was interrupted.
+    pub interrupted: bool,
+}
+
+/// A step that was done.
+#[derive(Debug)]
+pub struct StepDone {
+    /// The step.
+    pub step: Step,
+    /// The result of the request.
+    pub performed: Performed,
+}
+
+/// A step that failed.
+#[derive(Debug)]
+pub struct FailedStep {
+    /// The step.
+    pub step: Step,
+    /// The reason.
+    pub error: BrokerError,
+}
+
+/// A step that is left for the next run.
+#[derive(Debug)]
+pub struct WaitingStep {
+    /// The step.
+    pub step: Step,
+    /// The reason why its object is still in use; `None` if the step waits for another step.
+    pub why: Option<BrokerError>,
+}
+
+impl Report {
+    /// Creates an empty report.
+    pub fn new(vhost: VhostName) -> Self {
+        Self {
+            vhost,
+            done: Vec::new(),
+            rolled_back: Vec::new(),
+            failed: Vec::new(),
+            not_attempted: Vec::new(),
+            waiting: Vec::new(),
+            migrated: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    /// Returns true if every step was done, except those left for the next run.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && self.not_attempted.is_empty()
+    }
+}
 
 /// The outcome of a run.
 #[derive(Debug)]
@@ -92,37 +160,4 @@ impl Outcome {
         let migrated = self.reports.iter().flat_map(|report| &report.migrated);
         migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()
     }
-}
-
-/// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
-/// broker again, because a response of 204 does not prove that the broker executed a request.
-pub(super) async fn remaining_differences(
-    request: &RunRequest<'_>,
-    reports: &[Report],
-) -> Result<Vec<Address>, BrokerError> {
-    let reviewed = &request.reviewed.options;
-    // A migration that was rolled back must not be rolled back again.
-    let options = Options { abort: BTreeSet::new(), ..reviewed.clone() };
-    let after = plan(request.access, request.desired, &options).await?;
-    let waiting: Vec<(&VhostName, &Address)> = reports
-        .iter()
-        .flat_map(|report| report.waiting.iter().map(|waiting| (&report.vhost, &waiting.step.address)))
-        .collect();
-    let is_left = |vhost: &VhostName, change: &PlannedChange| {
-        let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
-        // Retired objects are deleted together with their tiers.
-        !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
-    };
-    let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
-    let mut left: Vec<Address> =
-        changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.clone()).collect();
-    // The executed plan had no blockers, so these blockers are new.
-    for block in after.blocks() {
-        if !left.contains(&block.address) {
-            left.push(block.address.clone());
-        }
-    }
-    let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| &note.address);
-    left.extend(interrupted.filter(|address| reviewed.abort.contains(address)).cloned());
-    Ok(left)
 }

@@ -1,89 +1,21 @@
-//! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it, and verifies the result.
+//! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it in several vhosts concurrently,
+//! and verifies the result.
 
-use super::execute::Progress;
+use super::execute::{CONCURRENCY, Progress, apply};
 use super::locks::Locks;
 use super::planning::plan;
-use super::vhosts::{self, transports};
-use super::{Backup, BackupError, Interrupt, Outcome, Report, RunError, RunFailure};
+use super::{ApplyResources, Backup, Outcome, Report, RunError, RunEvent, RunFailure, RunRequest};
+use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
-use crate::model::names::LOCK_QUEUE;
-use crate::model::{QueueName, VhostName};
+use crate::model::{Address, BrokerVersion, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Allowance, ApprovedPlan, Desired, Plan, Step, gate};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::plan::{ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, gate};
+use futures_util::stream::{self, StreamExt};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 
-/// Writes a backup before the first step. After an error, nothing is changed.
-pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
-
-/// A reviewed plan, and everything that its run needs.
-#[derive(Clone, Copy)]
-pub struct RunRequest<'a> {
-    /// The broker.
-    pub access: &'a Access,
-    /// The desired topologies that the plan was made for, in the same order.
-    pub desired: &'a [Arc<Desired>],
-    /// The reviewed plan. The run executes only its steps, without those that are already done.
-    pub reviewed: &'a Plan,
-    /// The allowed hazards.
-    pub allowed: &'a [Allowance],
-    /// Writes the objects that the plan deletes, changes or recreates; `None` for no backup.
-    pub backup: Option<BackupWriter<'a>>,
-    /// Stops the run after the current steps.
-    pub interrupt: &'a Interrupt,
-    /// The settings.
-    pub options: &'a RunOptions,
-}
-
-/// The settings of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunOptions {
-    /// The queue that serves as the lock. All applies to a vhost must use the same one.
-    pub lock_queue: QueueName,
-    /// The time to wait for a lock that another apply holds.
-    pub lock_timeout: Duration,
-    /// The time to wait while messages make no progress. After this time, retired tiers are left for the next apply,
-    /// and a migration is rolled back.
-    pub drain_timeout: Duration,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self {
-            lock_queue: QueueName::new(LOCK_QUEUE),
-            lock_timeout: Duration::ZERO,
-            drain_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-/// An event for the observer of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum RunEvent<'a> {
-    /// The run acquires its locks.
-    Locking,
-    /// The run waits for a lock that another apply holds.
-    LockHeld {
-        /// The vhost.
-        vhost: &'a VhostName,
-        /// The description of the holder.
-        holder: &'a str,
-    },
-    /// The run holds all locks, and plans again.
-    Planning,
-    /// The new plan is approved; the backup follows.
-    Approved(&'a ApprovedPlan),
-    /// The steps start. The listed steps created vhosts and are already done.
-    Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
-    /// A step has made progress.
-    Step(Progress<'a>),
-    /// Every step was done; the run reads the broker again.
-    Verifying,
-    /// The outcome is complete, and the locks are still held.
-    Ended(&'a Outcome),
-    /// A lock could not be released; it expires within a minute.
-    LockNotReleased(&'a BrokerError),
-}
+/// The number of vhosts that are changed concurrently. A vhost with few objects spends most of the time waiting.
+const CONCURRENT_VHOSTS: usize = 4;
 
 /// Runs a reviewed plan under the locks of its vhosts, and reports every event to `observe`.
 ///
@@ -120,7 +52,7 @@ async fn locked_run(
     }
     let transports = transports(request.access, approved.plan()).await?;
     observe(RunEvent::Executing(&approved, locks.created()));
-    let mut reports = vhosts::execute(request, &approved, locks, &transports, observe).await;
+    let mut reports = execute(request, &approved, locks, &transports, observe).await;
     locks.complete(&mut reports);
     let is_complete = reports.iter().all(Report::is_complete);
     // A signal that arrived after the last step counts, too.
@@ -130,8 +62,7 @@ async fn locked_run(
     if is_complete {
         observe(RunEvent::Verifying);
     }
-    let left =
-        if is_complete { super::outcome::remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
+    let left = if is_complete { remaining_differences(request, &reports).await } else { Ok(Vec::new()) };
     let outcome = Outcome { plan: approved, reports, left };
     observe(RunEvent::Ended(&outcome));
     Ok(outcome)
@@ -144,4 +75,88 @@ async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
         Staleness::Same | Staleness::Rest => gate(now, request.allowed).map_err(RunError::Blocked),
         Staleness::Stale(news) => Err(RunError::Stale(news)),
     }
+}
+
+/// Returns the transports of all vhosts in which a plan moves messages.
+async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, RunError> {
+    let mut transports = Vec::new();
+    for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
+        let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
+        let transport = access.transport(&part.vhost, version).await.map_err(RunError::NoTransport)?;
+        if let (Some(amqp), Some(first)) = (transport.amqp(), part.migrations.first()) {
+            let is_same = amqp.expect_same_broker(&access.broker, &first.queue).await;
+            is_same.map_err(RunError::UnsafeTransport)?;
+        }
+        transports.push((part.vhost.clone(), transport));
+    }
+    Ok(transports)
+}
+
+/// Executes the steps of all vhosts. After a failure, no further vhost is started.
+async fn execute(
+    request: &RunRequest<'_>,
+    approved: &ApprovedPlan,
+    locks: &Locks,
+    transports: &[(VhostName, Transport)],
+    observe: &dyn Fn(RunEvent<'_>),
+) -> Vec<Report> {
+    let RunRequest { interrupt, options, .. } = request;
+    let stopped = Cell::new(false);
+    let parts: Vec<&VhostPlan> = approved.plan().vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
+    // A migration keeps messages in memory, and several of one vhost already run concurrently.
+    let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
+    let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
+    let concurrency = CONCURRENCY / concurrent_vhosts;
+    let notify = |progress: Progress<'_>| observe(RunEvent::Step(progress));
+    let one = async |part: &VhostPlan| {
+        let lock = locks.of(&part.vhost);
+        let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
+            Some(lock) => {
+                let transport =
+                    transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
+                let resources = ApplyResources { concurrency, transport, drain_timeout: options.drain_timeout };
+                apply(part, lock, interrupt, resources, notify).await
+            }
+            None => {
+                let mut report = Report::new(part.vhost.clone());
+                report.not_attempted.clone_from(&part.steps);
+                report.interrupted = interrupt.is_requested();
+                report
+            }
+        };
+        // Vhosts that have started are completed, because each vhost is independent.
+        stopped.set(stopped.get() || !report.is_complete());
+        report
+    };
+    stream::iter(parts.into_iter().map(one)).buffered(concurrent_vhosts).collect().await
+}
+
+/// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
+/// broker again, because a response of 204 does not prove that the broker executed a request.
+async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> Result<Vec<Address>, BrokerError> {
+    let reviewed = &request.reviewed.options;
+    // A migration that was rolled back must not be rolled back again.
+    let options = Options { abort: BTreeSet::new(), ..reviewed.clone() };
+    let after = plan(request.access, request.desired, &options).await?;
+    let waiting: Vec<(&VhostName, &Address)> = reports
+        .iter()
+        .flat_map(|report| report.waiting.iter().map(|waiting| (&report.vhost, &waiting.step.address)))
+        .collect();
+    let is_left = |vhost: &VhostName, change: &PlannedChange| {
+        let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
+        // Retired objects are deleted together with their tiers.
+        !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
+    };
+    let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
+    let mut left: Vec<Address> =
+        changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.clone()).collect();
+    // The executed plan had no blockers, so these blockers are new.
+    for block in after.blocks() {
+        if !left.contains(&block.address) {
+            left.push(block.address.clone());
+        }
+    }
+    let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| &note.address);
+    left.extend(interrupted.filter(|address| reviewed.abort.contains(address)).cloned());
+    Ok(left)
 }

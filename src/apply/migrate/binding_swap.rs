@@ -1,6 +1,7 @@
 //! Verifies that replacement bindings equal the originals, including AMQP types, before the originals are deleted.
 
-use super::{Run, StepFailure};
+use super::state::Run;
+use super::step_failure::StepFailure;
 use crate::broker::BrokerError;
 use crate::broker::snapshot::PropertiesKeys;
 use crate::broker::transport::{AmqpTransport, Typing};

@@ -1,7 +1,10 @@
 //! Executes one step of a migration. Most steps are a single request; moves and the swap are not.
 
-use super::moving::{Limit, Purpose, Return};
-use super::{Event, Run, StepFailure};
+use super::moving::Purpose;
+use super::moving::length_limit::Limit;
+use super::moving::return_messages::Return;
+use super::state::{Event, Run};
+use super::step_failure::StepFailure;
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};

@@ -7,46 +7,24 @@
 
 mod binding_swap;
 mod execute_stages;
-mod fault;
 mod migrated;
 mod moving;
-mod stall_detector;
-mod stall_reason;
+mod stall;
+mod state;
+mod step_failure;
 
 pub use migrated::{Consumers, Migrated, Missing};
+pub(super) use state::Event;
 
-use super::Interrupt;
-use crate::broker::transport::Transport;
-use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
-use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
-use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected, request};
+use super::{ApplyResources, Interrupt};
+use crate::broker::{BrokerError, LockedBroker, Performed};
+use crate::model::QueueName;
+use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected};
 use moving::Moving;
+use state::Run;
 use std::time::Duration;
+use step_failure::StepFailure;
 use tokio::time::{Instant, sleep};
-
-/// The resources of an apply, in addition to the plan.
-#[derive(Clone, Copy)]
-pub struct ApplyResources<'a> {
-    /// The maximum number of concurrent requests.
-    pub concurrency: usize,
-    /// The transport for messages; `None` if the plan needs none.
-    pub transport: Option<&'a Transport>,
-    /// The time for which a migration may stall before it is rolled back.
-    pub drain_timeout: Duration,
-}
-
-/// An event of a running migration.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Event<'a> {
-    /// A step was done.
-    Done(&'a Step),
-    /// Messages are moved or consumed: the step, the number so far, the remaining number, and the reason for a stall.
-    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// The deletion waits for two ticks, which prove its guard. The duration is the length of this wait.
-    Proving(&'a Step, Duration),
-    /// The migration is being rolled back. The error is the reason; `None` after an interruption.
-    RollingBack(&'a QueueName, Option<&'a BrokerError>),
-}
 
 /// The pause between a lost race and the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -65,66 +43,6 @@ pub(super) struct Ended {
     pub(super) is_rolled_back: bool,
     /// The summary for the report; `None` if nothing of the migration is, or may be, on the broker.
     pub(super) migrated: Option<Migrated>,
-}
-
-/// The reason why a step could not be done.
-enum StepFailure {
-    /// The broker's state has changed: read it again.
-    Retry(BrokerError),
-    /// The step cannot be done; the migration is rolled back if possible.
-    GiveUp(BrokerError),
-    /// The run was interrupted, and the migration can be rolled back.
-    Interrupted,
-    /// No further change is allowed.
-    Stop(BrokerError),
-}
-
-impl From<BrokerError> for StepFailure {
-    fn from(error: BrokerError) -> Self {
-        // A connection to another broker cannot roll back either.
-        let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
-        if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
-    }
-}
-
-impl StepFailure {
-    /// Converts the failure to a retry if the error matches.
-    fn retry_if(self, is_retryable: impl Fn(&BrokerError) -> bool) -> Self {
-        match self {
-            Self::GiveUp(error) if is_retryable(&error) => Self::Retry(error),
-            Self::Retry(_) | Self::GiveUp(_) | Self::Interrupted | Self::Stop(_) => self,
-        }
-    }
-}
-
-/// A running migration.
-struct Run<'a> {
-    broker: &'a LockedBroker,
-    interrupt: &'a Interrupt,
-    observe: &'a dyn Fn(Event<'_>),
-    planned: &'a [Step],
-    migration: Migration,
-    moving: Moving<'a>,
-    /// True if objects of the migration exist or may exist on the broker, from this run or an earlier one.
-    is_started: bool,
-    /// True if no action remains.
-    is_complete: bool,
-    /// True if the old queue exists, so that a rollback is possible.
-    has_old_queue: bool,
-    /// The old queue as last seen, by this run or by the one that started the migration.
-    old: Option<Queue>,
-    /// True if an application declared the old queue again before the new one existed.
-    has_lost_race: bool,
-    /// The time since which the old queue has seemed to be empty.
-    seems_empty_since: Option<Instant>,
-    /// The time since which the queue has not existed.
-    missing_since: Option<Instant>,
-    /// The binding that routes messages to the queue again. It is added as soon as almost no messages are held.
-    switch: Option<Binding>,
-    /// The number of consumers before the migration.
-    consumers: Option<usize>,
-    done: Vec<(Step, Performed)>,
-    migrated: Migrated,
 }
 
 /// Migrates a queue, or rolls the migration back. `planned` are its steps in the plan.
@@ -307,37 +225,5 @@ impl Run<'_> {
             index += 1;
         }
         Ok(todo.is_empty())
-    }
-
-    async fn read_state(&self) -> Result<Snapshot, BrokerError> {
-        let vhost = self.broker.vhost().clone();
-        self.moving.remove_leftovers(&self.migration).await?;
-        Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
-    }
-
-    /// Returns the action to which a failure before the first action belongs: the first planned action that is not
-    /// done.
-    fn first_action(&self) -> Action {
-        let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
-        let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
-        first.unwrap_or_else(|| Action::DeclareQueue {
-            name: self.migration.queue.clone(),
-            queue: self.migration.desired.clone(),
-        })
-    }
-
-    /// Returns the planned step of the action, or a new step if it was not planned.
-    fn step(&self, stage: Stage, action: Action) -> Step {
-        let planned = self.planned.iter().find(|step| step.action == action);
-        planned.cloned().unwrap_or_else(|| Step {
-            id: 0,
-            wave: 0,
-            after: Vec::new(),
-            recreate: Some(ObjectId::Queue(self.migration.queue.clone())),
-            stage: Some(stage),
-            address: Address::of(self.broker.vhost(), &action.object()),
-            request: request(self.broker.vhost(), &action),
-            action,
-        })
     }
 }

@@ -1,23 +1,17 @@
 //! Moves messages from a queue to the target of a fanout exchange, and detects when all are moved.
 
-mod back;
-mod fallback;
-mod full;
-mod meanwhile;
-mod switch;
+mod concurrent_changes;
+mod drain;
+pub(super) mod length_limit;
+pub(super) mod return_messages;
 
-pub(super) use back::Return;
-pub(super) use full::Limit;
-
-use super::stall_detector::{StallDetector, prefetch};
-use super::stall_reason::describe_stall;
-use super::{ApplyResources, Missing, StepFailure};
-use crate::apply::Interrupt;
+use super::migrated::Missing;
+use super::step_failure::{StepFailure, classify_fault};
+use crate::apply::ApplyResources;
 use crate::broker::transport::{AmqpTransport, Fault, Move, Order, Progress, ShovelTransport, State, Transport};
-use crate::broker::{BrokerError, LockedBroker, Snapshot};
+use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::MigrationNames;
-use crate::model::units::duration;
-use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType};
+use crate::model::{BrokerVersion, ExchangeName, QueueName};
 use crate::plan::{Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -26,21 +20,18 @@ use tokio::time::{Instant, sleep, timeout};
 const POLL: Duration = Duration::from_millis(300);
 /// The pause between two checks of a transport whose end is imminent.
 const END_POLL: Duration = Duration::from_millis(1);
-/// A transport that has received nothing for this time has moved all messages.
-pub(super) const IDLE: Duration = Duration::from_millis(500);
 /// The maximum time to stop a transport. AMQP takes up to 20 s for messages in transit, and a shovel takes up to 30 s
 /// to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// The maximum time to stop a blocked transport: during an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
-/// The time after which no message in transit arrives at an unbound queue. Messages from other nodes take longer.
-const SETTLE_TIME: Duration = Duration::from_secs(1);
-const CLUSTER_SETTLE_TIME: Duration = Duration::from_secs(5);
-/// The pause between two checks of the bindings of a queue that does not drain, and of the policies.
-const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The minimum time without a decrease before a number of messages counts as steady. It is steady if messages arrive as
 /// fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
+
+/// The maximum size of the messages in transit, estimated by their average size: a thousand messages of 64 KiB, or one
+/// of any size.
+const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
 /// The moves of one migration, of which at most one runs at a time.
 pub(super) struct Moving<'a> {
@@ -284,87 +275,6 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Drains the old queue. Its consumers drain it while they make progress, because a concurrent transport would
-    /// break the order. Otherwise a transport drains it.
-    pub(super) async fn drain(
-        &mut self,
-        (from, to): (&QueueName, &ExchangeName),
-        (migration, seen): (&Migration, &Snapshot),
-        interrupt: &Interrupt,
-        notify: impl Fn(Option<u64>, Option<u64>, Option<&str>),
-    ) -> Result<(), StepFailure> {
-        let settle_time =
-            match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
-                (true, _) => CLUSTER_SETTLE_TIME,
-                (false, false) => SETTLE_TIME,
-                // If an application repeatedly binds the queue again, topo is fast enough only without a pause.
-                (false, true) => Duration::ZERO,
-            };
-        let old = seen.topology.queues.get(from);
-        let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let mut detector = StallDetector::new(self.drain_timeout(has_ticks), self.broker.broker().intervals());
-        let mut last_check = Instant::now();
-        // Does not count messages that are drained again after an interrupted rollback.
-        let before = self.moved.unwrap_or(0);
-        loop {
-            self.broker.check()?;
-            if interrupt.is_requested() {
-                return Err(StepFailure::Interrupted);
-            }
-            let Some(live) = self.live(from).await? else {
-                let reason = "the queue was deleted meanwhile".to_owned();
-                return Err(StepFailure::Retry(BrokerError::NotMoved { queue: from.clone(), reason }));
-            };
-            let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
-            let others = self.other_consumers(live.consumers.as_deref().unwrap_or_default(), is_ours);
-            let mut refused = None;
-            let wants_transport = others.is_empty() || detector.has_stalled() || detector.is_half_timed_out();
-            if !is_ours && wants_transport && live.messages != Some(0) {
-                refused = match self.start(from, to, Purpose::Drain).await {
-                    Ok(()) => None,
-                    Err(fault) => Some(self.handle_fault(from, fault).await?),
-                };
-            }
-            let (progress, fault) = self.progress().await?;
-            let in_flight = progress.as_ref().map_or(0, |progress| progress.in_flight);
-            if let Some(fault) = fault {
-                refused = Some(self.handle_fault(from, fault).await?);
-            }
-            let moved = self.total_moved(progress.as_ref());
-            let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
-            detector.record(live.messages, moved);
-            let stall = || describe_stall(&live, &others, refused.as_ref(), self.tick(has_ticks));
-            let stalled = (detector.has_stopped() && live.messages != Some(0)).then(stall);
-            notify(is_counted.then_some(moved.saturating_sub(before)), live.messages, stalled.as_deref());
-            if in_flight == 0 && detector.is_empty_for(settle_time) {
-                return Ok(());
-            }
-            if last_check.elapsed() >= CHECK_INTERVAL {
-                last_check = Instant::now();
-                self.expect_no_conflicting_policy(migration, seen.profile.version).await?;
-                // Deletes bindings that an application added meanwhile; otherwise the queue would never drain.
-                if detector.is_flat() {
-                    self.expect_unbound(from).await?;
-                }
-            }
-            if let Some(moved) = detector.moved_without_decrease() {
-                let reason = format!(
-                    "messages arrive as fast as they are moved ({moved} so far), through the default exchange or as \
-                     dead-lettered messages; topo cannot redirect them"
-                );
-                return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
-            }
-            if detector.is_timed_out() {
-                let reason = describe_stall(&live, &others, refused.as_ref(), self.tick(has_ticks));
-                let waited = i64::try_from(self.drain_timeout(has_ticks).as_millis()).ok().and_then(duration);
-                let waited = waited.unwrap_or_else(|| "0s".to_owned());
-                let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
-                return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
-            }
-            sleep(POLL).await;
-        }
-    }
-
     /// Returns the maximum time without progress. The counts of a queue that `has_ticks` change only with its ticks.
     fn drain_timeout(&self, has_ticks: bool) -> Duration {
         let drain_timeout = self.resources.drain_timeout;
@@ -376,17 +286,35 @@ impl<'a> Moving<'a> {
         has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
-    /// Returns the consumers other than topo's shovel, which runs on the broker and has no address.
-    fn other_consumers<'c>(&self, consumers: &'c [String], is_ours: bool) -> Vec<&'c str> {
-        let mut others: Vec<&str> = consumers.iter().map(String::as_str).collect();
-        if let Some(ours) = others.iter().position(|peer| is_ours && self.is_shovel() && peer.is_empty()) {
-            others.remove(ours);
-        }
-        others
+    /// Returns a fault that can end by itself, or selects a shovel if AMQP cannot carry a message. Otherwise returns a
+    /// step failure.
+    async fn handle_fault(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
+        let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
+        let advice = match self.resources.transport {
+            Some(Transport::AmqpOrShovel(_, shovel)) => match shovel.check().await {
+                Ok(()) => {
+                    self.fallback = Some(reason.clone());
+                    return Ok(fault);
+                }
+                Err(why) => format!("a shovel cannot take over: {why}"),
+            },
+            Some(Transport::Amqp(_) | Transport::Shovel(_)) | None => "use `--transport shovel`".to_owned(),
+        };
+        classify_fault(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
     }
 
+    /// Returns the reason why a shovel took over from AMQP, if it did.
+    pub(super) fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
+    }
     fn total_moved(&self, progress: Option<&Progress>) -> u64 {
         let now = progress.map_or(Some(0), |progress| progress.moved);
         self.moved.zip(now).map_or(0, |(before, now)| before + now)
     }
+}
+
+/// Returns the number of messages that may be in transit, for an average size in bytes.
+fn prefetch(average: u64) -> u16 {
+    let fitting = BYTES_IN_TRANSIT.checked_div(average).unwrap_or(u64::MAX);
+    u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)
 }

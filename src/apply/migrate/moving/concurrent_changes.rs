@@ -1,6 +1,6 @@
 //! Detects concurrent changes: new bindings to the queue, and new policies on the holding queues.
 
-use super::super::StepFailure;
+use super::super::step_failure::StepFailure;
 use super::Moving;
 use crate::broker::BrokerError;
 use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName};

@@ -1,9 +1,39 @@
-//! Decides how a migration reacts to a fault of its transport.
+//! The failure of a step of a migration, and how the migration reacts to it: tries again, rolls back or stops. A fault of
+//! the transport either ends by itself or is such a failure.
 
-use super::StepFailure;
 use crate::broker::BrokerError;
 use crate::broker::transport::Fault;
 use crate::model::QueueName;
+
+/// The reason why a step could not be done.
+pub(super) enum StepFailure {
+    /// The broker's state has changed: read it again.
+    Retry(BrokerError),
+    /// The step cannot be done; the migration is rolled back if possible.
+    GiveUp(BrokerError),
+    /// The run was interrupted, and the migration can be rolled back.
+    Interrupted,
+    /// No further change is allowed.
+    Stop(BrokerError),
+}
+
+impl From<BrokerError> for StepFailure {
+    fn from(error: BrokerError) -> Self {
+        // A connection to another broker cannot roll back either.
+        let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
+        if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
+    }
+}
+
+impl StepFailure {
+    /// Converts the failure to a retry if the error matches.
+    pub(super) fn retry_if(self, is_retryable: impl Fn(&BrokerError) -> bool) -> Self {
+        match self {
+            Self::GiveUp(error) if is_retryable(&error) => Self::Retry(error),
+            Self::Retry(_) | Self::GiveUp(_) | Self::Interrupted | Self::Stop(_) => self,
+        }
+    }
+}
 
 /// Returns the fault if it can end by itself, and a step failure otherwise.
 pub(super) fn classify_fault(queue: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {

@@ -1,0 +1,87 @@
+//! The state of a running migration, and its events.
+
+use super::migrated::Migrated;
+use super::moving::Moving;
+use crate::apply::Interrupt;
+use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
+use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
+use crate::plan::{Action, Migration, Stage, Step, request};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// An event of a running migration.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Event<'a> {
+    /// A step was done.
+    Done(&'a Step),
+    /// Messages are moved or consumed: the step, the number so far, the remaining number, and the reason for a stall.
+    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
+    /// The deletion waits for two ticks, which prove its guard. The duration is the length of this wait.
+    Proving(&'a Step, Duration),
+    /// The migration is being rolled back. The error is the reason; `None` after an interruption.
+    RollingBack(&'a QueueName, Option<&'a BrokerError>),
+}
+
+/// A running migration.
+pub(super) struct Run<'a> {
+    pub(super) broker: &'a LockedBroker,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) observe: &'a dyn Fn(Event<'_>),
+    pub(super) planned: &'a [Step],
+    pub(super) migration: Migration,
+    pub(super) moving: Moving<'a>,
+    /// True if objects of the migration exist or may exist on the broker, from this run or an earlier one.
+    pub(super) is_started: bool,
+    /// True if no action remains.
+    pub(super) is_complete: bool,
+    /// True if the old queue exists, so that a rollback is possible.
+    pub(super) has_old_queue: bool,
+    /// The old queue as last seen, by this run or by the one that started the migration.
+    pub(super) old: Option<Queue>,
+    /// True if an application declared the old queue again before the new one existed.
+    pub(super) has_lost_race: bool,
+    /// The time since which the old queue has seemed to be empty.
+    pub(super) seems_empty_since: Option<Instant>,
+    /// The time since which the queue has not existed.
+    pub(super) missing_since: Option<Instant>,
+    /// The binding that routes messages to the queue again. It is added as soon as almost no messages are held.
+    pub(super) switch: Option<Binding>,
+    /// The number of consumers before the migration.
+    pub(super) consumers: Option<usize>,
+    pub(super) done: Vec<(Step, Performed)>,
+    pub(super) migrated: Migrated,
+}
+
+impl Run<'_> {
+    pub(super) async fn read_state(&self) -> Result<Snapshot, BrokerError> {
+        let vhost = self.broker.vhost().clone();
+        self.moving.remove_leftovers(&self.migration).await?;
+        Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
+    }
+
+    /// Returns the action to which a failure before the first action belongs: the first planned action that is not
+    /// done.
+    pub(super) fn first_action(&self) -> Action {
+        let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
+        let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
+        first.unwrap_or_else(|| Action::DeclareQueue {
+            name: self.migration.queue.clone(),
+            queue: self.migration.desired.clone(),
+        })
+    }
+
+    /// Returns the planned step of the action, or a new step if it was not planned.
+    pub(super) fn step(&self, stage: Stage, action: Action) -> Step {
+        let planned = self.planned.iter().find(|step| step.action == action);
+        planned.cloned().unwrap_or_else(|| Step {
+            id: 0,
+            wave: 0,
+            after: Vec::new(),
+            recreate: Some(ObjectId::Queue(self.migration.queue.clone())),
+            stage: Some(stage),
+            address: Address::of(self.broker.vhost(), &action.object()),
+            request: request(self.broker.vhost(), &action),
+            action,
+        })
+    }
+}
