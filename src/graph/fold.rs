@@ -1,22 +1,15 @@
 //! Folds the generated objects of retries into their queue, and the exchange of a dead-letter queue into that queue.
-//!
-//! Selects the neighborhood of a queue or an exchange: the given number of arrows away, in either direction.
 
-use super::raw::{Link, Raw};
+use super::raw::{Link, Raw, members};
 use super::{ArrowKind, Mark, Retries, Tier};
 use crate::model::naming::TierName;
 use crate::model::units::duration;
-use crate::model::{ExchangeName, ObjectId, QueueName, Strategy};
+use crate::model::{ObjectId, QueueName, Strategy};
 use crate::plan::{Desired, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maps each folded object to the object that it is drawn in.
 pub(super) type Folds = BTreeMap<ObjectId, ObjectId>;
-
-/// Maps each generated object of retries to its queue.
-pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
-    desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
-}
 
 /// Returns the objects to fold.
 pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
@@ -126,34 +119,4 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
         (queue, Retries { out, mark, tiers: tiers.into_values().collect() })
     };
     tiers.into_iter().map(retries).collect()
-}
-
-/// A queue or an exchange, and the size of the neighborhood to draw.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Focus {
-    /// The name of the queue or exchange; the name of a tier selects its queue. If a queue and an exchange have this
-    /// name, both are selected.
-    pub name: String,
-    /// The number of arrows; a queue with its retries counts as one box.
-    pub depth: usize,
-}
-
-/// Returns the neighborhood in a folded graph, or `None` if no object has the name.
-pub(super) fn near(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
-    let named: [ObjectId; 2] =
-        [ObjectId::Queue(QueueName::new(&focus.name)), ObjectId::Exchange(ExchangeName::new(&focus.name))];
-    let drawn = named.iter().map(|id| folds.get(id).unwrap_or(id)).filter(|id| folded.nodes.contains_key(*id));
-    let mut near: BTreeSet<&ObjectId> = drawn.collect();
-    (!near.is_empty()).then_some(())?;
-    let neighbors = folded.neighbors();
-    let mut edge = near.clone();
-    for _ in 0..focus.depth {
-        let next: BTreeSet<&ObjectId> = edge.iter().filter_map(|id| neighbors.get(id)).flatten().copied().collect();
-        edge = next.difference(&near).copied().collect();
-        if edge.is_empty() {
-            break;
-        }
-        near.extend(&edge);
-    }
-    Some(near.into_iter().cloned().collect())
 }

@@ -1,8 +1,8 @@
 //! Recognizes manual retries: a queue rejects a message, the message waits in another queue until it expires, and
 //! returns. The broker dead-letters the message both times, but neither arrow is an end of its lifecycle.
 
-use super::raw::{Link, Raw};
-use super::{ArrowKind, Mark, fold};
+use super::raw::{Link, Raw, members};
+use super::{ArrowKind, Mark};
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::Desired;
 use crate::rabbitmq::routing::{Keys, Message, Reason};
@@ -29,7 +29,7 @@ pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<Obj
     let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
     let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile)
         .with_external_bindings(&desired.scope.external_dead_letter_queues);
-    let generated = fold::members(desired);
+    let generated = members(desired);
     let age = |name: &QueueName, queue: &Queue| {
         let settings = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
         settings.integer("message-ttl").filter(|age| *age > 0)

@@ -9,19 +9,18 @@ mod fold;
 mod groups;
 pub mod layout;
 mod manual_retries;
-mod original_topology;
 mod parts;
 mod raw;
 mod stacks;
 #[cfg(test)]
 mod tests;
 
-pub use fold::Focus;
 pub use parts::{Arrow, ArrowKind, DeadLetters, Graph, Kind, Label, Mark, Node, Retries, Tier, VhostGraph};
 
-use crate::model::ObjectId;
-use crate::plan::{ChangeKind, Desired, VhostPlan};
+use crate::model::{ExchangeName, Object, ObjectId, QueueName, Topology};
+use crate::plan::{Desired, PlannedChange, VhostPlan};
 use crate::rabbitmq::BrokerProfile;
+use fold::Folds;
 use raw::Raw;
 use std::collections::BTreeSet;
 
@@ -34,6 +33,16 @@ pub struct Options {
     pub focus: Option<Focus>,
 }
 
+/// A queue or an exchange, and the size of the neighborhood to draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Focus {
+    /// The name of the queue or exchange; the name of a tier selects its queue. If a queue and an exchange have this
+    /// name, both are selected.
+    pub name: String,
+    /// The number of arrows; a queue with its retries counts as one box.
+    pub depth: usize,
+}
+
 /// Builds the graph of a spec. Returns `None` if the object of the focus does not exist.
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
@@ -43,7 +52,7 @@ pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) ->
 
 /// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
-    let before = Desired { topology: original_topology::topology(plan), ..(*plan.desired).clone() };
+    let before = Desired { topology: original_topology(plan), ..(*plan.desired).clone() };
     let mut raw =
         Raw::merge(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
     manual_retries::mark_retries(
@@ -57,11 +66,11 @@ pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> 
     Some(graph)
 }
 
-fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
+fn draw(raw: Raw, desired: &Desired, changes: &[PlannedChange], options: &Options) -> Option<VhostGraph> {
     let folds = fold::find_folds(&raw, desired, changes);
     let folded = fold::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
-        Some(focus) => Some(fold::near(&folded, &folds, focus)?),
+        Some(focus) => Some(near(&folded, &folds, focus)?),
         None => None,
     };
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
@@ -71,15 +80,53 @@ fn draw(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], opt
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 
-impl Mark {
-    /// Returns the mark for a change of this kind.
-    fn of(kind: ChangeKind) -> Self {
-        match kind {
-            ChangeKind::Create => Self::Created,
-            ChangeKind::Change => Self::Changed,
-            ChangeKind::Recreate => Self::Recreated,
-            ChangeKind::Delete => Self::Deleted,
-            ChangeKind::Conflict => Self::Conflict,
+/// Returns the neighborhood in a folded graph, or `None` if no object has the name.
+fn near(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
+    let named: [ObjectId; 2] =
+        [ObjectId::Queue(QueueName::new(&focus.name)), ObjectId::Exchange(ExchangeName::new(&focus.name))];
+    let drawn = named.iter().map(|id| folds.get(id).unwrap_or(id)).filter(|id| folded.nodes.contains_key(*id));
+    let mut near: BTreeSet<&ObjectId> = drawn.collect();
+    (!near.is_empty()).then_some(())?;
+    let neighbors = folded.neighbors();
+    let mut edge = near.clone();
+    for _ in 0..focus.depth {
+        let next: BTreeSet<&ObjectId> = edge.iter().filter_map(|id| neighbors.get(id)).flatten().copied().collect();
+        edge = next.difference(&near).copied().collect();
+        if edge.is_empty() {
+            break;
         }
+        near.extend(&edge);
+    }
+    Some(near.into_iter().cloned().collect())
+}
+
+/// Returns the topology before a plan: the desired one with every change of the plan reverted.
+fn original_topology(plan: &VhostPlan) -> Topology {
+    let mut topology = plan.desired.topology.clone();
+    for change in &plan.changes {
+        if let Some(id) = change.after.as_ref().map(Object::id) {
+            remove(&mut topology, &id);
+        }
+        match change.before.clone() {
+            Some(Object::Exchange(name, exchange)) => drop(topology.exchanges.insert(name, exchange)),
+            Some(Object::Policy(name, policy)) => drop(topology.policies.insert(name, policy)),
+            Some(Object::Queue(name, queue)) => drop(topology.queues.insert(name, queue)),
+            Some(Object::Binding(binding)) => drop(topology.bindings.insert(binding)),
+            Some(Object::Record(record)) => drop(topology.records.insert(record.id.clone(), record)),
+            Some(Object::Vhost(_)) | None => {}
+        }
+        topology.bindings.extend(change.unbound.iter().cloned());
+    }
+    topology
+}
+
+fn remove(topology: &mut Topology, id: &ObjectId) {
+    match id {
+        ObjectId::Vhost => {}
+        ObjectId::Exchange(name) => drop(topology.exchanges.remove(name)),
+        ObjectId::Policy(name) => drop(topology.policies.remove(name)),
+        ObjectId::Queue(name) => drop(topology.queues.remove(name)),
+        ObjectId::Binding(binding) => drop(topology.bindings.remove(binding)),
+        ObjectId::Record(id) => drop(topology.records.remove(id)),
     }
 }

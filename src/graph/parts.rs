@@ -3,6 +3,7 @@
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::unambiguous;
 use crate::model::{ArgumentValue, Binding, QueueName, Reach, VhostName};
+use crate::plan::ChangeKind;
 use crate::rabbitmq::routing::Fate;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -130,6 +131,17 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// Returns the mark for a change of this kind.
+    pub(super) fn of(kind: ChangeKind) -> Self {
+        match kind {
+            ChangeKind::Create => Self::Created,
+            ChangeKind::Change => Self::Changed,
+            ChangeKind::Recreate => Self::Recreated,
+            ChangeKind::Delete => Self::Deleted,
+            ChangeKind::Conflict => Self::Conflict,
+        }
+    }
+
     /// All marks, in the order of legends.
     pub const ALL: [Self; 5] = [Self::Created, Self::Changed, Self::Recreated, Self::Deleted, Self::Conflict];
 

@@ -1,6 +1,6 @@
 //! Converts a topology into boxes and arrows, one for each object, before anything is folded.
 
-use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph, fold, parts};
+use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph, parts};
 use crate::model::units::duration;
 use crate::model::{
     ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Reach, Strategy, VhostName,
@@ -31,6 +31,11 @@ pub(super) struct Link {
     pub(super) kind: ArrowKind,
     pub(super) label: Option<String>,
     pub(super) mark: Option<Mark>,
+}
+
+/// Maps each generated object of retries to its queue.
+pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
+    desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
 }
 
 impl Raw {
@@ -159,7 +164,7 @@ impl<'a> Drawing<'a> {
             profile,
             fates: queues.filter_map(|name| Some((name, routing.fate(name, &arrivals)?))).collect(),
             policies: Policies::new(&desired.topology.policies, profile.version),
-            families: fold::members(desired),
+            families: members(desired),
             sources: desired.sources.iter().map(|(id, source)| (id, source)).collect(),
             raw: Raw::default(),
         }

@@ -1,7 +1,6 @@
-//! Stacks similar queues: draws them, and the objects that only they use, as one box in a large graph.
-//!
-//! Draws copies of nodes for arrows between the groups of a large graph. A copy is small and next to the box that the
-//! arrow belongs to, so the groups need no arrows between them.
+//! Reduces the boxes and arrows of a large graph. Similar queues, and the objects that only they use, become one box.
+//! Arrows between groups lead to a copy of their node, which is small and next to the other box, so the groups need no
+//! arrows between them.
 
 use super::groups::Groups;
 use super::raw::{Link, Raw};

@@ -1,9 +1,34 @@
 //! Assigns boxes to layers, and divides wires into chains with one stop in each layer. Boxes are in even layers, labels
-//! in odd ones.
-//!
-//! Breaks cycles: finds the wires that lead back to a box on the current walk, so that they can be reversed.
+//! in odd ones. Wires that lead back to a box on the current walk are reversed, so that the layers have no cycle.
 
-use super::{Size, Wire};
+/// A width and a height.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// The horizontal extent.
+    pub width: f64,
+    /// The vertical extent.
+    pub height: f64,
+}
+
+/// A position; y grows downwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// The distance from the left.
+    pub x: f64,
+    /// The distance from the top.
+    pub y: f64,
+}
+
+/// An arrow between two boxes, given by their indexes. The two boxes always differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wire {
+    /// The box where the arrow begins.
+    pub from: usize,
+    /// The box where the arrow ends.
+    pub to: usize,
+    /// The size of the label above the arrow.
+    pub label: Option<Size>,
+}
 
 /// A layered graph: each link leads from a layer to the next.
 #[derive(Debug, Default)]

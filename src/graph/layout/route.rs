@@ -1,9 +1,8 @@
 //! Converts layers into columns and chains into lines. A line is horizontal where it passes a column, so it meets no
 //! box there, and curved between columns.
 
-use super::layers::{Layered, StopKind};
+use super::layers::{Layered, Point, Size, StopKind, Wire};
 use super::place::{above, below};
-use super::{Layout, Point, Size, Wire};
 use std::cmp::Ordering;
 
 /// The minimum and maximum distance of two columns. The distance grows with the height difference of the lines between
@@ -21,6 +20,17 @@ pub struct Route {
     pub levels: Vec<(Point, Point)>,
     /// The upper left corner of the label above the wire.
     pub label: Option<Point>,
+}
+
+/// The positions of all boxes and wires.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout {
+    /// The size of the drawing.
+    pub size: Size,
+    /// The upper left corners of the boxes.
+    pub boxes: Vec<Point>,
+    /// The paths of the wires.
+    pub routes: Vec<Route>,
 }
 
 /// Computes the layout from the ordered and placed stops.
