@@ -1,15 +1,14 @@
 //! Renders one object of a plan as text, with the changed bindings into it.
 
+use super::change_details::{activity, details, field_values, spec_line, symbol};
 use super::family::Shown;
 use super::resolutions_text;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wrap};
 use crate::model::binding::KeyAndArguments;
 use crate::model::count::{count, number};
-use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, ObjectId, OnConflict, Policy, Queue};
-use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
+use crate::model::{Binding, Object, ObjectId, OnConflict};
+use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, Verdict};
 use anstyle::Style;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// An object with the changed bindings into it.
@@ -69,17 +68,6 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     }
 }
 
-/// Returns the symbol before an object, and its style.
-pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
-    match kind {
-        ChangeKind::Create => ("  +", GREEN),
-        ChangeKind::Change => ("  ~", YELLOW),
-        ChangeKind::Recreate => ("-/+", RED),
-        ChangeKind::Delete => ("  -", RED),
-        ChangeKind::Conflict => ("  !", RED),
-    }
-}
-
 /// Writes the symbol, the object, its details in columns, and the line of the spec at the right.
 fn head(
     text: &mut String,
@@ -128,88 +116,6 @@ fn head(
     }
 }
 
-/// Returns the line of the spec that declares an object: `topology.yaml:12`.
-pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
-    let source = change.source.as_ref()?;
-    let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-    Some(format!("{}:{}", clean(file), source.line))
-}
-
-/// Returns the details of a change, for the line of its object or below.
-pub(super) fn details(change: &PlannedChange) -> Vec<String> {
-    let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
-    let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
-    match change.kind {
-        ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
-        ChangeKind::Change => vec![format!("change in place: {}", count(fields, "setting"))],
-        ChangeKind::Recreate if drift => {
-            vec![format!("recreate: {}", drifts(fields))]
-        }
-        ChangeKind::Conflict if drift => vec![format!("drift: {}", drifts(fields))],
-        ChangeKind::Recreate => vec![format!("recreate: {} cannot change in place", count(fields, "setting"))],
-        ChangeKind::Conflict => vec![format!("conflict: {} cannot change in place", count(fields, "setting"))],
-        ChangeKind::Delete => {
-            let why = match change.reason {
-                Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
-                Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, pruned",
-                Some(crate::diff::DeleteReason::Unset) => "not set in the spec",
-                Some(crate::diff::DeleteReason::Retired) => "retired",
-                None => "deleted",
-            };
-            [Some(why.to_owned()), change.live.as_ref().map(activity)].into_iter().flatten().collect()
-        }
-    }
-}
-
-fn drifts(fields: u64) -> String {
-    let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}; a declare is a no-op", count(fields, "argument"))
-}
-
-fn object_details(object: &Object) -> Vec<String> {
-    match object {
-        Object::Vhost(vhost) => {
-            let kind = vhost.default_queue_type.as_ref().map(|kind| format!("default queue type {}", clean(kind)));
-            vhost.description.as_ref().map(|text| format!("{:?}", clean(text))).into_iter().chain(kind).collect()
-        }
-        Object::Exchange(_, exchange) => {
-            let mut details = vec![clean(&exchange.kind)];
-            details.extend((!exchange.durable).then(|| "transient".to_owned()));
-            details.extend(exchange.auto_delete.then(|| "auto-delete".to_owned()));
-            details.extend(exchange.internal.then(|| "internal".to_owned()));
-            details.extend(arguments(&exchange.arguments, ""));
-            details
-        }
-        Object::Policy(_, policy) => policy_details(policy),
-        Object::Record(record) => match record.operator_policy() {
-            Some((_, policy)) => policy_details(&policy),
-            None => record.fields.values().map(|value| clean(&value.to_string())).collect(),
-        },
-        Object::Queue(_, queue) => queue_details(queue),
-        Object::Binding(_) => Vec::new(),
-    }
-}
-
-fn policy_details(policy: &Policy) -> Vec<String> {
-    let mut details =
-        vec![format!("\"{}\" on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
-    details.extend(arguments(&policy.definition, ""));
-    details
-}
-
-fn queue_details(queue: &Queue) -> Vec<String> {
-    let mut details = vec![clean(queue.type_name())];
-    details.extend((!queue.durable).then(|| "transient".to_owned()));
-    details.extend(queue.auto_delete.then(|| "auto-delete".to_owned()));
-    details.extend(arguments(&queue.arguments, "x-queue-type"));
-    details
-}
-
-fn arguments(arguments: &Arguments, except: &str) -> Vec<String> {
-    let shown = |(key, value): (&String, _)| format!("{} {}", clean(key), clean(&with_unit(key, value)));
-    arguments.iter().filter(|(key, _)| *key != except).map(shown).collect()
-}
-
 fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
@@ -219,15 +125,6 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
-}
-
-/// Returns the name of a setting, and its two values.
-pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
-    let value = |value: &Option<_>| match value {
-        Some(value) => clean(&with_unit(&field.field, value)),
-        None => "absent".to_owned(),
-    };
-    (clean(&field.field), value(&field.before), value(&field.after))
 }
 
 /// Writes the error of the broker, the live numbers, and the steps or resolutions.
@@ -286,40 +183,6 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
     format!("{delete} → declare → bind {bindings}")
 }
 
-/// Formats the activity of a queue: `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
-pub(super) fn activity(live: &QueueActivity) -> String {
-    let messages = live.messages.map_or_else(|| "messages not known".to_owned(), |messages| count(messages, "message"));
-    let unacknowledged = live
-        .unacknowledged
-        .filter(|count| *count > 0)
-        .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
-    let consumers = match &live.consumers {
-        None => "consumers not known".to_owned(),
-        // The two counts were read at different times: the list does not contain a new consumer yet.
-        Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
-            format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
-        }
-        Some(_) if live.held_by_unlisted().is_some() => "no consumer listed".to_owned(),
-        Some(hosts) => {
-            let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
-            for host in hosts.iter().filter(|host| !host.is_empty()) {
-                *by_host.entry(host).or_default() += 1;
-            }
-            let mut hosts_text: Vec<String> = by_host
-                .into_iter()
-                .take(5)
-                .map(|(host, times)| if times == 1 { clean(host) } else { format!("{} ×{times}", clean(host)) })
-                .collect();
-            if hosts_text.len() == 5 {
-                hosts_text.push("…".to_owned());
-            }
-            let who = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
-            format!("{}{who}", count(hosts.len() as u64, "consumer"))
-        }
-    };
-    format!("{messages}{unacknowledged} · {consumers}")
-}
-
 /// Formats a binding below its destination: `orders ─ order.# →`.
 fn incoming(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
@@ -333,13 +196,4 @@ fn binding_line(text: &mut String, change: &PlannedChange) {
         ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => ("+", GREEN, "bind"),
     };
     let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), incoming(binding));
-}
-
-/// Formats a binding with its destination, for lists that are not below the destination.
-pub(super) fn full_binding(binding: &Binding) -> String {
-    let kind = match binding.destination {
-        Destination::Queue(_) => "",
-        Destination::Exchange(_) => " (exchange)",
-    };
-    clean(&format!("{binding}{kind}"))
 }

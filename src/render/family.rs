@@ -1,7 +1,7 @@
 //! Renders the retries of a queue: one line for all generated objects, or each object below the queue, in the order in
 //! which a failed message passes them.
 
-use super::change_text::{details, spec_line};
+use super::change_details::{details, spec_line};
 use super::style::{DIM, GREEN, Painted, RED, clean, columns, wrap};
 use crate::model::binding::KeyAndArguments;
 use crate::model::naming::{self, TierName};

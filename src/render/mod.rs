@@ -1,8 +1,8 @@
 //! Renders finished values as text, for a terminal, a pull request, a workflow or a program. The renderers read nothing
 //! and decide nothing.
 
+mod change_details;
 mod change_text;
-pub mod contract_env;
 pub mod contract_table;
 pub mod definitions;
 pub mod diagnostics;
@@ -12,7 +12,6 @@ pub mod glossary;
 pub mod graph;
 pub mod lifecycle_text;
 pub mod next_command;
-pub mod page;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_short;

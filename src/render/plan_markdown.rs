@@ -1,13 +1,13 @@
-//! Renders a plan as a pull-request comment: a table for reviewers, and the complete text in a collapsed section.
+//! Renders a plan as a pull-request comment: a table for reviewers, a collapsed section with the resolutions of each
+//! conflict, and the complete text in another one.
 
-use super::change_text::full_binding;
+use super::change_details::full_binding;
 use super::next_command::next_command;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
-use super::resolutions_text::{self, fence};
 use super::style::clean;
 use crate::model::Object;
 use crate::model::count::count;
-use crate::plan::{ChangeKind, Plan, PlannedChange};
+use crate::plan::{Applicability, ChangeKind, Plan, PlannedChange, Resolution};
 use std::fmt::Write;
 
 /// The maximum length of the plan. GitHub refuses a comment of more than 65,536 characters, and [`LIMIT_OF_ALL`] leaves
@@ -76,7 +76,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         }
     }
     let changes = plan.vhosts.iter().flat_map(|part| &part.changes);
-    resolutions_text::sections(&mut out, changes, LIMIT * 7 / 8);
+    sections(&mut out, changes, LIMIT * 7 / 8);
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
     cut(out)
@@ -176,6 +176,76 @@ fn cut(mut out: String) -> String {
         out.push_str("\n… truncated\n");
     }
     out
+}
+
+/// The maximum number of conflicts whose sections are expanded.
+const MOST_OPEN: usize = 3;
+
+/// Writes a section for each conflict, up to a total length of `room` bytes.
+fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChange>, room: usize) {
+    let blocked: Vec<&PlannedChange> = changes
+        .filter(|change| change.conflict.as_ref().is_some_and(|conflict| !conflict.resolutions.is_empty()))
+        .collect();
+    let open = if blocked.len() <= MOST_OPEN { " open" } else { "" };
+    for (index, change) in blocked.iter().enumerate() {
+        let section = section(change, open);
+        if out.len() + section.len() > room {
+            let _ = writeln!(out, "\n… and the resolutions of {} more", blocked.len() - index);
+            break;
+        }
+        out.push_str(&section);
+    }
+}
+
+fn section(change: &PlannedChange, open: &str) -> String {
+    // An address is percent-encoded, so it cannot contain markup.
+    let mut text = format!("\n<details{open}><summary>Resolutions: <code>{}</code></summary>\n\n", change.address);
+    let Some(conflict) = &change.conflict else { return text };
+    for resolution in &conflict.resolutions {
+        item(&mut text, resolution);
+    }
+    if let Some(sentence) = &conflict.error_after_recreate {
+        let words = "After a recreate, an application that still declares the old settings gets";
+        let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
+    }
+    if let Some(sentence) = &conflict.typeless_declare {
+        let _ = writeln!(text, "\n{}.", inline(&capitalized(sentence)));
+    }
+    text.push_str("\n</details>\n");
+    text
+}
+
+fn item(text: &mut String, resolution: &Resolution) {
+    let _ = writeln!(text, "- **{}**: {}", resolution.kind.as_str(), inline(&resolution.text));
+    for field in resolution.fields.iter().filter(|_| resolution.applicability != Applicability::No) {
+        let not = if field.applicability { "" } else { "not " };
+        let _ = writeln!(text, "  - {not}{}: {}", inline(&field.field), inline(&field.why));
+    }
+    for warning in &resolution.warnings {
+        let _ = writeln!(text, "  - info: {}", inline(warning));
+    }
+    if let Some(yaml) = &resolution.yaml {
+        let fence = fence(yaml);
+        let _ = writeln!(text, "\n  {fence}yaml");
+        yaml.lines().for_each(|line| {
+            let _ = writeln!(text, "  {line}");
+        });
+        let _ = writeln!(text, "  {fence}\n");
+    }
+    if let Some(applications) = &resolution.applications {
+        let _ = writeln!(text, "  {}.\n", inline(&capitalized(applications)));
+    }
+}
+
+/// Returns a fence that is longer than any run of backticks in the text.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
+}
+
+fn capitalized(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 #[cfg(test)]

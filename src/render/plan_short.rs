@@ -1,6 +1,6 @@
 //! Renders a plan with one line for each object: its symbol, its name, and the settings that differ.
 
-use super::change_text::{activity, field_values, symbol};
+use super::change_details::{activity, field_values, symbol};
 use super::family::Folded;
 use super::plan_text::{View, conclusion, entries, remark};
 use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns};

@@ -1,7 +1,9 @@
-//! Quotes words and wraps commands for a shell.
+//! Text for a shell: quoted words, commands that wrap at the width, and `NAME=value` lines of contracts, which any reader
+//! of environment files can read, too.
 
 use super::style::{columns, wrap};
 use crate::model::printable::is_hidden;
+use std::fmt::Write;
 
 /// The indentation of continuation lines.
 const INDENT: &str = "    ";
@@ -63,6 +65,20 @@ fn words(line: &str) -> Vec<&str> {
     }
     words.push(&line[start..]);
     words
+}
+
+/// Renders `NAME=value` lines. An empty line separates the groups of queues.
+pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
+    let mut text = String::new();
+    for (index, group) in groups.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        for (name, value) in group {
+            let _ = writeln!(text, "{name}={}", quoted(value));
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Formats text for a terminal: colors, numbers and line breaks.
+//! Formats text for a terminal: colors, numbers, line breaks, and Markdown pages.
 //!
 //! Texts always contain colors; the output stream strips them if the target does not support them.
 
@@ -93,6 +93,51 @@ pub fn heading(parts: &[String], width: usize) -> Vec<String> {
     wrap(parts, " · ", width).iter().flat_map(|line| wrap(&words_and_code(line), " ", width)).collect()
 }
 
+/// Wraps a sentence at words; code spans stay on one line.
+pub fn folded(sentence: &str, width: usize) -> String {
+    let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Wraps a page to lines of this width, as far as the words allow it.
+pub fn folded_page(page: &str, width: usize) -> String {
+    let mut folded = String::new();
+    let mut paragraph: Vec<&str> = Vec::new();
+    let mut is_code = false;
+    for line in page.lines() {
+        let is_fence = line.starts_with("```");
+        let is_fixed = is_code || is_fence || line.is_empty() || line.starts_with(['#', '|', '>', ' ']);
+        if is_fixed || is_item(line) {
+            fill(&mut folded, &mut paragraph, width);
+        }
+        is_code ^= is_fence;
+        if is_fixed {
+            folded.push_str(line);
+            folded.push('\n');
+        } else {
+            paragraph.push(line);
+        }
+    }
+    fill(&mut folded, &mut paragraph, width);
+    folded
+}
+
+fn is_item(line: &str) -> bool {
+    line.starts_with("- ") || line.starts_with("* ")
+}
+
+/// Writes the collected lines as one paragraph.
+fn fill(folded: &mut String, paragraph: &mut Vec<&str>, width: usize) {
+    let text = std::mem::take(paragraph).join(" ");
+    if text.is_empty() {
+        return;
+    }
+    let indent = if is_item(&text) { "  " } else { "" };
+    let lines = wrap(&words_and_code(&text), " ", width.saturating_sub(indent.len()));
+    folded.push_str(&lines.join(&format!("\n{indent}")));
+    folded.push('\n');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +157,17 @@ mod tests {
             ["or:", "`topo apply --abort q`,", "right", "now"]
         );
         assert_eq!(words_and_code("it is `that' and more"), ["it", "is", "`that'", "and", "more"]);
+    }
+}
+
+#[cfg(test)]
+mod page_tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_wrapped_and_code_is_unchanged() {
+        let page = "# a-rule\n\nOne two three\nfour `five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
+        let expected = "# a-rule\n\nOne two three four\n`five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
+        assert_eq!(folded_page(page, 20), expected);
     }
 }

@@ -1,12 +1,11 @@
-//! Extracts the lines that a message refers to, and shortens very long lines. The renderer reads the whole excerpt
-//! again for each message, and a generated file may consist of one line.
-//!
-//! Moves labels of underlines into notes if the terminal is too narrow.
+//! Divides the locations of a diagnostic into parts, each with an excerpt: the lines that a message refers to, with very
+//! long lines shortened. The renderer reads the whole excerpt again for each message, and a generated file may consist of
+//! one line. If the terminal is too narrow, labels of underlines become notes.
 
-use super::{Part, margin};
 use crate::model::printable::masked;
 use crate::render::style::columns;
-use crate::spec::{Location, SourceFile};
+use crate::spec::{Diagnostic, Location, SourceFile};
+use annotate_snippets::{AnnotationKind, Element, Origin, Snippet};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -21,6 +20,11 @@ const AROUND: usize = 1000;
 const NEAR: usize = 24;
 /// The replacement for omitted text.
 const GAP: &str = "...";
+
+/// The maximum number of lines between two locations in one excerpt.
+const FAR: usize = 200;
+/// The number of columns between a line number and the text of the line.
+const GUTTER: usize = " | ".len();
 
 /// A file and the offsets of its lines.
 pub(super) struct FileLines<'a> {
@@ -118,6 +122,93 @@ impl Excerpt {
     }
 }
 
+/// Locations that are shown in one excerpt of a file.
+pub(super) struct Part<'a> {
+    /// The path, line and column of the main location.
+    title: String,
+    pub(super) excerpt: Option<Excerpt>,
+    places: Vec<(Location, &'a str, AnnotationKind)>,
+}
+
+/// Groups the locations of a diagnostic. The file of the primary location is first, and nearby locations share an
+/// excerpt.
+pub(super) fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
+    let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
+    let others = diagnostic.secondary.iter().map(|(at, label)| (*at, label.as_str(), AnnotationKind::Context));
+    let mut places: Vec<(Location, &str, AnnotationKind)> = std::iter::once(primary).chain(others).collect();
+    places.sort_by_key(|(at, ..)| (at.file != diagnostic.primary.file, at.file, at.line, at.column));
+    let mut groups: Vec<Vec<(Location, &str, AnnotationKind)>> = Vec::new();
+    for place in places {
+        let is_near = |(last, ..): &(Location, &str, AnnotationKind)| {
+            last.file == place.0.file && place.0.line.saturating_sub(last.line) <= FAR
+        };
+        match groups.last_mut() {
+            Some(group) if group.last().is_some_and(is_near) => group.push(place),
+            Some(_) | None => groups.push(vec![place]),
+        }
+    }
+    // The renderer treats the first group as the primary one.
+    groups.sort_by_key(|group| !group.iter().any(|(at, ..)| *at == diagnostic.primary));
+    let part = |places: Vec<(Location, &'a str, AnnotationKind)>| {
+        let (first, ..) = *places.first()?;
+        let lines = files.get(first.file)?;
+        let name = lines.file.name.as_str();
+        if lines.file.text.is_empty() {
+            return Some(Part { title: name.to_owned(), excerpt: None, places });
+        }
+        let main = places.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
+        let title = format!("{name}:{}:{}", main.line, main.column);
+        let at: Vec<Location> = places.iter().map(|(at, ..)| *at).collect();
+        Some(Part {
+            title,
+            excerpt: Some(lines.excerpt(&at, width.saturating_sub(main.line.to_string().len() + GUTTER))),
+            places,
+        })
+    };
+    groups.into_iter().filter_map(part).collect()
+}
+
+impl Part<'_> {
+    pub(super) fn element(&self) -> Element<'_> {
+        let Some(excerpt) = &self.excerpt else { return Origin::path(self.title.as_str()).into() };
+        let text = excerpt.text.as_str();
+        let mut snippet = Snippet::source(text).line_start(excerpt.line).path(self.title.as_str());
+        for (at, label, kind) in &self.places {
+            let from = excerpt.shown(at.start);
+            let to = excerpt.shown(at.end).max(from);
+            // The renderer would underline an empty span between two characters.
+            let width = text[from..].chars().next().map_or(0, char::len_utf8);
+            let to = if to == from { from + width } else { to };
+            let annotation = kind.span(from..to);
+            snippet = snippet.annotation(if label.is_empty() { annotation } else { annotation.label(*label) });
+        }
+        snippet.into()
+    }
+
+    /// Removes the line and column that the renderer adds to the path. The renderer counts columns of the excerpt,
+    /// which may be shortened; the title has the correct ones.
+    pub(super) fn fix_location(&self, rendered: &mut String) {
+        let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
+        let end = start + self.title.len();
+        let rest = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
+        let counted = end..rendered.len() - rest.len();
+        rendered.replace_range(counted, "");
+    }
+
+    /// Returns the column after a location in the excerpt.
+    fn end_of(&self, at: Location) -> usize {
+        let Some(excerpt) = &self.excerpt else { return 0 };
+        let before = excerpt.text.get(..excerpt.shown(at.end)).unwrap_or_default();
+        columns(before.rsplit('\n').next().unwrap_or_default())
+    }
+}
+
+/// Returns the width of the line numbers and the bar after them.
+pub(super) fn margin(parts: &[Part<'_>]) -> usize {
+    let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
+    last_line.to_string().len() + GUTTER
+}
+
 /// Removes labels and returns them as notes. With a width, these are the labels that do not fit next to their
 /// underlines; without a width, all labels.
 pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
@@ -141,13 +232,4 @@ pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usi
         }
     }
     notes
-}
-
-impl Part<'_> {
-    /// Returns the column after a location in the excerpt.
-    fn end_of(&self, at: Location) -> usize {
-        let Some(excerpt) = &self.excerpt else { return 0 };
-        let before = excerpt.text.get(..excerpt.shown(at.end)).unwrap_or_default();
-        columns(before.rsplit('\n').next().unwrap_or_default())
-    }
 }

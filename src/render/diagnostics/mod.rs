@@ -3,17 +3,12 @@
 mod excerpt;
 pub(super) mod repeats;
 
-use super::style::{columns, words_and_code, wrap};
+use super::style::{columns, folded};
 use crate::model::printable::is_hidden;
-use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
-use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
-use excerpt::{Excerpt, FileLines};
+use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
+use annotate_snippets::{Group, Level, Renderer};
+use excerpt::{FileLines, Part, margin, parts};
 use repeats::Grouped;
-
-/// The maximum number of lines between two locations in one excerpt.
-const FAR: usize = 200;
-/// The number of columns between a line number and the text of the line.
-const GUTTER: usize = " | ".len();
 
 /// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Of repeated
 /// diagnostics, only the first ones are rendered in full.
@@ -100,12 +95,6 @@ fn replace_hidden(rendered: &mut String) {
     }
 }
 
-/// Returns the width of the line numbers and the bar after them.
-fn margin(parts: &[Part<'_>]) -> usize {
-    let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
-    last_line.to_string().len() + GUTTER
-}
-
 /// Removes the color codes from a line.
 fn without_colors(line: &str) -> String {
     let text = line.split('\u{1b}').enumerate().map(|(index, part)| match part.split_once('m') {
@@ -115,89 +104,10 @@ fn without_colors(line: &str) -> String {
     text.collect()
 }
 
-/// Wraps a sentence at words; code spans stay on one line.
-fn folded(sentence: &str, width: usize) -> String {
-    let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Locations that are shown in one excerpt of a file.
-struct Part<'a> {
-    /// The path, line and column of the main location.
-    title: String,
-    excerpt: Option<Excerpt>,
-    places: Vec<(Location, &'a str, AnnotationKind)>,
-}
-
-/// Groups the locations of a diagnostic. The file of the primary location is first, and nearby locations share an
-/// excerpt.
-fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
-    let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
-    let others = diagnostic.secondary.iter().map(|(at, label)| (*at, label.as_str(), AnnotationKind::Context));
-    let mut places: Vec<(Location, &str, AnnotationKind)> = std::iter::once(primary).chain(others).collect();
-    places.sort_by_key(|(at, ..)| (at.file != diagnostic.primary.file, at.file, at.line, at.column));
-    let mut groups: Vec<Vec<(Location, &str, AnnotationKind)>> = Vec::new();
-    for place in places {
-        let is_near = |(last, ..): &(Location, &str, AnnotationKind)| {
-            last.file == place.0.file && place.0.line.saturating_sub(last.line) <= FAR
-        };
-        match groups.last_mut() {
-            Some(group) if group.last().is_some_and(is_near) => group.push(place),
-            Some(_) | None => groups.push(vec![place]),
-        }
-    }
-    // The renderer treats the first group as the primary one.
-    groups.sort_by_key(|group| !group.iter().any(|(at, ..)| *at == diagnostic.primary));
-    let part = |places: Vec<(Location, &'a str, AnnotationKind)>| {
-        let (first, ..) = *places.first()?;
-        let lines = files.get(first.file)?;
-        let name = lines.file.name.as_str();
-        if lines.file.text.is_empty() {
-            return Some(Part { title: name.to_owned(), excerpt: None, places });
-        }
-        let main = places.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
-        let title = format!("{name}:{}:{}", main.line, main.column);
-        let at: Vec<Location> = places.iter().map(|(at, ..)| *at).collect();
-        Some(Part {
-            title,
-            excerpt: Some(lines.excerpt(&at, width.saturating_sub(main.line.to_string().len() + GUTTER))),
-            places,
-        })
-    };
-    groups.into_iter().filter_map(part).collect()
-}
-
-impl Part<'_> {
-    fn element(&self) -> Element<'_> {
-        let Some(excerpt) = &self.excerpt else { return Origin::path(self.title.as_str()).into() };
-        let text = excerpt.text.as_str();
-        let mut snippet = Snippet::source(text).line_start(excerpt.line).path(self.title.as_str());
-        for (at, label, kind) in &self.places {
-            let from = excerpt.shown(at.start);
-            let to = excerpt.shown(at.end).max(from);
-            // The renderer would underline an empty span between two characters.
-            let width = text[from..].chars().next().map_or(0, char::len_utf8);
-            let to = if to == from { from + width } else { to };
-            let annotation = kind.span(from..to);
-            snippet = snippet.annotation(if label.is_empty() { annotation } else { annotation.label(*label) });
-        }
-        snippet.into()
-    }
-
-    /// Removes the line and column that the renderer adds to the path. The renderer counts columns of the excerpt,
-    /// which may be shortened; the title has the correct ones.
-    fn fix_location(&self, rendered: &mut String) {
-        let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
-        let end = start + self.title.len();
-        let rest = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
-        let counted = end..rendered.len() - rest.len();
-        rendered.replace_range(counted, "");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Location;
     use crate::spec::{Variables, parse};
 
     fn rendered(texts: &[&str]) -> String {

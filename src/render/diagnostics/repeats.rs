@@ -2,9 +2,8 @@
 //! rest is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough
 //! to fix it.
 
-use super::folded;
 use crate::model::count::number;
-use crate::render::style::clean;
+use crate::render::style::{clean, folded};
 use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -176,6 +176,18 @@ pub(super) fn description(graph: &Graph) -> String {
     format!("{what} {}", parts.join("; "))
 }
 
+/// Formats a length with one decimal place, or none if it is 0.
+pub(super) fn decimal(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Escapes text between tags. The text contains no control characters.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

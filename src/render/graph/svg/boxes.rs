@@ -1,11 +1,10 @@
 //! Measures and draws boxes. The tiers of a queue are in a box next to it, with arrows in both directions between the
 //! two.
 
-use super::{escaped, number};
 use crate::graph::layout::{Point, Size};
 use crate::graph::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
-use crate::render::graph::words::{below, cells, name, tooltip, with_symbol};
+use crate::render::graph::words::{below, cells, decimal, escaped, name, tooltip, with_symbol};
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
@@ -78,14 +77,14 @@ impl<'a> Drawn<'a> {
         let _ = writeln!(
             text,
             r#"<g class="node {class}{dashed}" transform="translate({} {})">"#,
-            number(corner.x),
-            number(y)
+            decimal(corner.x),
+            decimal(y)
         );
         let _ = writeln!(text, "<title>{}</title>", escaped(&tooltip(node).join("\n")));
-        let (width, height) = (number(self.own.width), number(self.own.height));
+        let (width, height) = (decimal(self.own.width), decimal(self.own.height));
         for behind in [2.0 * stack, stack] {
             if behind > 0.0 {
-                let at = number(behind);
+                let at = decimal(behind);
                 let _ = writeln!(
                     text,
                     r#"<rect class="behind" x="{at}" y="{at}" width="{width}" height="{height}" rx="5"/>"#
@@ -93,10 +92,10 @@ impl<'a> Drawn<'a> {
             }
         }
         self.shape(text);
-        let middle = number(self.own.width / 2.0);
+        let middle = decimal(self.own.width / 2.0);
         let _ = writeln!(text, r#"<text class="name" x="{middle}" y="18">{}</text>"#, escaped(&self.name));
         for (line, y) in self.below.iter().zip(1..) {
-            let y = number(18.0 + f64::from(y) * BELOW_LINE);
+            let y = decimal(18.0 + f64::from(y) * BELOW_LINE);
             let _ = writeln!(text, r#"<text class="below" x="{middle}" y="{y}">{}</text>"#, escaped(line));
         }
         text.push_str("</g>\n");
@@ -114,19 +113,19 @@ impl<'a> Drawn<'a> {
     fn shape(&self, text: &mut String) {
         let (w, h) = (self.own.width, self.own.height);
         let rect = |text: &mut String, rx: f64| {
-            let _ = writeln!(text, r#"<rect width="{}" height="{}" rx="{}"/>"#, number(w), number(h), number(rx));
+            let _ = writeln!(text, r#"<rect width="{}" height="{}" rx="{}"/>"#, decimal(w), decimal(h), decimal(rx));
         };
         match self.node.kind {
             Kind::Exchange | Kind::ForeignExchange => {
                 let corners = [(12.0, 0.0), (w - 12.0, 0.0), (w, h / 2.0), (w - 12.0, h), (12.0, h), (0.0, h / 2.0)];
                 let points: Vec<String> =
-                    corners.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+                    corners.iter().map(|(x, y)| format!("{},{}", decimal(*x), decimal(*y))).collect();
                 let _ = writeln!(text, r#"<polygon points="{}"/>"#, points.join(" "));
             }
             Kind::Queue | Kind::ForeignQueue => rect(text, 5.0),
             Kind::DeadLetterQueue => {
                 rect(text, 2.0);
-                let (left, right, h) = (number(5.0), number(w - 5.0), number(h));
+                let (left, right, h) = (decimal(5.0), decimal(w - 5.0), decimal(h));
                 let _ = writeln!(text, r#"<path class="inner" d="M{left} 0V{h}M{right} 0V{h}"/>"#);
             }
             Kind::Stream => {
@@ -134,10 +133,10 @@ impl<'a> Drawn<'a> {
                 let _ = writeln!(
                     text,
                     r#"<path class="inner" d="M{} 3q{} {} 0 {}"/>"#,
-                    number(w - 16.0),
-                    number(9.0),
-                    number(h / 2.0 - 3.0),
-                    number(h - 6.0)
+                    decimal(w - 16.0),
+                    decimal(9.0),
+                    decimal(h / 2.0 - 3.0),
+                    decimal(h - 6.0)
                 );
             }
             Kind::Tier => rect(text, 14.0),
@@ -152,12 +151,12 @@ impl<'a> Drawn<'a> {
         let class = super::lines::class(ArrowKind::Retry, retries.mark, is_plan);
         let head = super::lines::head(ArrowKind::Retry, retries.mark, is_plan);
         for (from, to, y) in [(left, right, middle - 6.0), (right, left, middle + 6.0)] {
-            let (from, to, y) = (number(from), number(to), number(y));
+            let (from, to, y) = (decimal(from), decimal(to), decimal(y));
             let _ = writeln!(text, r#"<path class="{class}" d="M{from} {y}H{to}" marker-end="url(#{head})"/>"#);
         }
-        let x = number((left + right) / 2.0);
+        let x = decimal((left + right) / 2.0);
         for (word, y) in [(retries.out.as_str(), middle - 11.0), ("back", middle + 17.0)] {
-            let _ = writeln!(text, r#"<text class="way {class}" x="{x}" y="{}">{word}</text>"#, number(y));
+            let _ = writeln!(text, r#"<text class="way {class}" x="{x}" y="{}">{word}</text>"#, decimal(y));
         }
     }
 }
@@ -190,30 +189,34 @@ impl Tiers {
         let _ = writeln!(
             text,
             r#"<g class="tiers {class}" transform="translate({} {})">"#,
-            number(corner.x),
-            number(corner.y)
+            decimal(corner.x),
+            decimal(corner.y)
         );
-        let (width, height) = (number(self.size.width), number(self.size.height));
+        let (width, height) = (decimal(self.size.width), decimal(self.size.height));
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
             // In a plan, a deleted tier and a created one may be for the same retry.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
-                let (x, y) = (number(one.x + width + 5.5), number(one.y + TIER_HEIGHT / 2.0 - 4.0));
+                let (x, y) = (decimal(one.x + width + 5.5), decimal(one.y + TIER_HEIGHT / 2.0 - 4.0));
                 let _ = writeln!(text, r#"<path class="then" d="M{x} {y}l4.5 4l-4.5 4"/>"#);
             }
         }
         for (word, at, width, tier) in &self.pills {
             let mark = tier.as_ref().and_then(|tier| tier.mark);
             let class = palette::of(TIER, mark, is_plan).class;
-            let _ =
-                writeln!(text, r#"<g class="pill {class}" transform="translate({} {})">"#, number(at.x), number(at.y));
+            let _ = writeln!(
+                text,
+                r#"<g class="pill {class}" transform="translate({} {})">"#,
+                decimal(at.x),
+                decimal(at.y)
+            );
             if let Some(tier) = tier {
                 let _ =
                     writeln!(text, "<title>{}\nwaits {}</title>", escaped(&clean(&tier.name)), escaped(&tier.delay));
             }
-            let (wide, middle) = (number(*width), number(width / 2.0));
+            let (wide, middle) = (decimal(*width), decimal(width / 2.0));
             let _ = writeln!(text, r#"<rect width="{wide}" height="{TIER_HEIGHT}" rx="11"/>"#);
             let _ = writeln!(text, r#"<text class="delay" x="{middle}" y="15">{}</text></g>"#, escaped(word));
         }

@@ -1,10 +1,9 @@
 //! Draws arrows: horizontal where they pass a column, curved between columns, with labels above them.
 
-use super::{escaped, number};
 use crate::graph::layout::{Route, Size};
 use crate::graph::{Arrow, ArrowKind, Mark, VhostGraph};
 use crate::render::graph::palette::{self, UNCHANGED};
-use crate::render::graph::words::{self, arrow_tooltip, cells};
+use crate::render::graph::words::{self, arrow_tooltip, cells, decimal, escaped};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -56,7 +55,7 @@ pub(super) fn head(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String
 /// Writes a short arrow for the legend.
 pub(super) fn sample(text: &mut String, kind: ArrowKind, (x, y): (f64, f64), is_plan: bool) {
     let (class, head) = (class(kind, None, is_plan), head(kind, None, is_plan));
-    let (from, to, y) = (number(x), number(x + 36.0), number(y));
+    let (from, to, y) = (decimal(x), decimal(x + 36.0), decimal(y));
     let _ = writeln!(text, r#"<path class="{class}" d="M{from} {y}H{to}" marker-end="url(#{head})"/>"#);
 }
 
@@ -72,9 +71,9 @@ pub(super) fn write(
     let _ = writeln!(text, r#"<path class="{class}" d="{}" marker-end="url(#{head})"/>"#, path(route));
     if let Some(corner) = route.label {
         for ((shown, label), line) in labels.iter().zip(arrow.labels.iter().map(Some).chain([None])).zip(1..) {
-            let y = number(corner.y + f64::from(line) * LINE - 2.5);
+            let y = decimal(corner.y + f64::from(line) * LINE - 2.5);
             let class = self::class(arrow.kind, label.map_or(arrow.mark, |label| label.mark), is_plan);
-            let x = number(corner.x + SIDE);
+            let x = decimal(corner.x + SIDE);
             let _ = writeln!(text, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escaped(shown));
         }
     }
@@ -85,7 +84,7 @@ fn path(route: &Route) -> String {
     let mut path = String::new();
     let mut at = None;
     for (from, to) in &route.levels {
-        let (x, y) = (number(from.x), number(from.y));
+        let (x, y) = (decimal(from.x), decimal(from.y));
         match at {
             None => {
                 let _ = write!(path, "M{x} {y}");
@@ -96,11 +95,11 @@ fn path(route: &Route) -> String {
             }
             Some((left, before)) => {
                 let middle: f64 = (left + from.x) / 2.0;
-                let _ = write!(path, "C{0} {1} {0} {y} {x} {y}", number(middle), number(before));
+                let _ = write!(path, "C{0} {1} {0} {y} {x} {y}", decimal(middle), decimal(before));
             }
         }
         if to.x != from.x {
-            let _ = write!(path, "H{}", number(to.x));
+            let _ = write!(path, "H{}", decimal(to.x));
         }
         at = Some((to.x, to.y));
     }

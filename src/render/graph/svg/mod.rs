@@ -5,7 +5,7 @@ mod lines;
 mod sheet;
 
 use super::palette;
-use super::words::{description, heading, with_symbol};
+use super::words::{decimal, description, escaped, heading, with_symbol};
 use crate::graph::layout::{Layout, Size, Wire, arrange};
 use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
 use boxes::Drawn;
@@ -30,12 +30,12 @@ pub fn svg(graph: &Graph) -> String {
     let mut y = MARGIN + legend.height;
     let mut body = String::new();
     for part in &parts {
-        let _ = writeln!(body, r#"<g transform="translate({} {})">"#, number(MARGIN), number(y));
+        let _ = writeln!(body, r#"<g transform="translate({} {})">"#, decimal(MARGIN), decimal(y));
         part.write(&mut body, graph.is_plan);
         body.push_str("</g>\n");
         y += part.height() + MARGIN;
     }
-    let (width, height) = (number(inner + 2.0 * MARGIN), number(y));
+    let (width, height) = (decimal(inner + 2.0 * MARGIN), decimal(y));
     let description = escaped(&description(graph));
     let sheet = sheet::sheet(graph);
     format!(
@@ -79,7 +79,7 @@ impl<'a> Part<'a> {
 
     fn write(&self, text: &mut String, is_plan: bool) {
         let _ = writeln!(text, r#"<text class="heading" x="0" y="16">{}</text>"#, escaped(&heading(self.vhost)));
-        let _ = writeln!(text, r#"<g transform="translate(0 {})">"#, number(HEADING));
+        let _ = writeln!(text, r#"<g transform="translate(0 {})">"#, decimal(HEADING));
         for ((arrow, labels), route) in self.vhost.arrows.iter().zip(&self.labels).zip(&self.layout.routes) {
             lines::write(text, (arrow, labels, route), self.vhost, is_plan);
         }
@@ -119,8 +119,8 @@ fn legend(graph: &Graph, width: f64) -> Legend {
         let _ = writeln!(
             text,
             r#"<text class="key" x="{}" y="{}">{}</text>"#,
-            number(x + 42.0),
-            number(y + 12.0),
+            decimal(x + 42.0),
+            decimal(y + 12.0),
             kind.as_str()
         );
     }
@@ -131,14 +131,14 @@ fn legend(graph: &Graph, width: f64) -> Legend {
         let _ = writeln!(
             text,
             r#"<rect class="{class}" x="{}" y="{}" width="18" height="12" rx="3"/>"#,
-            number(x),
-            number(y + 2.0)
+            decimal(x),
+            decimal(y + 2.0)
         );
         let _ = writeln!(
             text,
             r#"<text class="key" x="{}" y="{}">{}</text>"#,
-            number(x + 24.0),
-            number(y + 12.0),
+            decimal(x + 24.0),
+            decimal(y + 12.0),
             escaped(&word)
         );
     }
@@ -154,16 +154,4 @@ fn marks(vhost: &VhostGraph) -> BTreeSet<Mark> {
     let of_arrows =
         vhost.arrows.iter().flat_map(|arrow| arrow.labels.iter().map(|label| label.mark).chain([arrow.mark]));
     of_nodes.chain(of_arrows).flatten().collect()
-}
-
-/// Formats a length with one decimal place, or none if it is 0.
-fn number(value: f64) -> String {
-    let text = format!("{value:.1}");
-    let text = text.strip_suffix(".0").unwrap_or(&text);
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-/// Escapes text between tags. The text contains no control characters.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,0 +1,155 @@
+//! Describes a change in words: its symbol, the details of its object, the values of a setting, and the activity of a
+//! queue.
+
+use super::style::{GREEN, RED, YELLOW, clean};
+use crate::model::count::{count, number};
+use crate::model::units::with_unit;
+use crate::model::{Arguments, Binding, Destination, Object, Policy, Queue};
+use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
+use anstyle::Style;
+use std::collections::BTreeMap;
+
+/// Returns the symbol before an object, and its style.
+pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
+    match kind {
+        ChangeKind::Create => ("  +", GREEN),
+        ChangeKind::Change => ("  ~", YELLOW),
+        ChangeKind::Recreate => ("-/+", RED),
+        ChangeKind::Delete => ("  -", RED),
+        ChangeKind::Conflict => ("  !", RED),
+    }
+}
+
+/// Returns the line of the spec that declares an object: `topology.yaml:12`.
+pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
+    let source = change.source.as_ref()?;
+    let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+    Some(format!("{}:{}", clean(file), source.line))
+}
+
+/// Returns the details of a change, for the line of its object or below.
+pub(super) fn details(change: &PlannedChange) -> Vec<String> {
+    let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
+    let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
+    match change.kind {
+        ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
+        ChangeKind::Change => vec![format!("change in place: {}", count(fields, "setting"))],
+        ChangeKind::Recreate if drift => {
+            vec![format!("recreate: {}", drifts(fields))]
+        }
+        ChangeKind::Conflict if drift => vec![format!("drift: {}", drifts(fields))],
+        ChangeKind::Recreate => vec![format!("recreate: {} cannot change in place", count(fields, "setting"))],
+        ChangeKind::Conflict => vec![format!("conflict: {} cannot change in place", count(fields, "setting"))],
+        ChangeKind::Delete => {
+            let why = match change.reason {
+                Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
+                Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, pruned",
+                Some(crate::diff::DeleteReason::Unset) => "not set in the spec",
+                Some(crate::diff::DeleteReason::Retired) => "retired",
+                None => "deleted",
+            };
+            [Some(why.to_owned()), change.live.as_ref().map(activity)].into_iter().flatten().collect()
+        }
+    }
+}
+
+fn drifts(fields: u64) -> String {
+    let verb = if fields == 1 { "differs" } else { "differ" };
+    format!("{} {verb}; a declare is a no-op", count(fields, "argument"))
+}
+
+fn object_details(object: &Object) -> Vec<String> {
+    match object {
+        Object::Vhost(vhost) => {
+            let kind = vhost.default_queue_type.as_ref().map(|kind| format!("default queue type {}", clean(kind)));
+            vhost.description.as_ref().map(|text| format!("{:?}", clean(text))).into_iter().chain(kind).collect()
+        }
+        Object::Exchange(_, exchange) => {
+            let mut details = vec![clean(&exchange.kind)];
+            details.extend((!exchange.durable).then(|| "transient".to_owned()));
+            details.extend(exchange.auto_delete.then(|| "auto-delete".to_owned()));
+            details.extend(exchange.internal.then(|| "internal".to_owned()));
+            details.extend(arguments(&exchange.arguments, ""));
+            details
+        }
+        Object::Policy(_, policy) => policy_details(policy),
+        Object::Record(record) => match record.operator_policy() {
+            Some((_, policy)) => policy_details(&policy),
+            None => record.fields.values().map(|value| clean(&value.to_string())).collect(),
+        },
+        Object::Queue(_, queue) => queue_details(queue),
+        Object::Binding(_) => Vec::new(),
+    }
+}
+
+fn policy_details(policy: &Policy) -> Vec<String> {
+    let mut details =
+        vec![format!("\"{}\" on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
+    details.extend(arguments(&policy.definition, ""));
+    details
+}
+
+fn queue_details(queue: &Queue) -> Vec<String> {
+    let mut details = vec![clean(queue.type_name())];
+    details.extend((!queue.durable).then(|| "transient".to_owned()));
+    details.extend(queue.auto_delete.then(|| "auto-delete".to_owned()));
+    details.extend(arguments(&queue.arguments, "x-queue-type"));
+    details
+}
+
+fn arguments(arguments: &Arguments, except: &str) -> Vec<String> {
+    let shown = |(key, value): (&String, _)| format!("{} {}", clean(key), clean(&with_unit(key, value)));
+    arguments.iter().filter(|(key, _)| *key != except).map(shown).collect()
+}
+
+/// Returns the name of a setting, and its two values.
+pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
+    let value = |value: &Option<_>| match value {
+        Some(value) => clean(&with_unit(&field.field, value)),
+        None => "absent".to_owned(),
+    };
+    (clean(&field.field), value(&field.before), value(&field.after))
+}
+
+/// Formats the activity of a queue: `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
+pub(super) fn activity(live: &QueueActivity) -> String {
+    let messages = live.messages.map_or_else(|| "messages not known".to_owned(), |messages| count(messages, "message"));
+    let unacknowledged = live
+        .unacknowledged
+        .filter(|count| *count > 0)
+        .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
+    let consumers = match &live.consumers {
+        None => "consumers not known".to_owned(),
+        // The two counts were read at different times: the list does not contain a new consumer yet.
+        Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
+            format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
+        }
+        Some(_) if live.held_by_unlisted().is_some() => "no consumer listed".to_owned(),
+        Some(hosts) => {
+            let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
+            for host in hosts.iter().filter(|host| !host.is_empty()) {
+                *by_host.entry(host).or_default() += 1;
+            }
+            let mut hosts_text: Vec<String> = by_host
+                .into_iter()
+                .take(5)
+                .map(|(host, times)| if times == 1 { clean(host) } else { format!("{} ×{times}", clean(host)) })
+                .collect();
+            if hosts_text.len() == 5 {
+                hosts_text.push("…".to_owned());
+            }
+            let who = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
+            format!("{}{who}", count(hosts.len() as u64, "consumer"))
+        }
+    };
+    format!("{messages}{unacknowledged} · {consumers}")
+}
+
+/// Formats a binding with its destination, for lists that are not below the destination.
+pub(super) fn full_binding(binding: &Binding) -> String {
+    let kind = match binding.destination {
+        Destination::Queue(_) => "",
+        Destination::Exchange(_) => " (exchange)",
+    };
+    clean(&format!("{binding}{kind}"))
+}
