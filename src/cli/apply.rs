@@ -1,18 +1,18 @@
 //! `topo apply`: plans, asks for confirmation, runs the plan and prints the report.
 
 use super::arguments::{Global, ReportFormat};
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::offline_arguments::PlanFormat;
+use super::outcome::{self, check_expected, check_fresh};
 use super::plan::{Layout, shown};
 use super::plan_arguments::ApplyArguments;
 use super::planning::Planned;
 use super::progress::Progress;
 use super::run_display::RunDisplay;
-use super::run_display::{self, check_expected, check_fresh};
 use super::shell;
 use super::sources::Sources;
-use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
+use super::{backup, confirm, connection, findings, input, interruption, output, planning, rights};
 use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
 use crate::broker::Access;
 use crate::model::printable::clean_json;
@@ -226,7 +226,7 @@ async fn run_plan(
     let ended = apply::run(&request, &observe).await;
     display.clear();
     let outcome =
-        ended.map_err(|failure| run_display::from_run(failure, (&intent.next_command, &intent.specs), allowed))?;
+        ended.map_err(|failure| outcome::from_run(failure, (&intent.next_command, &intent.specs), allowed))?;
     printed.into_inner()?;
     outcome::conclude(outcome)
 }

@@ -1,6 +1,6 @@
 //! `topo contract`: prints the contracts of workers, from the specs alone.
 
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::{ContractArguments, ContractFormat};
@@ -12,7 +12,7 @@ use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::style::for_version;
-use crate::render::{contract_env, contract_table};
+use crate::render::{contract_table, shell};
 use crate::spec::closest;
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
                     .hint("no variables were printed, so that no worker reads the limits of another queue")
                     .hint(format!("print them separately: {apart}"))
             })?;
-            contract_env::lines(&groups)
+            shell::environment_lines(&groups)
         }
     };
     output::print(&text)?;

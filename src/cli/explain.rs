@@ -1,26 +1,24 @@
 //! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
-//! or term.
+//! or term. `topo rules` lists the lint rules with their severities.
 
 use super::arguments::{FindingsFormat, SpecArguments};
-use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
-use super::offline_arguments::{ExplainArguments, ExplainFormat};
+use super::offline_arguments::{ExplainArguments, ExplainFormat, RulesArguments};
 use super::output;
 use super::shell::quoted;
 use super::sources::{self, Sources};
 use crate::contract::lifecycle::{Explanation, explanation};
-use crate::lint::RULES;
+use crate::lint::{RULES, Rule};
 use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::glossary::{Term, term_of, terms};
 use crate::render::lifecycle_text::{self, View};
-use crate::render::page;
-use crate::render::style::{Painted, YELLOW, for_version};
+use crate::render::style::{self, Painted, YELLOW, for_version, wrap};
 use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The version of the document's shape.
 const FORMAT_VERSION: u32 = 1;
@@ -135,7 +133,7 @@ fn page(what: &str) -> Option<Page> {
 
 fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     output::print(&match format {
-        ExplainFormat::Text => page::folded(&page.text, output::width()),
+        ExplainFormat::Text => style::folded_page(&page.text, output::width()),
         ExplainFormat::Json => {
             let mut document = json!({ "kind": page.kind, "page": page.text });
             document[page.kind] = page.name.as_str().into();
@@ -189,4 +187,41 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }
+}
+
+/// The version of the document's shape.
+const RULES_FORMAT_VERSION: u32 = 1;
+const RULE_INDENT: &str = "    ";
+
+pub(super) fn rules(arguments: &RulesArguments) -> Result<Exit, Failure> {
+    output::print(&match arguments.format {
+        ExplainFormat::Text => rules_text(output::width()),
+        ExplainFormat::Json => {
+            let rules: Vec<Value> = RULES.iter().map(|rule| rule_document(rule)).collect();
+            format!("{:#}\n", json!({ "formatVersion": RULES_FORMAT_VERSION, "rules": rules }))
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+fn rule_document(rule: &Rule) -> Value {
+    json!({
+        "name": rule.name,
+        "severity": rule.severity.as_str(),
+        "otherSeverities": rule.sometimes.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+        "isOptional": rule.is_optional,
+        "summary": rule.summary,
+    })
+}
+
+fn rules_text(width: usize) -> String {
+    let longest = RULES.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for rule in RULES {
+        let level = rule.level();
+        let words: Vec<String> = rule.summary.split(' ').map(str::to_owned).collect();
+        let summary = wrap(&words, " ", width.saturating_sub(RULE_INDENT.len())).join(&format!("\n{RULE_INDENT}"));
+        text.push_str(&format!("{:longest$}  {level}\n{RULE_INDENT}{summary}\n", rule.name));
+    }
+    text + "\nTo explain a rule: topo explain RULE\nTo change its level: --lint RULE=LEVEL, or `lint:` in a spec\n"
 }

@@ -4,8 +4,8 @@
 
 use super::arguments::Global;
 use super::connection::ConnectionArguments;
-use super::exit::Exit;
 use super::export_files::ExportTarget;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;

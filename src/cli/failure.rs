@@ -1,12 +1,13 @@
-//! Prints the reason why a run ended early: `error:`, `caused by:`, and hints to paste.
+//! The end of a command: its exit code, or the reason why it ended early. Exit codes are stable, because pipelines depend
+//! on them. A reason is printed as `error:`, `caused by:`, and hints to paste.
 
-use super::exit::Exit;
-use super::rights;
-use super::shell::{quoted, shown};
-use crate::broker::{BrokerError, ConnectProblem, redacted_urls_in};
+use super::hints::hints;
+use super::shell::shown;
+use crate::broker::{BrokerError, redacted_urls_in};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 
 /// The reason why a run ended, with hints.
 #[derive(Debug)]
@@ -92,80 +93,49 @@ impl From<BrokerError> for Failure {
     }
 }
 
-/// Returns the hints for an error.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
-fn hints(error: &BrokerError) -> Vec<String> {
-    let text = match error {
-        BrokerError::Connect { problem, .. } => return connect_hint(problem).into_iter().map(str::to_owned).collect(),
-        BrokerError::Unauthorized { .. } => {
-            "set the user with --username, and the password with TOPO_PASSWORD or --password-file"
-        }
-        BrokerError::AccessRefused { username, request, .. } => return rights::hints(username, request),
-        BrokerError::WrongTag { username, request, .. } => return vec![tag(username, request)],
-        BrokerError::NotManagementApi { .. } => {
-            "set --url to the address of the management API, usually http://HOST:15672, with the path prefix of a proxy, if any"
-        }
-        BrokerError::Redirected { .. } => {
-            "check --url (or TOPO_URL); topo does not follow redirects, because they would receive the password"
-        }
-        BrokerError::LockHeld { down: Some(_), .. } => {
-            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute: wait with \
-             --lock-timeout 2m"
-        }
-        BrokerError::LockHeld { down: None, .. } => {
-            "wait for it with --lock-timeout 5m; the lock of a crashed holder expires within a minute; topo lock shows it"
-        }
-        BrokerError::AnotherBroker { .. } => {
-            "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
-             enough), or let the broker move the messages: --transport shovel"
-        }
-        BrokerError::LockLost { .. } => "another apply may be running; wait until it ends, then run again",
-        _ => return Vec::new(),
-    };
-    vec![text.to_owned()]
-}
-
-/// Returns the vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
-fn vhost_of(request: &str) -> String {
-    let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
-    quoted(&percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
-}
-
-/// Returns the hint that grants a tag. `set_user_tags` replaces all tags, so the command contains all tags that the
-/// request needs.
-fn tag(username: &str, request: &str) -> String {
-    let user = quoted(username);
-    if request.contains(" /api/vhosts/") {
-        format!("an administrator can create the vhost: rabbitmqctl add_vhost {}", vhost_of(request))
-    } else if request.contains(" /api/policies/") {
-        format!("policies need the tag policymaker: rabbitmqctl set_user_tags {user} policymaker")
-    } else {
-        format!("topo needs the tag management: rabbitmqctl set_user_tags {user} management")
-    }
-}
-
-fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
-    match problem {
-        ConnectProblem::Refused => Some(
-            "check that the broker is running and that its management plugin is enabled: rabbitmq-plugins enable rabbitmq_management",
-        ),
-        ConnectProblem::UnknownIssuer => Some("set the CA that signed it: --ca-cert FILE"),
-        ConnectProblem::WrongHost => Some("use a host name that the certificate contains: --url https://NAME:15671"),
-        ConnectProblem::CertificateRequired
-        | ConnectProblem::HandshakeRefused
-        | ConnectProblem::CertificateRefused(_) => {
-            Some("use one that the broker trusts: --client-cert FILE --client-key FILE")
-        }
-        // The address is correct.
-        ConnectProblem::Broken(_) | ConnectProblem::Expired | ConnectProblem::Tls(_) => None,
-        ConnectProblem::NoSuchHost
-        | ConnectProblem::HttpsToHttp
-        | ConnectProblem::HttpToHttps(_)
-        | ConnectProblem::Other(_) => Some("check --url (or TOPO_URL)"),
-    }
-}
-
 /// Returns the failure for a file that cannot be read.
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::spec(format!("cannot read {}", shown(path))).because(error.to_string())
+}
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done, or nothing to do.
+    Done,
+    /// Failed before anything was changed.
+    Failed,
+    /// `plan --detailed-exitcode`: there are changes.
+    Changes,
+    /// Blocked by a hazard or a conflict; nothing was changed.
+    Blocked,
+    /// Some steps were done, others were not.
+    Partial,
+    /// The broker no longer matches the saved plan; nothing was changed.
+    Stale,
+    /// Another apply holds the lock; nothing was changed.
+    Locked,
+    /// Wrong arguments. clap's default code, 2, would mean "changes".
+    Usage,
+    /// The spec is invalid.
+    Spec,
+    /// Interrupted before anything was changed.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Changes => 2,
+            Exit::Blocked => 3,
+            Exit::Partial => 4,
+            Exit::Stale => 5,
+            Exit::Locked => 6,
+            Exit::Usage => 64,
+            Exit::Spec => 65,
+            Exit::Interrupted => 130,
+        })
+    }
 }

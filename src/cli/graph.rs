@@ -4,7 +4,7 @@
 
 use super::arguments::Show;
 use super::arguments::{FindingsFormat, SpecArguments};
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::value_parsers::broker_version;
 use super::value_parsers::whole_number;
@@ -14,7 +14,7 @@ use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
 use crate::plan::{Desired, Plan, PlannedChange};
 use crate::rabbitmq::BrokerProfile;
-use crate::render::graph::{dot, json, mermaid, svg};
+use crate::render::graph::{self as drawing, dot, mermaid, svg};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
         GraphFormat::Mermaid => in_mermaid(&graph, arguments.out.as_deref()),
         GraphFormat::Dot => dot::dot(&graph),
         GraphFormat::Svg => svg::svg(&graph),
-        GraphFormat::Json => json::json(&graph),
+        GraphFormat::Json => drawing::json(&graph),
     };
     match &arguments.out {
         Some(path) => output::write_public_file(path, &text)?,

@@ -1,6 +1,6 @@
 //! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends).
 
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::output;
 use crate::apply::Interrupt;

@@ -4,7 +4,7 @@
 
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::sources::Sources;

@@ -5,24 +5,23 @@ mod apply;
 mod arguments;
 mod backup;
 mod commands;
-mod completions;
 mod confirm;
 mod connection;
 mod contract;
 mod definitions_file;
 mod environment;
-mod exit;
 mod explain;
 mod export;
 mod export_files;
 mod failure;
 mod findings;
+mod generate;
 mod graph;
+mod hints;
 mod input;
 mod interruption;
 mod links;
 mod lock;
-mod man;
 mod offline_arguments;
 mod outcome;
 mod output;
@@ -30,11 +29,8 @@ mod plan;
 mod plan_arguments;
 mod planning;
 mod progress;
-mod reading;
 mod rights;
-mod rules;
 mod run_display;
-mod schema;
 mod shell;
 mod show;
 mod sources;
@@ -48,7 +44,7 @@ use crate::broker::redacted_urls_in;
 use crate::model::printable::clean;
 use clap::error::ErrorKind;
 use commands::Command;
-use exit::Exit;
+use failure::Exit;
 use failure::Failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -95,10 +91,10 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
-        Command::Rules(arguments) => rules::run(&arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Rules(arguments) => explain::rules(&arguments),
+        Command::Schema(arguments) => version::schema(&arguments),
+        Command::Completions(arguments) => generate::completions(&arguments),
+        Command::Man(arguments) => generate::man(&arguments),
         Command::Version(arguments) => version::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo has no command that deletes all objects of a spec")
             .hint("list the objects to delete under `removed:` in the spec, and apply it")

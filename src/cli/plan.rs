@@ -3,7 +3,7 @@
 //! `--against`: plans without a broker, against an empty one or a definitions file.
 
 use super::arguments::Global;
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::LintArguments;

@@ -1,16 +1,12 @@
-//! Reports the rights that the user lacks, with the least command that grants them: before an apply, and for a refused
-//! request.
+//! Reports the rights that the user lacks for a plan, before an apply, with the least command that grants them.
 
 use super::failure::Failure;
+use super::hints::{listed, set_permissions};
 use super::shell::quoted;
 use crate::broker::Access;
 use crate::model::{Address, ObjectId, QueueName};
-use crate::plan::rights::{MissingRights, Needs, User, added, lacking};
+use crate::plan::rights::{MissingRights, User, lacking};
 use crate::plan::{Info, Plan, VhostPlan};
-use percent_encoding::percent_decode_str;
-
-/// The maximum number of names that are shown for each permission.
-const MOST_NAMES: usize = 3;
 
 /// A right that the user lacks for a plan.
 pub(super) struct MissingRight {
@@ -116,94 +112,4 @@ fn missing(part: &VhostPlan, user: &User, lacking: &MissingRights) -> Vec<Missin
 fn set_tags(user: &User, tag: &str) -> String {
     let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quoted);
     format!("rabbitmqctl set_user_tags {} {}", quoted(&user.name), kept.collect::<Vec<_>>().join(" "))
-}
-
-/// Lists permissions with their names: `` configure `a` and 2 more; write `b` ``.
-fn listed(needs: &Needs) -> String {
-    let of_each =
-        needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
-            let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
-            let more = match names.len().saturating_sub(MOST_NAMES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("{permission} {}{more}", shown.join(", "))
-        });
-    of_each.collect::<Vec<_>>().join("; ")
-}
-
-/// Returns the command that sets all three patterns together.
-fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
-    let patterns = patterns.iter().map(|pattern| match quoted(pattern) {
-        plain if plain == *pattern => format!("'{plain}'"),
-        quoted => quoted,
-    });
-    let patterns: Vec<String> = patterns.collect();
-    format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
-}
-
-/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo
-/// may not see the current permissions of the user.
-pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
-    let (method, path) = request.split_once(' ').unwrap_or_default();
-    let segments: Vec<String> = path
-        .split('?')
-        .next()
-        .unwrap_or_default()
-        .split('/')
-        .skip(2)
-        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
-        .collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let vhost = segments.get(1).copied().unwrap_or("VHOST");
-    match (method, &segments[..]) {
-        ("PUT" | "DELETE", ["queues" | "exchanges", _, name]) => {
-            let mut hints = grant_hints(vhost, username, &Needs::configure(name));
-            if method == "PUT" {
-                hints.push(format!(
-                    "if the user may already configure it: a dead-letter or alternate exchange also requires read on {name} and write on that exchange"
-                ));
-            }
-            hints
-        }
-        ("POST" | "DELETE", ["bindings", _, "e", source, _, destination, ..]) => {
-            let one = |name: &str| [name.to_owned()].into();
-            grant_hints(vhost, username, &Needs { write: one(destination), read: one(source), ..Needs::default() })
-        }
-        ("POST", ["queues", _, name, "get"]) => {
-            grant_hints(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
-        }
-        ("GET", _) => vec![format!(
-            "a user with any permission in the vhost can read it, even one that matches no object: {}",
-            set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
-        )],
-        // Tags permit everything else. In the vhost, any permission is sufficient.
-        _ => vec![format!(
-            "a user with the right tag and any permission in the vhost can do that, even one that matches no object; if \
-             the user has none: {}",
-            set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
-        )],
-    }
-}
-
-/// Returns the hints that grant permissions to a user whose other permissions are not known.
-pub(super) fn grant_hints(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
-    let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
-        let present = permission.to_uppercase();
-        if names.is_empty() { present } else { format!("{}|{present}", added(names)) }
-    });
-    let what = listed(needs);
-    let alone =
-        needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
-            format!("if {} is empty, use only '{}'", permission.to_uppercase(), added(names))
-        });
-    vec![
-        format!("let the user {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
-        // The command sets all three together. An empty pattern next to `|` would match everything.
-        format!(
-            "CONFIGURE, WRITE and READ are the current patterns of the user: rabbitmqctl list_user_permissions {}; {}",
-            quoted(username),
-            alone.collect::<Vec<_>>().join("; ")
-        ),
-    ]
 }

@@ -1,7 +1,7 @@
 //! `topo show`: prints a saved plan like `topo plan`, without a broker.
 
 use super::arguments::Global;
-use super::exit::Exit;
+use super::failure::Exit;
 use super::failure::Failure;
 use super::offline_arguments::ShowArguments;
 use super::plan::{self, Layout};

@@ -1,8 +1,8 @@
-//! `topo version`: the version and the build details.
+//! `topo version` and `topo schema`: print what the build contains, which are the version with its details, and the JSON
+//! Schemas that are committed under `schema/`.
 
-use super::exit::Exit;
-use super::failure::Failure;
-use super::offline_arguments::{ExplainFormat, VersionArguments};
+use super::failure::{Exit, Failure};
+use super::offline_arguments::{ExplainFormat, SchemaArguments, SchemaKind, VersionArguments};
 use super::output;
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,15 @@ pub(super) fn run(arguments: &VersionArguments) -> Result<Exit, Failure> {
             let build: Map<String, Value> = known.map(|(name, value)| (name.to_owned(), json!(value))).collect();
             format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "version": VERSION, "build": build }))
         }
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn schema(arguments: &SchemaArguments) -> Result<Exit, Failure> {
+    output::print(match arguments.kind {
+        SchemaKind::Topology => include_str!("../../schema/topology.schema.json"),
+        SchemaKind::Plan => include_str!("../../schema/plan.schema.json"),
+        SchemaKind::Contract => include_str!("../../schema/contract.schema.json"),
     })?;
     Ok(Exit::Done)
 }
