@@ -1,6 +1,5 @@
-//! Sorts the changes of a plan by their operation; conflicts are left out.
-//!
-//! Collects the parts of a plan before its steps are ordered.
+//! Collects the parts of a plan before its steps are ordered, and sorts its changes by their operation. Conflicts are left
+//! out.
 
 use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Summary, Unmanaged, VhostPlan};
 use super::hazard::{Hazard, HazardKind};

@@ -4,8 +4,8 @@ use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
-    auto_delete, changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, limits, migrate,
-    old_bindings, order, recreate, retries, shovels, simulate, stale_counts, target, topic_permissions, wiring,
+    changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings,
+    optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
 };
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -118,7 +118,7 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     keeps::orphans(builder, context);
     block_exclusive_queues(builder, context);
     // Precondition: the conflicts of all differences. Adds recreations of exchanges that have no other conflict.
-    auto_delete::plan(builder, context, options);
+    conflict::restore_auto_delete(builder, context, options);
     // Precondition: all changes of retries, with those that retire them.
     retries::hazards(builder, context);
     retries::final_target_hazards(builder, context);
@@ -134,11 +134,11 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
 
     // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, and no change.
     deletions::unmanaged_auto_delete(builder, context);
-    shovels::hazards(builder, context);
-    stale_counts::report_unqueried_queues(builder, context);
+    optional_activity::shovel_hazards(builder, context);
+    optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);
-    limits::hazards(builder, context);
+    optional_activity::limit_hazards(builder, context);
     deletions::last_bindings(builder, context);
     deletions::mass_delete(builder, context);
 }

@@ -3,8 +3,8 @@
 //! again for every plan, from its own keys alone. The same current policies give the same result, and a change of them
 //! changes it.
 //!
-//! Finds the exchanges that dead-lettered messages pass through. Their bindings are created first, so that a message
-//! that is rejected at that moment can be routed.
+//! The bindings of the exchanges that dead-lettered messages pass through are created first, so that a message that is
+//! rejected at that moment can be routed.
 
 use super::document::{Desired, Options};
 use crate::model::{

@@ -3,7 +3,7 @@
 use super::current_keys::{DEAD_LETTER, current_keys, is_of_retries, without_arguments};
 use super::places::{self, Edits};
 use super::recreate::Fragment;
-use super::{Subject, exchange_named, retries};
+use super::{Subject, current_keys, exchange_named};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::yaml::value::{exact, is_representable};
@@ -15,7 +15,7 @@ use crate::plan::spec_keys::QueueKeys;
 
 /// Returns the resolution that keeps the current settings.
 pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
-    if let Some(queue) = retries::needed_by(subject) {
+    if let Some(queue) = current_keys::needed_by(subject) {
         let text =
             format!("the current settings cannot be kept: the retries of queue {queue} need an exchange of that name");
         return Resolution::new(ResolutionKind::Keep, Applicability::No, text);
@@ -60,7 +60,7 @@ pub(super) fn edits_for(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Edit
                 fields.iter().copied().partition(|field| is_of_retries(subject, &field.field));
             let mut edits = queue_edits(subject, name, queue, &rest);
             if !own.is_empty() {
-                retries::keep_retries(subject, &mut edits, name, queue, &own);
+                current_keys::keep_retries(subject, &mut edits, name, queue, &own);
             }
             edits
         }

@@ -6,7 +6,6 @@ mod keep;
 mod places;
 mod policy;
 mod recreate;
-mod retries;
 mod takeover;
 
 pub(super) use recreate::{error_after_recreate, typeless_declare};

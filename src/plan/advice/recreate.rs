@@ -1,9 +1,6 @@
-//! Lists the ways to recreate an object that resolve a conflict: the flag of each, and its effect on the current
-//! messages.
-//!
-//! Builds the part of a spec that a resolution tells the user to write.
-//!
-//! Predicts the broker's response to applications that declare the object themselves after it has been recreated.
+//! Lists the ways to recreate an object that resolve a conflict: the flag of each, its effect on the current messages, and
+//! the part of a spec to write. Predicts the broker's response to applications that declare the object themselves
+//! afterwards.
 
 use crate::diff::fields;
 use crate::model::count::number;

@@ -1,7 +1,6 @@
 //! Determines the effects of changed policies on existing queues and exchanges: the governing policy, the effective
 //! settings, and the messages that the broker would drop.
 
-mod generated;
 mod infos;
 mod retried;
 mod value_hazard;
@@ -50,8 +49,8 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
     infos::unmanaged(builder, &sides, &changes);
-    generated::hazards(builder, &sides, &changes);
-    retried::hazards(builder, &sides, options);
+    retried::generated_queue_hazards(builder, &sides, &changes);
+    retried::retry_hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
     infos::affected(builder, context, &sides.after, &affected, ObjectKind::Policy);
     infos::affected(builder, context, &sides.operator, &touched_by_operator, OPERATOR_POLICY);

@@ -1,9 +1,8 @@
-//! Adds the hazards of a migration.
-//!
-//! Finds a policy that was created after the plan and removes messages from the holding queues.
+//! Adds the hazards of a migration. One of them is a policy that was created after the plan and removes messages from the
+//! holding queues.
 
 use super::names::removing_key;
-use super::{Migration, exchange_constraints};
+use super::{Migration, blockers};
 use crate::model::count::{count, number};
 use crate::model::{Address, ArgumentValue, BrokerVersion, Policy, PolicyName, Queue, QueueName, QueueType};
 use crate::plan::changes_by_kind::PlanBuilder;
@@ -35,7 +34,7 @@ pub(in crate::plan) fn hazards(
     if let Some(text) = disruption(migration, old, live, unlisted) {
         builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
     }
-    let redistributing = exchange_constraints::redistributing(context, &migration.queue);
+    let redistributing = blockers::redistributing(context, &migration.queue);
     for source in &redistributing {
         let text = format!(
             "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, keys \
@@ -94,9 +93,7 @@ pub(in crate::plan) fn hazards(
         shown(kind, &text, limit == 0);
     }
     // Before 4.0, a message that is published again keeps its `x-death`.
-    if context.profile.version.is_at_least(4, 0)
-        && exchange_constraints::has_dead_letter_cycle(context, &migration.queue)
-    {
+    if context.profile.version.is_at_least(4, 0) && blockers::has_dead_letter_cycle(context, &migration.queue) {
         let text = format!(
             "a message that is being retried loses its history when it is moved (RabbitMQ 4.0 and later): at its next \
              failure, `x-death` counts from 1, and names exchange {} and a key of the retries instead of the original \

@@ -1,9 +1,9 @@
-//! Detects interrupted migrations in the current state, and plans to resume them or to roll them back.
-//!
-//! Reconstructs the topology before an interrupted migration: the bindings of its tap belonged to the queue, and the
-//! objects of the migration did not exist.
+//! Detects interrupted migrations in the current state, and plans to resume them or to roll them back. For that,
+//! reconstructs the topology before the migration: the bindings of its tap belonged to the queue, and its objects did not
+//! exist.
 
-use super::names::{MigrationBlocker, transport_blocker, unexpected_object};
+use super::blockers::{MigrationBlocker, transport_blocker};
+use super::names::unexpected_object;
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
 use crate::model::naming::{MigrationNames, shovel};

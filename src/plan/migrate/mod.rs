@@ -14,7 +14,7 @@
 //! The broker stores the whole state: [`Migration::remaining`] derives the remaining actions from the current topology.
 //! The plan, each executed step and a run that resumes a killed one all use it.
 
-mod exchange_constraints;
+mod blockers;
 mod hazards;
 mod interrupted;
 mod names;
@@ -23,12 +23,13 @@ mod next_actions;
 mod tests;
 mod unexpected;
 
+pub(super) use blockers::MigrationBlocker;
 pub(super) use hazards::hazards;
 pub use interrupted::before_migrations;
 pub use interrupted::interrupted_queues;
 pub(super) use interrupted::remove_migration_objects;
 pub(super) use interrupted::{abort, has_interrupted_migration, is_interrupted, keep_planned, resume};
-pub(super) use names::{MigrationBlocker, migration};
+pub(super) use names::migration;
 pub use next_actions::NextAction;
 pub use unexpected::Unexpected;
 

@@ -1,6 +1,6 @@
-//! Names and declares the holding queues, and finds the blockers of a migration.
+//! Builds a migration: names and declares the holding queues, and returns the blocker if the migration is not possible.
 
-use super::exchange_constraints;
+use super::blockers::{MigrationBlocker, source_blocker, transport_blocker};
 use super::{Goal, Migration, Unexpected, migrated};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::naming::{MigrationNames, pattern_of};
@@ -14,13 +14,6 @@ use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{ActivePolicies, Governed, Named, Policies, is_made_by_http};
 use std::collections::BTreeMap;
-
-/// The reason why a queue cannot be migrated, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::plan) struct MigrationBlocker {
-    pub(in crate::plan) text: String,
-    pub(in crate::plan) remedy: Option<String>,
-}
 
 /// Builds the migration of a current queue to the desired one.
 pub(in crate::plan) fn migration(
@@ -51,7 +44,7 @@ pub(in crate::plan) fn migration(
             });
         }
     }
-    if let Some(blocker) = exchange_constraints::blocker(context, name) {
+    if let Some(blocker) = source_blocker(context, name) {
         return Err(blocker);
     }
     if let Some(blocker) = transport_blocker(&context.activity.transports) {
@@ -126,15 +119,6 @@ pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>
         format!("{object} would hold messages of the migration, but it differs from what topo declares: {difference}");
     let remedy = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
     Some(MigrationBlocker { text, remedy: Some(remedy) })
-}
-
-/// Returns a blocker if no transport can move messages.
-pub(super) fn transport_blocker(transports: &Transports) -> Option<MigrationBlocker> {
-    let Transports::None { reasons } = transports else { return None };
-    let remedy = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
-                rabbitmq_shovel_management";
-    let text = format!("topo cannot move its messages: {}", reasons.join("; "));
-    Some(MigrationBlocker { text, remedy: Some(remedy.to_owned()) })
 }
 
 /// Returns a binding that the migration has to restore, and that cannot be created over HTTP.

@@ -202,10 +202,10 @@ fn names_for_a_long_queue_name_are_valid() {
     let _: (ExchangeName, ObjectId) = (tap, ObjectId::Queue(long));
 }
 
-mod exchange_constraints {
+mod source_exchanges {
     use super::*;
     use crate::plan::context::PlanContext;
-    use crate::plan::migrate::exchange_constraints;
+    use crate::plan::migrate::blockers;
     use crate::plan::{Activity, Desired};
     use std::collections::BTreeSet;
 
@@ -233,12 +233,12 @@ mod exchange_constraints {
         ] {
             let mut live = live();
             live.exchanges.insert("events".into(), exchange(kind));
-            let found = of(&live, |context| exchange_constraints::blocker(context, &"orders".into())).unwrap();
+            let found = of(&live, |context| blockers::source_blocker(context, &"orders".into())).unwrap();
             assert!(found.text.starts_with(expected), "{found:?}");
             // The exchange is not bound to this queue.
-            assert_eq!(of(&live, |context| exchange_constraints::blocker(context, &"unbound".into())), None);
+            assert_eq!(of(&live, |context| blockers::source_blocker(context, &"unbound".into())), None);
         }
-        assert_eq!(of(&live(), |context| exchange_constraints::blocker(context, &"orders".into())), None);
+        assert_eq!(of(&live(), |context| blockers::source_blocker(context, &"orders".into())), None);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod exchange_constraints {
         let has_cycle = |queues: &[(&str, Queue)]| {
             let mut live = live();
             live.queues.extend(queues.iter().map(|(name, queue)| (QueueName::from(*name), queue.clone())));
-            of(&live, |context| exchange_constraints::has_dead_letter_cycle(context, &"orders".into()))
+            of(&live, |context| blockers::has_dead_letter_cycle(context, &"orders".into()))
         };
         assert!(!has_cycle(&[]));
         assert!(has_cycle(&[("orders", dead("events"))]));

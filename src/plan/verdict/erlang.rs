@@ -1,7 +1,6 @@
 //! Predicts the error message with which a broker rejects a declaration. Formats values as Erlang prints them (`~tp`).
 
-use super::exchange::atom;
-use super::queue::as_compared;
+use super::fields::{as_compared, atom};
 use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;

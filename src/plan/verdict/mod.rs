@@ -11,55 +11,23 @@
 //! conflict of types, the broker would accept the declaration and change nothing.
 
 mod erlang;
-mod exchange;
-mod queue;
+mod fields;
 
 pub use erlang::{broker_error, unknown_type};
+pub use fields::Verdict;
 
 use crate::diff::{Field, FieldChange};
 use crate::model::Object;
 use crate::rabbitmq::BrokerProfile;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// The effect of a field that differs on the broker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    /// The broker treats both values as the same.
-    Equal,
-    /// The field can change on the existing object.
-    InPlace,
-    /// The broker would reject the declaration: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
-    Conflict,
-    /// A known argument that the broker neither compares nor changes: it would answer 204 and change nothing.
-    Drift,
-    /// An argument that no broker knows: the broker stores it unchanged, and it has no effect.
-    Unknown,
-    /// The broker would refuse the value for any queue of that type.
-    Invalid,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Equal => "equal",
-            Self::InPlace => "in place",
-            Self::Conflict => "conflict",
-            Self::Drift => "drift",
-            Self::Unknown => "unknown",
-            Self::Invalid => "invalid",
-        })
-    }
-}
 
 /// Returns the verdict on one field that differs between a current and a desired object.
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> Verdict {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, desired)) => queue::verdict(change, live, (desired, after), profile),
+        (Object::Queue(_, live), Object::Queue(_, desired)) => {
+            fields::queue_verdict(change, live, (desired, after), profile)
+        }
         (Object::Exchange(_, live), Object::Exchange(_, desired)) => {
-            exchange::verdict(change, live, (desired, after), profile)
+            fields::exchange_verdict(change, live, (desired, after), profile)
         }
         (
             Object::Vhost(_)
@@ -77,8 +45,10 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
 /// every conflict, and to an invalid field that the broker compares before it validates the field.
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, desired)) => queue::is_refused_again(change, live, desired, profile),
-        (Object::Exchange(_, live), Object::Exchange(..)) => exchange::is_refused_again(change, live),
+        (Object::Queue(_, live), Object::Queue(_, desired)) => {
+            fields::is_queue_refused_again(change, live, desired, profile)
+        }
+        (Object::Exchange(_, live), Object::Exchange(..)) => fields::is_exchange_refused_again(change, live),
         (
             Object::Vhost(_)
             | Object::Exchange(..)
@@ -100,7 +70,7 @@ pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, 
         Field::AutoDelete => (2, 0),
         Field::Internal => (3, 0),
         Field::Argument(name) => match before {
-            Object::Queue(_, live) => (4, queue::position(name, live, profile)),
+            Object::Queue(_, live) => (4, fields::position(name, live, profile)),
             Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {
                 (4, 0)
             }

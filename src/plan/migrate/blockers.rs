@@ -1,10 +1,27 @@
-//! Finds source exchanges that make a migration unsafe.
+//! Finds blockers of a migration: a missing transport, and source exchanges that cannot be bound to the tap. Also finds
+//! source exchanges and dead-letter cycles that make a migration hazardous.
 
-use super::MigrationBlocker;
 use crate::model::{Destination, Exchange, ExchangeName, QueueName};
+use crate::plan::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::routing::{Keys, Message, Reason, Routing};
 use std::collections::BTreeSet;
+
+/// The reason why a queue cannot be migrated, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::plan) struct MigrationBlocker {
+    pub(in crate::plan) text: String,
+    pub(in crate::plan) remedy: Option<String>,
+}
+
+/// Returns a blocker if no transport can move messages.
+pub(super) fn transport_blocker(transports: &Transports) -> Option<MigrationBlocker> {
+    let Transports::None { reasons } = transports else { return None };
+    let remedy = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
+                rabbitmq_shovel_management";
+    let text = format!("topo cannot move its messages: {}", reasons.join("; "));
+    Some(MigrationBlocker { text, remedy: Some(remedy.to_owned()) })
+}
 
 /// Returns the exchanges that are bound to a queue.
 fn sources<'a>(
@@ -18,7 +35,7 @@ fn sources<'a>(
 }
 
 /// Returns a blocker if a source cannot be bound to the tap, and later to the queue again.
-pub(super) fn blocker(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
+pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
     sources(context, name).find_map(|(source, exchange)| {
         let why = match exchange.kind.as_str() {
             // Measured: 10 remembered messages became 30 messages in the queue.

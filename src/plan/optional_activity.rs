@@ -1,0 +1,227 @@
+//! Activity that topo reads only if a plan needs it: shovels, the number of connections, and current counts of queues.
+//! Tells whether a plan needs each of them, and adds the hazards and notes that follow.
+//!
+//! A shovel declares its queues itself whenever it connects (all versions). So a deleted source exists again within
+//! seconds, with the default type and no arguments. Then the broker refuses the desired queue, or a deleted queue is
+//! back. Messages that a shovel publishes to a missing queue are lost.
+//!
+//! A limit may be reached as soon as it is set: the broker then refuses new connections or queues.
+//!
+//! The broker updates the count of a quorum queue on each tick, so 0 may not include newer messages. A plan that lowers
+//! a limit cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new
+//! consumer. The queue itself knows both, and only AMQP queries it.
+
+use super::Activity;
+use super::activity::{ShovelEnd, Shovels, Unasked};
+use super::changes_by_kind::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{ChangeKind, PlannedChange, VhostPlan};
+use super::hazard::{Hazard, HazardKind};
+use super::migrate::{Goal, Migration};
+use crate::model::count::count;
+use crate::model::intervals::in_words;
+use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Record, RecordKind, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns true if a plan deletes or recreates a queue. topo reads the shovels only in that case.
+pub fn deletes_queues(part: &VhostPlan) -> bool {
+    !deleted_queues(&part.changes, &part.migrations).is_empty()
+}
+
+/// Returns the deleted queues, with true for each that is declared again.
+fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
+    let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
+        (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
+        (ChangeKind::Recreate, ObjectId::Queue(name)) => Some((name, true)),
+        (_, _) => None,
+    });
+    let of_migrations = migrations
+        .iter()
+        .filter(|migration| migration.goal == Goal::Recreate)
+        .map(|migration| (migration.queue.clone(), true));
+    of_changes.chain(of_migrations).collect()
+}
+
+/// Adds a hazard for each queue that a shovel uses, or one hazard if the shovels are unknown.
+pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let deleted = deleted_queues(&builder.changes, &builder.migrations);
+    let ends = match &context.activity.shovels {
+        Shovels::NotRead => return,
+        Shovels::Hidden if deleted.is_empty() => return,
+        Shovels::Hidden => {
+            let queues = count(deleted.len() as u64, "queue");
+            let text = format!(
+                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may not \
+                 read parameters (tag `policymaker`)"
+            );
+            builder.hazards.push(Hazard {
+                kind: HazardKind::ShovelInterference,
+                address: context.address(&ObjectId::Vhost),
+                text,
+                messages: None,
+                must_be_allowed: false,
+            });
+            return;
+        }
+        Shovels::Known(ends) => ends,
+    };
+    for end in ends {
+        let Some(is_recreated) = deleted.get(&end.queue) else { continue };
+        let address = context.address(&ObjectId::Queue(end.queue.clone()));
+        builder.hazard(HazardKind::ShovelInterference, &address, shovel_text(end, *is_recreated), None);
+    }
+}
+
+fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
+    let ShovelEnd { shovel, vhost, is_source, .. } = end;
+    let redeclares = "with the default type and no arguments";
+    let effect = match (is_source, is_recreated) {
+        (true, false) => format!("reads from it: within seconds, it declares the queue again, {redeclares}"),
+        (true, true) => format!(
+            "reads from it: while the queue does not exist, it can declare the queue {redeclares}, and the broker then \
+             refuses the new one"
+        ),
+        (false, false) => format!(
+            "writes to it: its messages are lost, and when it connects again, it declares the queue {redeclares}"
+        ),
+        (false, true) => "writes to it: its messages are lost while the queue does not exist".to_owned(),
+    };
+    format!("shovel {shovel} of vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
+}
+
+const CONNECTIONS: &str = "max-connections";
+const QUEUES: &str = "max-queues";
+
+/// Returns true if the plan sets or lowers the limit of connections. Only then their number matters.
+pub fn limits_connections(part: &VhostPlan) -> bool {
+    lowered_limits(&part.changes).any(|(_, record)| record.id.setting() == Some(CONNECTIONS))
+}
+
+/// Adds the hazards of limits that are set or lowered.
+pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let found: Vec<_> = lowered_limits(&builder.changes)
+        .filter_map(|(change, record)| {
+            let (limit, setting) = (record.limit()?, record.id.setting()?);
+            let (existing, thing) = match setting {
+                CONNECTIONS => (context.activity.connections, "connection"),
+                QUEUES => (Some(queue_count(&builder.changes, context)), "queue"),
+                _ => return None,
+            };
+            // Treats an unknown number as a reached limit.
+            if existing.is_some_and(|existing| existing < limit) {
+                return None;
+            }
+            if existing == Some(0) {
+                let text = format!("{setting} becomes {limit}: the broker refuses every {thing}");
+                return Some((change.address.clone(), text));
+            }
+            let existing = existing.map_or_else(|| format!("an unknown number of {thing}s"), |many| count(many, thing));
+            let also = if setting == QUEUES { ", also the lock of topo" } else { "" };
+            let text = format!(
+                "{setting} becomes {limit}, and the vhost has {existing}: they stay, and the broker refuses new ones{also}"
+            );
+            Some((change.address.clone(), text))
+        })
+        .collect();
+    for (address, text) in found {
+        builder.hazard(HazardKind::LimitReached, &address, text, None);
+    }
+}
+
+/// Returns the limits of vhosts that are set or lowered.
+fn lowered_limits(changes: &[PlannedChange]) -> impl Iterator<Item = (&PlannedChange, &Record)> {
+    changes.iter().filter_map(|change| {
+        let after = limit_of(change.after.as_ref())?;
+        let before = limit_of(change.before.as_ref()).and_then(Record::limit).unwrap_or(u64::MAX);
+        (after.limit()? < before).then_some((change, after))
+    })
+}
+
+fn limit_of(object: Option<&Object>) -> Option<&Record> {
+    match object? {
+        Object::Record(record) => (record.id.kind == RecordKind::VhostLimit).then_some(record),
+        Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_) => None,
+    }
+}
+
+/// Returns the number of queues after the plan, without topo's own queues.
+fn queue_count(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
+    let is_queue = |object: &Option<Object>| matches!(object, Some(Object::Queue(..)));
+    let created = changes.iter().filter(|it| it.kind == ChangeKind::Create && is_queue(&it.after)).count();
+    let deleted = changes.iter().filter(|it| it.kind == ChangeKind::Delete && is_queue(&it.before)).count();
+    let current = context.current.queues.values().filter(|queue| !queue.is_created_by_topo()).count();
+    (current + created).saturating_sub(deleted) as u64
+}
+
+/// Returns the queues whose counts or consumers may be too old for this plan.
+pub fn queues_with_stale_counts(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
+    let mut queues = without_listed_consumers(part, activity);
+    queues.extend(of_hazards(part, live, activity));
+    queues.into_iter().collect()
+}
+
+/// Adds a note about queues that topo did not query.
+pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let Some(Unasked { queues, reason }) = &context.activity.unasked else { return };
+    let intervals = context.activity.intervals;
+    let age = in_words(intervals.listing().max(intervals.one_tick()));
+    let text = format!(
+        "{} could not be queried over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
+         {reason}",
+        count(*queues, "queue")
+    );
+    builder.info(&context.address(&ObjectId::Vhost), text);
+}
+
+/// Returns the queues that the plan deletes or recreates, and that have no consumer in the statistics.
+fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<QueueName> {
+    let deleted = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
+    let queues = deleted.filter_map(|change| match &change.before {
+        Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => Some(name),
+        Some(
+            Object::Vhost(_)
+            | Object::Exchange(..)
+            | Object::Policy(..)
+            | Object::Queue(..)
+            | Object::Binding(_)
+            | Object::Record(_),
+        )
+        | None => None,
+    });
+    let is_unlisted = |name: &&QueueName| {
+        activity.queues.get(*name).is_some_and(|it| it.consumers.as_ref().is_some_and(Vec::is_empty))
+    };
+    queues.filter(is_unlisted).cloned().collect()
+}
+
+/// Returns the queues with a hazard about their messages although their count is 0.
+fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
+    let concerns_messages = |kind| match kind {
+        HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
+        HazardKind::MessageLoss
+        | HazardKind::AccessGain
+        | HazardKind::AccessLoss
+        | HazardKind::RoutingGap
+        | HazardKind::ShovelInterference
+        | HazardKind::ConsumerDisruption
+        | HazardKind::Duplicates
+        | HazardKind::Reorder
+        | HazardKind::PolicyShift
+        | HazardKind::ContractChange
+        | HazardKind::DurabilityDown
+        | HazardKind::LimitReached
+        | HazardKind::MassDelete => false,
+    };
+    let reported: BTreeSet<&Address> =
+        part.hazards.iter().filter(|hazard| concerns_messages(hazard.kind)).map(|hazard| &hazard.address).collect();
+    if reported.is_empty() {
+        return Vec::new();
+    }
+    let is_late = |name: &QueueName| {
+        let counted = activity.queues.get(name);
+        counted.is_some_and(|it| it.messages == Some(0) && !it.asked)
+            && reported.contains(&Address::of(&live.vhost, &ObjectId::Queue(name.clone())))
+    };
+    let quorum = live.queues.iter().filter(|(_, queue)| queue.queue_type() == Some(QueueType::Quorum));
+    quorum.map(|(name, _)| name).filter(|name| is_late(name)).cloned().collect()
+}
