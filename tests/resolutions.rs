@@ -83,7 +83,7 @@ fn check(
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
     let resolutions_of = &change.conflict.as_ref().unwrap().resolutions;
     let about = || format!("{} {before:?} → {after:?}: {resolutions_of:#?}", profile.version);
-    // Neither a policy nor a recreate helps if a fresh declare would be refused.
+    // Neither a policy nor a recreation helps if a fresh declaration would be refused.
     let is_accepted = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
     for kind in [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Recreate] {
         let is_suggested = resolutions_of.iter().any(|way| way.kind == kind);

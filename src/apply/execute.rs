@@ -53,8 +53,8 @@ enum Outcome {
 /// Executes the steps of one vhost's plan.
 ///
 /// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller holds the lock for the whole run;
-/// a lost lock stops the run like a failure. The run waits up to `drain_timeout` in total for retired tiers to drain. Tiers
-/// that are not empty by then remain, together with the steps that depend on them. This is not a failure.
+/// a lost lock stops the run like a failure. The run waits up to `drain_timeout` in total for retired tiers to drain.
+/// Tiers that are not empty by then remain, together with the steps that depend on them. This is not a failure.
 pub async fn apply(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -235,7 +235,7 @@ async fn run(
         return Outcome::NotAttempted(step.clone());
     }
     let first = match refusal.take() {
-        // The objects of a started recreate are declared again even if the lock is lost: a PUT is harmless, a missing
+        // The objects of a started recreation are declared again even if the lock is lost: a PUT is harmless, a missing
         // queue is not.
         None if must_finish => perform(part, broker, step, Lock::Optional, notify).await,
         None => perform(part, broker, step, Lock::Required, notify).await,
@@ -255,7 +255,7 @@ async fn run(
     match performed {
         Ok(performed) => Outcome::Done(step.clone(), performed),
         Err(error) => {
-            // In a recreate that has started, a binding that cannot be restored does not stop the others.
+            // In a recreation that has started, a binding that cannot be restored does not stop the others.
             if !must_finish {
                 halt.set(true);
             }

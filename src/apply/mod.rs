@@ -2,7 +2,7 @@
 //!
 //! [`plan`] reads the broker and calls the planner. [`run`] locks the vhosts, plans again, executes the plan and
 //! verifies the result. The steps, their order and their guards come from the plan. The first failure stops new steps,
-//! but a recreate that has started is completed. A retired tier that is not empty is left for the next run.
+//! but a recreation that has started is completed. A retired tier that is not empty is left for the next run.
 //!
 //! This module accesses no files and no terminal: callbacks write the backup and show the progress.
 

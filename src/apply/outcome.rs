@@ -12,7 +12,7 @@ pub struct Report {
     pub vhost: VhostName,
     /// Steps that the broker executed.
     pub done: Vec<StepDone>,
-    /// Steps that were executed and then reverted, such as the preparation of a recreate that did not happen.
+    /// Steps that were executed and then reverted, such as the preparation of a recreation that did not happen.
     pub rolled_back: Vec<StepDone>,
     /// Steps that the broker refused or did not answer.
     pub failed: Vec<FailedStep>,

@@ -6,14 +6,14 @@ use crate::model::{Address, Binding, Object, ObjectId};
 use crate::plan::{Action, ChangeKind, Step, VhostPlan};
 use std::collections::BTreeSet;
 
-/// The progress of recreates.
+/// The progress of recreations.
 #[derive(Default)]
 pub(super) struct Recreates {
-    /// Recreates whose old object is deleted: they are always completed.
+    /// Recreations whose old object is deleted: they are always completed.
     started: BTreeSet<ObjectId>,
-    /// Recreates whose keep exchange and old object both exist: an interruption deletes the keep exchange.
+    /// Recreations whose keep exchange and old object both exist: an interruption deletes the keep exchange.
     prepared: BTreeSet<ObjectId>,
-    /// Recreates with a binding or a topic permission that could not be restored. The keep exchange remains, because
+    /// Recreations with a binding or a topic permission that could not be restored. The keep exchange remains, because
     /// only it records them, and the next run tries again.
     unrestored: BTreeSet<ObjectId>,
 }
@@ -30,7 +30,7 @@ impl Recreates {
         })
     }
 
-    /// Records a completed step. Returns true if the step reverted the preparation of a recreate that did not happen.
+    /// Records a completed step. Returns true if the step reverted the preparation of a recreation that did not happen.
     pub(super) fn record_done(&mut self, step: &Step) -> bool {
         let Some(id) = &step.recreate else { return false };
         let is_own = *id == step.action.object();
@@ -42,7 +42,7 @@ impl Recreates {
                 self.prepared.remove(id);
                 self.started.insert(id.clone());
             }
-            // Deleting the keep exchange is the last step of a recreate.
+            // Deleting the keep exchange is the last step of a recreation.
             Action::DeleteExchange { .. } => {
                 self.started.remove(id);
                 return self.prepared.remove(id);
@@ -207,7 +207,7 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
 }
 
 /// Sends the topic permissions of an exchange again. This changes nothing, and a refusal occurs before the exchange is
-/// deleted. The permissions must equal those of the plan. Otherwise the recreate would lose a permission that an
+/// deleted. The permissions must equal those of the plan. Otherwise the recreation would lose a permission that an
 /// administrator has set since, or restore one that was deleted since.
 pub(super) async fn expect_same_topic_permissions(
     part: &VhostPlan,

@@ -113,9 +113,9 @@ impl Access {
 
     /// Queries queues over AMQP to replace stale counts of messages and consumers. Returns true if `activity` changed.
     ///
-    /// A passive declare requires no permission on the queue and does not change the queue. The declare does not count
-    /// unacknowledged messages, so topo uses its count only for quorum queues without consumers. [`Activity::unasked`]
-    /// contains the reason why queues were not queried.
+    /// A passive declaration requires no permission on the queue and does not change the queue. The declaration does
+    /// not count unacknowledged messages, so topo uses its count only for quorum queues without consumers.
+    /// [`Activity::unasked`] contains the reason why queues were not queried.
     pub async fn ask(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if queues.is_empty() {
             return false;
@@ -238,8 +238,8 @@ impl Access {
             (Some(there), Some(here)) if there != here => {
                 transport.close().await;
                 Err(format!(
-                    "{address} is cluster {there}, but the management API belongs to {here}: set the right address with \
-                     --amqp-url"
+                    "{address} belongs to cluster {there}, but the management API belongs to {here}: set the correct \
+                     address with --amqp-url"
                 ))
             }
             (_, _) => Ok(transport),

@@ -55,7 +55,7 @@ pub struct NodeSettings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfError {
     /// The file is neither of the two generations.
-    #[error("line {line}: neither TOML of rabbitmqadmin 2 nor INI of rabbitmqadmin 1: {reason}")]
+    #[error("line {line}: neither TOML (rabbitmqadmin 2) nor INI (rabbitmqadmin 1): {reason}")]
     Malformed {
         /// The line number, from 1.
         line: usize,
@@ -146,7 +146,7 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         port: port.transpose()?,
         username: take("username"),
         password: take("password").map(SecretString::from),
-        // `vhost` filters lists, `declare_vhost` applies to declares.
+        // `vhost` filters lists, `declare_vhost` applies to declarations.
         vhost: take("vhost").or(declare_vhost),
         tls: boolean("ssl", take("ssl"))?,
         insecure: boolean("ssl_insecure", take("ssl_insecure"))?,

@@ -8,8 +8,8 @@ use crate::plan::request::{Request, path};
 /// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performed {
-    /// The broker accepted the request. For a declare, this proves little: the broker also returns 204 if it ignores a
-    /// difference.
+    /// The broker accepted the request. For a declaration, this proves little: the broker also returns 204 if it
+    /// ignores a difference.
     Done,
     /// The object to delete did not exist.
     AlreadyGone,

@@ -3,9 +3,9 @@
 //! Every read of the totals of a vhost adds to them, so the deletions of an apply wait for the ticks of quorum queues
 //! together and not one after another.
 //!
-//! An observation ends with a read that shows messages, no total, or no such queue. It also ends with a declare or a
-//! delete by topo, and with a long pause between two reads. In these cases the queue may have received messages, or may
-//! be another queue.
+//! An observation ends with a read that shows messages, no total, or no such queue. It also ends with a declaration or
+//! a delete by topo, and with a long pause between two reads. In these cases the queue may have received messages, or
+//! may be another queue.
 
 use super::wire::QueueTotals;
 use crate::model::{QueueName, VhostName};

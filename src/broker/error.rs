@@ -189,7 +189,7 @@ pub enum BrokerError {
         version: BrokerVersion,
     },
     /// The guard of a deletion: the queue contains messages. Nothing was deleted.
-    #[error("queue {queue} is not empty and was left alone: it holds {}", message_count(*.messages))]
+    #[error("queue {queue} was not deleted: it is not empty and holds {}", message_count(*.messages))]
     NotEmpty {
         /// The queue.
         queue: QueueName,
@@ -198,7 +198,7 @@ pub enum BrokerError {
     },
     /// The guard of a deletion: the queue contains more messages than may be lost. Nothing was deleted.
     #[error(
-        "queue {queue} was left alone: it holds {}, and at most {allowed} may be lost",
+        "queue {queue} was not deleted: it holds {}, and at most {allowed} may be lost",
         message_count(Some(*.messages))
     )]
     MoreThanAllowed {
@@ -210,7 +210,7 @@ pub enum BrokerError {
         allowed: u64,
     },
     /// The guard of a deletion: the number of messages is unknown. Nothing was deleted.
-    #[error("queue {queue} was left alone: {reason}")]
+    #[error("queue {queue} was not deleted: {reason}")]
     EmptinessUnknown {
         /// The queue.
         queue: QueueName,
@@ -239,7 +239,10 @@ pub enum BrokerError {
         binding: Box<Binding>,
     },
     /// A binding was created between the plan and the deletion of its object. Nothing was deleted.
-    #[error("{object} was left alone: a binding was added meanwhile ({binding}); run the command again to include it")]
+    #[error(
+        "{object} was not deleted: a binding was added in the meantime ({binding}); run the command again to \
+             include it"
+    )]
     BoundMeanwhile {
         /// The queue or exchange.
         object: String,
@@ -247,7 +250,10 @@ pub enum BrokerError {
         binding: String,
     },
     /// Topic permissions changed between the plan and the deletion of their exchange. Nothing was deleted.
-    #[error("{object} was left alone: its topic permissions changed meanwhile; run the command again")]
+    #[error(
+        "{object} was not deleted: its topic permissions have changed since the plan was made; run the command \
+             again"
+    )]
     TopicPermissionsChanged {
         /// The exchange.
         object: String,
@@ -279,8 +285,8 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// An unmanaged binding could not be restored after a recreate. Nothing was deleted.
-    #[error("{object} was left alone: its binding {binding} could not be restored ({reason})")]
+    /// An unmanaged binding could not be restored after the recreation. Nothing was deleted.
+    #[error("{object} was not deleted: its binding {binding} could not be restored afterwards ({reason})")]
     NotRestorable {
         /// The queue or exchange.
         object: String,
@@ -289,8 +295,8 @@ pub enum BrokerError {
         /// The reason of the broker.
         reason: String,
     },
-    /// A topic permission could not be restored after a recreate. Nothing was deleted.
-    #[error("{object} was left alone: the {permission} could not be restored ({reason})")]
+    /// A topic permission could not be restored after the recreation. Nothing was deleted.
+    #[error("{object} was not deleted: the {permission} could not be restored afterwards ({reason})")]
     TopicPermissionNotRestorable {
         /// The exchange.
         object: String,

@@ -32,7 +32,7 @@ pub struct Snapshot {
     /// auto-delete exchanges, the objects of topo itself, and all bindings from or to one of these.
     pub untouchable: BTreeSet<ObjectId>,
     /// Exchanges that the broker stores without `auto_delete`, after an import into 4.2 or earlier. The broker refuses
-    /// every declare of such an exchange.
+    /// every declaration of such an exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
     /// Names of the other objects of a definitions file, by kind (`shovel`).
     pub unsupported_objects: BTreeMap<String, Vec<String>>,

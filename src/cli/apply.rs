@@ -58,7 +58,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         let command = next_command::paste_line(&intent.next_command, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
-            failure = failure.hint(format!("to apply nevertheless: {command}"));
+            failure = failure.hint(format!("to apply anyway: {command}"));
         }
         if arguments.format == ReportFormat::Json {
             print_json(&[], Some(&[]), &intent.reviewed, Status::Blocked.as_str())?;
@@ -93,7 +93,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             Err(Failure::failed("stopped immediately: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
                 .because("the lock was not released; it expires within a minute")
-                .hint(format!("to see what is left and continue after that: {}", intent.next_command)))
+                .hint(format!("to see the remaining changes and resume: {}", intent.next_command)))
         }
     }
 }
@@ -153,7 +153,7 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
     Ok(Intent {
         desired,
         reviewed,
-        specs: "none: a migration is rolled back".to_owned(),
+        specs: "none: a migration will be rolled back".to_owned(),
         next_command,
         lint_failure: None,
     })
@@ -241,7 +241,7 @@ fn print_report(arguments: &ApplyArguments, next_command: &str, outcome: &Outcom
     printed.map_err(|failure| match outcome.has_changed() {
         true => failure
             .exit(Exit::Partial)
-            .hint("the report is lost, but the changes were made: topo plan shows what is left"),
+            .hint("the report was lost, but the changes were made; to see the remaining changes, run topo plan"),
         false => failure,
     })
 }

@@ -69,7 +69,7 @@ pub(super) struct SpecArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArguments {
-    /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MAX-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD")]
     pub(super) allow: Vec<Allowances>,
     /// Delete unmanaged objects that match `owns`: exchanges, queues, bindings and policies, or only these kinds; other
@@ -92,20 +92,20 @@ pub(super) struct PlanningArguments {
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
-    /// For programs
+    /// Machine-readable JSON
     Json,
 }
 
 /// Output format of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum FindingsFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
-    /// For programs
+    /// Machine-readable JSON
     Json,
     /// GitHub workflow annotations
     Github,

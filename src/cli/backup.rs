@@ -53,7 +53,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         let imports: Vec<_> =
             paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
         output::eprint(&format!(
-            "backup of all objects that are deleted, changed or recreated (without messages): {}\n\
+            "backup of all objects to be deleted, changed or recreated (without messages): {}\n\
              to restore missing objects: {}\n",
             paths.join(" and "),
             imports.join(", then ")

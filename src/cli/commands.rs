@@ -23,7 +23,7 @@ Exit codes:
     1  failed, nothing was changed; or findings at or above --fail-on
     2  plan --detailed-exitcode: there are changes
     3  blocked: a hazard is not allowed, or a conflict is not resolved
-    4  partially applied: the report lists what is left; run it again
+    4  partially applied: the report lists the remaining steps; run it again
     5  stale: the broker no longer matches the saved plan
     6  another apply holds the lock; for topo lock: a lock is held
    64  usage error: unknown or conflicting flags
@@ -37,15 +37,16 @@ Environment:
   --ignore-missing-rights, --yes, and --broker-version of plan.
   Flags take precedence over the environment; an empty value counts as
   unset. RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
-  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH come after TOPO_*.
+  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH are read after TOPO_*.
   The password comes from --password-file, TOPO_PASSWORD or
   ~/.rabbitmqadmin.conf. It has no flag, because other users of the machine
-  could see it. Put a URL that contains a password into TOPO_URL.";
+  could see it. If a URL contains a password, set it in TOPO_URL.";
 
 /// Topology as code for RabbitMQ.
 ///
 /// A YAML spec declares the exchanges, queues, bindings and policies of a vhost. `topo plan` compares it with a live
-/// broker and shows changes, changes that the broker would refuse, and data at risk. `topo apply` applies the changes.
+/// broker and shows the changes, those that the broker would refuse, and the data at risk. `topo apply` applies the
+/// changes.
 #[derive(Debug, Parser)]
 #[command(name = "topo", version = super::version::short(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
 pub(super) struct Cli {

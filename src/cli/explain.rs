@@ -155,7 +155,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Returns the failure for an unknown name without a spec.
 fn unknown_without_spec(what: &str) -> Failure {
-    let failure = Failure::usage(format!("no lint rule, hazard, key, error or term has the name `{what}`"));
+    let failure = Failure::usage(format!("no lint rule, hazard, key, error or term is named `{what}`"));
     let failure = match closest(what, names()) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,

@@ -96,7 +96,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
     });
     let left_out: Vec<String> = lines.collect();
     if !left_out.is_empty() {
-        return Failure::failed(format!("all objects that --match matches are left out: {}", left_out.join("; ")));
+        return Failure::failed(format!("all objects that --match matches are omitted: {}", left_out.join("; ")));
     }
     let mut known = BTreeSet::new();
     for topology in snapshots.iter().map(|snapshot| &snapshot.topology) {

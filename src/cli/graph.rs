@@ -105,7 +105,8 @@ fn in_mermaid(graph: &Graph, out: Option<&Path>) -> String {
     let (text, arrows) = mermaid::mermaid(graph);
     if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
         output::eprint(&format!(
-            "{arrows} arrows in {} characters: GitHub renders at most {} in {}. To draw the surroundings of one queue: --focus NAME; to \
+            "{arrows} arrows in {} characters: GitHub renders at most {} in {}. To draw the neighborhood of one queue: \
+             --focus NAME; to \
              draw everything: --format svg\n",
             text.len(),
             mermaid::MOST_ARROWS,
@@ -204,7 +205,7 @@ pub(super) struct GraphArguments {
     /// Output format [default: by the extension of --out, else mermaid]
     #[arg(id = "graph_format", long = "format", value_name = "FORMAT", value_enum, env = "TOPO_FORMAT")]
     pub(super) format: Option<GraphFormat>,
-    /// Draw only the surroundings of this queue or exchange
+    /// Draw only the neighborhood of this queue or exchange
     #[arg(long, value_name = "NAME", env = "TOPO_FOCUS")]
     pub(super) focus: Option<String>,
     /// Maximum distance from --focus, in arrows; a queue and its retries count as one
@@ -236,6 +237,6 @@ pub(super) enum GraphFormat {
     Dot,
     /// An image; no other program is needed
     Svg,
-    /// For programs: nodes, edges, and where dead-lettered messages arrive
+    /// Machine-readable JSON: nodes, edges, and where dead-lettered messages arrive
     Json,
 }

@@ -24,7 +24,7 @@ pub(super) fn mark_changed() {
 
 fn interruption_failure() -> Failure {
     match HAS_CHANGED.load(Ordering::Relaxed) {
-        true => Failure::failed("interrupted; the broker may be changed").exit(Exit::Partial),
+        true => Failure::failed("interrupted; the broker may have been changed").exit(Exit::Partial),
         false => Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted),
     }
 }

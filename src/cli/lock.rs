@@ -114,10 +114,11 @@ async fn break_one(
             found.vhost, held.holder
         ))
         .exit(Exit::Locked)
-        .hint("use another name for the lock: --lock-name NAME"));
+        .hint("use a different name for the lock: --lock-name NAME"));
     }
     let question = format!(
-        "Delete the lock of {} on vhost {}? If that apply still runs, it stops within a minute, possibly halfway. [y/N] ",
+        "Delete the lock of {} on vhost {}? If that apply is still running, it will stop within a minute, possibly \
+         halfway. [y/N] ",
         held.holder, found.vhost
     );
     if !arguments.yes && !confirm::is_confirmed(&question)? {
@@ -147,16 +148,16 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
             (Some(node), Some(true)) => format!("{node}, which is up"),
             (Some(node), Some(false)) => format!("{node}, which is {}", Painted(RED, "down")),
             (Some(node), None) => format!("{node}; only a user with the tag monitoring can see whether it is up"),
-            (None, _) => "not known".to_owned(),
+            (None, _) => "unknown".to_owned(),
         };
         let _ = writeln!(text, "  queue   {}", arguments.lock_name);
         let _ = writeln!(text, "  node    {node}");
         let lease = match held.lease {
             Some(lease) if held.node_is_up == Some(false) => {
-                format!("{} s; it does not end while the node is down", lease.as_secs())
+                format!("{} s; does not expire while the node is down", lease.as_secs())
             }
             Some(lease) => {
-                format!("{0} s; renewed by its holder, expires {0} s after its holder has ended", lease.as_secs())
+                format!("{0} s; renewed by its holder; expires {0} s after the holder exits", lease.as_secs())
             }
             None => "none; it does not expire".to_owned(),
         };

@@ -44,14 +44,14 @@ pub(super) struct ContractArguments {
 /// Output format of a contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ContractFormat {
-    /// For a screen
+    /// Human-readable table
     #[default]
     Table,
-    /// For a machine; its shape is `topo schema --kind contract`
+    /// Machine-readable JSON; `topo schema --kind contract` prints its schema
     Json,
-    /// The same as YAML
+    /// The same document as YAML
     Yaml,
-    /// For a shell: ORDERS_WORK_MAX_RETRIES=3
+    /// Shell variables: ORDERS_WORK_MAX_RETRIES=3
     Env,
 }
 
@@ -119,10 +119,10 @@ pub(super) struct VersionArguments {
 /// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExplainFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
-    /// For programs
+    /// Machine-readable JSON
     Json,
 }
 
@@ -154,7 +154,7 @@ pub(super) struct ShowArguments {
     /// List every object, including those generated for retries, which otherwise share one line
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
     pub(super) show: Option<Show>,
-    /// Print the plan with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    /// Print the plan with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MAX-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD", help_heading = "Printing")]
     pub(super) allow: Vec<Allowances>,
 }
@@ -162,12 +162,12 @@ pub(super) struct ShowArguments {
 /// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum PlanFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// The whole plan, as --out writes it
     Json,
-    /// For a pull-request comment
+    /// Markdown for a pull-request comment
     Markdown,
     /// GitHub workflow annotations
     Github,

@@ -64,7 +64,7 @@ pub(super) struct ApplyArguments {
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// Maximum time to wait while messages do not drain. After that, retired tiers are left for the next apply, and a
+    /// Maximum time to wait while messages do not drain. After that, the next apply deletes the retired tiers, and a
     /// migration is rolled back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,

@@ -28,7 +28,7 @@ pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure>
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
             // One of them may lose messages that the other keeps, so topo does not guess.
-            return Err(Failure::usage(format!("--recreate {address} is given twice: ={other} and ={how}"))
+            return Err(Failure::usage(format!("--recreate {address} is set twice: ={other} and ={how}"))
                 .hint(format!("use only one of them; --recreate {address}=migrate keeps messages")));
         }
     }

@@ -106,7 +106,7 @@ pub(super) struct Steps {
     ids: BTreeSet<usize>,
     /// The steps that were tried again.
     stalled: BTreeSet<usize>,
-    /// The recreates that are rolled back.
+    /// The recreations that are rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
 

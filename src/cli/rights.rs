@@ -67,7 +67,14 @@ fn unknown_permissions(user: &User) -> String {
 impl MissingRight {
     fn sentence(&self) -> String {
         let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
-        format!("{}; an apply as this user is refused; to grant it: {}", self.text, commands.join(", then "))
+        format!(
+            "{}; topo apply will refuse this plan; to grant the permission: {}",
+            self.text,
+            commands.join(
+                ", then \
+                 "
+            )
+        )
     }
 }
 

@@ -120,7 +120,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
         counted_by: AttemptCounter::Worker,
         header: Some(RETRY_COUNT.to_owned()),
         text: format!(
-            "{RETRY_COUNT} is the number of retries so far (0 if absent); the copy gets one more; give up at {}",
+            "{RETRY_COUNT} is the number of retries so far (0 if absent); increment it in the copy; give up at {}",
             contract.max_retries
         ),
     });

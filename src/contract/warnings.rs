@@ -52,8 +52,8 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     }
     if let Some(Retry::Republish(Republish { tiers: Some(_), jitter, .. })) = it.retry {
         let expiration = match jitter {
-            Some(_) => "set no `expiration` on the copy, or at least the delay minus the jitter",
-            None => "set no `expiration` on the copy",
+            Some(_) => "do not set an `expiration` on the copy, or set at least the delay minus the jitter",
+            None => "do not set an `expiration` on the copy",
         };
         sentences.push(format!("{expiration}: a message with a shorter one still waits behind the messages before it"));
     }

@@ -122,7 +122,7 @@ impl Case<'_> {
                 self.name
             );
             let diagnostic = overflow.error(message, self);
-            let hint = "use `type: quorum`, where retries wait for room, or `overflow: drop-head`";
+            let hint = "use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`";
             return Err(Refusal::of_setting(diagnostic.hint(hint)));
         }
         Ok(())

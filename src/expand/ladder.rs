@@ -63,8 +63,8 @@ impl Ladder {
         objects.exchange(guard.clone(), "headers", Some(&retry));
         objects.exchange(first.clone(), "fanout", Some(&naming::switch_of(&first)));
         objects.exchange(naming::switch_of(&first), "fanout", None);
-        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`), and the header exists from 3.13 on.
-        // Between these versions the bindings match nothing. They exist so that an upgrade changes nothing.
+        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`), and the header exists from 3.13
+        // on. Between these versions the bindings match nothing. They exist so that an upgrade changes nothing.
         if profile.version.is_at_least(3, 10) {
             for reason in FINAL_REASONS {
                 let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", reason)]
@@ -150,7 +150,7 @@ fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     let Some(end) = case.end else {
         let message =
             format!("the ladder of queue `{name}` needs a dead-letter queue for messages that have no retries left");
-        let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use another strategy";
+        let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use a different strategy";
         return refused(message, hint);
     };
     let fanout = "use a fanout exchange (the default), or strategy `republish` or `redeliver`";

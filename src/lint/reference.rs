@@ -9,7 +9,7 @@ const INTRODUCTION: &str = "\
 On this page you can look up the lint rules, with a link to the page of each rule. `topo validate` checks them in a valid spec, and
 `topo plan` reports their findings with the plan. This page is generated.
 
-An error fails `validate`, a warning points to a probable mistake, and an info is good to know. The severity of some rules depends on the
+An error makes `topo validate` fail, a warning indicates a probable mistake, and an info is advisory. The severity of some rules depends on the
 RabbitMQ version or on the form of the setting, as their pages describe.
 
 | rule | severity | what it finds |

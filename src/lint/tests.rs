@@ -282,7 +282,7 @@ fn comment_allows_findings_of_its_own_line_or_the_next() {
         (
             "queues:\n  q: {type: quorum, maxRetries: 3}\n  # topo: allow no-dead-letter too late\n",
             "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
-             5:3: warning[unused-allow]: `no-dead-letter` finds nothing here for RabbitMQ 4.3.6\n",
+             5:3: warning[unused-allow]: rule `no-dead-letter` has no finding here for RabbitMQ 4.3.6\n",
         ),
         // A comment for a rule that is off is not checked.
         ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue not checked\n", ""),

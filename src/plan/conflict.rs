@@ -50,7 +50,7 @@ pub(super) fn alter(
     let address = context.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
         let text = format!(
-            "argument {} differs ({} → {}); RabbitMQ does not know it, and it stays unchanged",
+            "argument {} differs ({} → {}); RabbitMQ does not support it, and topo will not change it",
             field.field,
             shown(field.before.as_ref()),
             shown(field.after.as_ref())
@@ -83,7 +83,8 @@ pub(super) fn alter(
         if judged.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
             builder.info(
                 &address,
-                "applications that declare existing queues without x-queue-type are refused once the default type changes"
+                "applications that declare existing queues without x-queue-type will be refused once the default type \
+                 changes"
                     .to_owned(),
             );
         }
@@ -193,8 +194,8 @@ pub(super) fn restore_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
         if on_conflict(&context.desired.scope, options, &id, &address) == OnConflict::Refuse {
             let error = broker_error(&context.current.vhost, &after, &field, context.profile);
             let text = format!(
-                "it was imported without auto_delete: it routes messages, but the broker refuses every declare of it \
-                 ({error}); --recreate {address}=discard repairs it"
+                "it was imported without auto_delete: it routes messages, but the broker refuses every declaration of \
+                 it ({error}); --recreate {address}=discard repairs it"
             );
             builder.info(&address, text);
         } else {

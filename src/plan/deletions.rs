@@ -28,8 +28,8 @@ pub(super) fn plan(
         let address = context.address(&id);
         if context.untouchable.contains(&id) {
             if reason == DeleteReason::Removed {
-                let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
-                builder.block(&address, text, Some("delete it from `removed`".to_owned()));
+                let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never changes it");
+                builder.block(&address, text, Some("remove it from `removed`".to_owned()));
             }
             continue;
         }
@@ -38,7 +38,7 @@ pub(super) fn plan(
                 DeleteReason::Removed => builder.block(
                     &address,
                     format!("{id} is both in `removed` and in `protect`"),
-                    Some("delete it from one of them".to_owned()),
+                    Some("remove it from one of them".to_owned()),
                 ),
                 DeleteReason::Unmanaged | DeleteReason::Unset | DeleteReason::Retired => {
                     builder.info(&address, format!("{id} is unmanaged, but protected: topo keeps it"))
@@ -106,8 +106,8 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
             let count = recreate::bindings_of(context, &id).count();
             if count > 0 {
                 let text = match count {
-                    1 => "its only binding is deleted with it".to_owned(),
-                    _ => format!("its {count} bindings are deleted with it"),
+                    1 => "its only binding will be deleted with it".to_owned(),
+                    _ => format!("its {count} bindings will be deleted with it"),
                 };
                 builder.hazard(HazardKind::RoutingGap, address, text, None);
             }
@@ -121,11 +121,18 @@ fn hazards_of_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, addres
     let own = context.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
     let text = match retries::waiting(context, name) {
         Some(0) => return,
-        Some(1) => "1 message that waits for a retry returns to the queue, and is deleted with it".to_owned(),
+        Some(1) => "1 message that is waiting for a retry will return to the queue, and will be deleted with \
+                    it"
+        .to_owned(),
         Some(waiting) => {
-            format!("{} messages that wait for a retry return to the queue, and are deleted with it", number(waiting))
+            format!(
+                "{} messages that are waiting for a retry will return to the queue, and will be deleted with it",
+                number(waiting)
+            )
         }
-        None => "the broker does not report how many messages wait for a retry: all are deleted with it".to_owned(),
+        None => "the broker does not report how many messages are waiting for a retry: all will be deleted with \
+                 it"
+        .to_owned(),
     };
     let all = retries::waiting(context, name).zip(own).map(|(waiting, own)| waiting + own);
     builder.hazard(HazardKind::MessageLoss, address, text, all);
@@ -151,7 +158,7 @@ pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>
     let unbound: BTreeSet<_> = undesired.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
     for name in unbound {
         let address = context.address(&ObjectId::Queue(name));
-        let text = "its last binding is deleted: no messages are routed to it anymore".to_owned();
+        let text = "its last binding will be deleted: no more messages will be routed to it".to_owned();
         builder.hazard(HazardKind::RoutingGap, &address, text, None);
     }
 }
@@ -218,11 +225,11 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     let all = owned.max(deleted);
     let address = context.address(&ObjectId::Vhost);
     if declared == 0 {
-        let objects = if deleted == 1 { "1 object is".to_owned() } else { format!("{deleted} objects are") };
-        let text = format!("the spec declares nothing, and {objects} deleted");
+        let objects = if deleted == 1 { "1 object".to_owned() } else { format!("{deleted} objects") };
+        let text = format!("the spec declares nothing, and {objects} will be deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
     } else if all >= MIN_OWNED && deleted * 100 > all * MAX_PERCENT {
-        let text = format!("{deleted} of {all} owned objects are deleted");
+        let text = format!("{deleted} of {all} owned objects will be deleted");
         builder.hazard(HazardKind::MassDelete, &address, text, None);
     }
 }

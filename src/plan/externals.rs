@@ -30,7 +30,13 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             continue;
         }
         match named_already(builder, context, id) {
-            Some(by) => builder.info(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
+            Some(by) => builder.info(
+                &address,
+                format!(
+                    "{id} does not exist: the broker drops the messages that {by} \
+                                                        sends there"
+                ),
+            ),
             None => builder.block(
                 &address,
                 format!("{id} is marked `external: true`, and it does not exist"),

@@ -1,6 +1,6 @@
 //! Decides whether a plan may be applied: an [`ApprovedPlan`] exists only when no blocker is left.
 
-use super::document::{Block, Plan};
+use super::document::{Block, ChangeKind, Plan};
 use super::hazard::{Hazard, HazardKind, NotAHazard};
 use super::{Action, Guard};
 use crate::model::count::count;
@@ -99,6 +99,8 @@ impl Allowance {
 pub struct Blockers {
     /// Blockers that only an edit or another flag resolves.
     pub blocks: Vec<Block>,
+    /// The number of blocks that are conflicts.
+    pub conflicts: usize,
     /// Hazards that must be allowed, and are not.
     pub hazards: Vec<Hazard>,
 }
@@ -115,20 +117,33 @@ impl Blockers {
     }
 }
 
-/// Formats the numbers: `1 conflict and 2 hazards`.
+/// Formats the numbers: `1 conflict and 2 hazards`, `3 blockers`, or `1 conflict, 2 other blockers and 1 hazard`.
 impl fmt::Display for Blockers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [(self.blocks.len(), "conflict"), (self.hazards.len(), "hazard")];
+        let others = self.blocks.len() - self.conflicts;
+        let blocker = if self.conflicts > 0 { "other blocker" } else { "blocker" };
+        let counts = [(self.conflicts, "conflict"), (others, blocker), (self.hazards.len(), "hazard")];
         let parts = counts.into_iter().filter(|(number, _)| *number > 0);
         let parts: Vec<String> = parts.map(|(number, word)| count(number as u64, word)).collect();
-        f.write_str(&parts.join(" and "))
+        match parts.split_last() {
+            Some((last, before)) if !before.is_empty() => write!(f, "{} and {last}", before.join(", ")),
+            Some(_) | None => f.write_str(&parts.join(", ")),
+        }
     }
 }
 
 /// Returns the blockers of a plan with these allowances.
 pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
-    Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
+    let is_conflict = |block: &&Block| {
+        let mut changes = plan.vhosts.iter().flat_map(|part| &part.changes);
+        changes.any(|change| change.kind == ChangeKind::Conflict && change.address == block.address)
+    };
+    Blockers {
+        blocks: plan.blocks().cloned().collect(),
+        conflicts: plan.blocks().filter(is_conflict).count(),
+        hazards: plan.hazards().filter(open).cloned().collect(),
+    }
 }
 
 /// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small. The line

@@ -87,7 +87,7 @@ impl HazardKind {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::MessageLoss => {
-                "Messages are deleted together with a queue that is deleted, or recreated without a migration."
+                "Messages are deleted with a queue that is deleted, or that is recreated without a migration."
             }
             Self::MessageDrop => {
                 "A policy change makes the broker drop or dead-letter existing messages: a lower limit, a shorter \
@@ -99,11 +99,11 @@ impl HazardKind {
             }
             Self::AccessLoss => {
                 "Users may publish or bind fewer routing keys than before: topo restores topic permissions that an interrupted \
-                 recreate seems to have stored, on an exchange that is in use."
+                 recreation seems to have stored, on an exchange that is in use."
             }
             Self::RoutingGap => {
-                "For a moment, messages are unroutable: between two steps, an exchange or a queue does not exist, and \
-                 neither do its bindings."
+                "Messages are unroutable for a moment: between two steps, an exchange or a queue and its bindings do \
+                 not exist."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated: it declares the queue again with \
@@ -127,8 +127,8 @@ impl HazardKind {
                 "A different policy governs an object; of several matching policies, only one applies."
             }
             Self::ContractChange => {
-                "Workers must handle failures in another way, or declare the queue differently, before the apply: see \
-                 `topo contract`. Or the history of a message that they read is lost."
+                "Workers must handle failures or declare the queue differently before the apply: see `topo contract`. \
+                 The hazard also covers messages that lose the history that workers read."
             }
             Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
@@ -181,7 +181,7 @@ pub struct Hazard {
     /// The number of messages at risk; `None` if it is unknown, or if no messages are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub messages: Option<u64>,
-    /// True if the hazard must be allowed, false if it is only shown.
+    /// True if the hazard must be allowed, false if it does not block the plan.
     pub must_be_allowed: bool,
 }
 

@@ -91,7 +91,8 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         };
         if !is_declared {
             let text = format!(
-                "a recreate of {id} was interrupted, and this spec does not declare it; {name} still stores {} of its \
+                "the recreation of {id} was interrupted, and this spec does not declare it; {name} still stores {} of \
+                 its \
                  bindings",
                 bindings.len()
             );

@@ -75,19 +75,21 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         more => format!(" and {more} more"),
     };
     let (bindings_stay, it_is) = match bindings.len() {
-        1 => ("1 binding that is not in this spec remains".to_owned(), "the spec declared it before, delete it"),
-        many => {
-            (format!("{many} bindings that are not in this spec remain"), "the spec declared them before, delete them")
-        }
+        1 => ("1 binding that is not in this spec will remain".to_owned(), "the spec declared it before, delete it"),
+        many => (
+            format!("{many} bindings that are not in this spec will remain"),
+            "the spec declared them before, delete \
+                      them",
+        ),
     };
     let owned = match may_own {
-        true => format!(", or by `owns: [{}]` and --prune", scalar::text(destination.name())),
+        true => format!(", or use `owns: [{}]` and --prune", scalar::text(destination.name())),
         false => String::new(),
     };
     let written: Vec<String> =
         bindings.iter().take(NAMED).map(|binding| spec_keys::binding(binding).to_string()).collect();
     format!(
-        "{bindings_stay} next to the new ones: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
+        "{bindings_stay} alongside the new ones: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
         named.join(", "),
         written.join(", ")
     )

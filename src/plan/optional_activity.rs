@@ -112,13 +112,14 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
                 return None;
             }
             if existing == Some(0) {
-                let text = format!("{setting} becomes {limit}: the broker refuses every {thing}");
+                let text = format!("{setting} will become {limit}: the broker will refuse every {thing}");
                 return Some((change.address.clone(), text));
             }
             let existing = existing.map_or_else(|| format!("an unknown number of {thing}s"), |many| count(many, thing));
-            let also = if setting == QUEUES { ", also the lock of topo" } else { "" };
+            let also = if setting == QUEUES { ", including the lock of topo" } else { "" };
             let text = format!(
-                "{setting} becomes {limit}, and the vhost has {existing}: they stay, and the broker refuses new ones{also}"
+                "{setting} will become {limit}, and the vhost has {existing}: they stay, and the broker will refuse \
+                 new ones{also}"
             );
             Some((change.address.clone(), text))
         })
@@ -166,8 +167,8 @@ pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanC
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));
     let text = format!(
-        "{} could not be queried over AMQP for current consumers and messages, so the numbers of the plan may be {age} old: \
-         {reason}",
+        "{} could not be queried over AMQP for current consumers and messages, so the numbers in the plan may be {age} \
+         old: {reason}",
         count(*queues, "queue")
     );
     builder.info(&context.address(&ObjectId::Vhost), text);

@@ -185,7 +185,7 @@ fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>
         let missing: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
         if !missing.is_empty() {
             let text = format!(
-                "it was created without {}, which topo would set today; it stays unchanged",
+                "it was created without {}, which topo now sets; topo will not change it",
                 missing.join(" and ")
             );
             builder.info(&context.address(&ObjectId::Queue(name.clone())), text);
@@ -201,7 +201,7 @@ fn block_exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
         let address = context.address(&id);
         let is_exclusive = context.current.queues.get(name).is_some_and(|queue| queue.exclusive);
         if is_exclusive && !builder.blocks.iter().any(|block| block.address == address) {
-            let remedy = "wait until that connection is closed, or use another name".to_owned();
+            let remedy = "wait until that connection is closed, or use a different name".to_owned();
             builder.block(
                 &address,
                 format!("{id} already exists and is exclusive to another connection"),

@@ -50,8 +50,8 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         return Refusal::never(format!("{id} is protected: it is never recreated"), remedy);
     }
     if context.untouchable.contains(&id) {
-        let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
-        return Refusal::never(text, "wait until it is deleted, or use another name");
+        let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never changes it");
+        return Refusal::never(text, "wait until it is deleted, or use a different name");
     }
     let is_complete = |object: &Object| match object {
         Object::Exchange(_, exchange) => !has_cut(&exchange.arguments),
@@ -59,18 +59,20 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_complete) {
-        let text = format!("an argument of {id} has {}: topo cannot recreate it", ArgumentValue::too_large());
-        return Refusal::never(text, "delete it manually, or use another name");
+        let text = format!("topo cannot recreate {id}: one of its arguments has {}", ArgumentValue::too_large());
+        return Refusal::never(text, "delete it manually, or use a different name");
     }
     if let Some(binding) = bindings_of(context, &id).find(|binding| has_cut(&binding.arguments)) {
-        let text =
-            format!("a recreate could not restore {binding}: an argument of it has {}", ArgumentValue::too_large());
+        let text = format!(
+            "topo could not restore {binding} after the recreation: one of its arguments has {}",
+            ArgumentValue::too_large()
+        );
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     // The new object may reject a current binding: another exchange type accepts different bindings.
     let refused = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
     if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refused(one)?))) {
-        let text = format!("a recreate could not restore {binding}: {}", why.text);
+        let text = format!("topo could not restore {binding} after the recreation: {}", why.text);
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     let declared = &context.desired.topology.bindings;
@@ -80,8 +82,8 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         |binding: &Binding| !is_migration && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
     if let Some(binding) = bindings_of(context, &id).find(|binding| has_unrestorable_void(binding)) {
         let text = format!(
-            "a recreate could not restore {binding}: `undefined` can represent an AMQP void value, which cannot be \
-             sent over HTTP"
+            "topo could not restore {binding} after the recreation: `undefined` can represent an AMQP void value, \
+             which cannot be sent over HTTP"
         );
         return Refusal::never(
             text,
@@ -131,7 +133,7 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
         }
         OnConflict::IfEmpty if is_stream => Refusal::unless_requested(
             "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
-            Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
+            Some(format!("give the new stream a different name, or use --recreate {}=discard", planned.address)),
         ),
         OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
             Some(0) => None,
@@ -211,15 +213,15 @@ pub(super) fn hazards(
                 builder.migrations.push(migration);
             } else {
                 deletion_hazards(builder, address, before, planned.live.as_ref());
-                let gap = "messages published while the queue is recreated are unroutable, and publishers are not \
-                           notified";
+                let gap = "messages published while the queue is recreated will be unroutable, and publishers will not \
+                           be notified";
                 builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
             }
             if before.durable && !after.durable {
                 builder.hazard(
                     HazardKind::DurabilityDown,
                     address,
-                    "durable → transient: it is lost when the broker restarts".to_owned(),
+                    "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,
                 );
             }
@@ -232,13 +234,13 @@ pub(super) fn hazards(
         (Object::Exchange(name, before), Object::Exchange(_, after)) => {
             let id = ObjectId::Exchange(name.clone());
             let count = bindings_of(context, &id).count();
-            let text = format!("messages published to it are unroutable until its {} restored", bindings(count));
+            let text = format!("messages published to it will be unroutable until its {} restored", bindings(count));
             builder.hazard(HazardKind::RoutingGap, address, text, None);
             if before.durable && !after.durable {
                 builder.hazard(
                     HazardKind::DurabilityDown,
                     address,
-                    "durable → transient: it is lost when the broker restarts".to_owned(),
+                    "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,
                 );
             }
@@ -270,14 +272,14 @@ pub(super) fn deletion_hazards(
     let is_stream = queue.queue_type() == Some(QueueType::Stream);
     let held = live.and_then(|live| live.unacknowledged).unwrap_or(0);
     let text = match messages {
-        Some(0) if is_stream => Some("all messages in the stream are deleted (the broker may report 0)".to_owned()),
+        Some(0) if is_stream => Some("all messages in the stream will be deleted (the broker may report 0)".to_owned()),
         Some(0) => None,
-        Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (it is unacknowledged)" } else { "" })),
+        Some(1) => Some(format!("1 message will be deleted{}", if held > 0 { " (it is unacknowledged)" } else { "" })),
         Some(count) if held > 0 => {
-            Some(format!("{} messages are deleted ({} of them unacknowledged)", number(count), number(held)))
+            Some(format!("{} messages will be deleted ({} of them unacknowledged)", number(count), number(held)))
         }
-        Some(count) => Some(format!("{} messages are deleted", number(count))),
-        None => Some("the broker does not report its number of messages: all are deleted".to_owned()),
+        Some(count) => Some(format!("{} messages will be deleted", number(count))),
+        None => Some("the broker does not report its number of messages: all will be deleted".to_owned()),
     };
     if let Some(text) = text {
         // The count of a stream does not show which messages are still to be read.
@@ -285,15 +287,17 @@ pub(super) fn deletion_hazards(
         builder.hazard(HazardKind::MessageLoss, address, text, bounded);
     }
     let text = match live.map(|live| (live.held_by_unlisted(), live.consumers.as_deref())) {
-        Some((Some(held), _)) => format!("{}; this client loses the queue", unlisted_holder_text(held)),
+        Some((Some(held), _)) => format!("{}; this client will lose the queue", unlisted_holder_text(held)),
         Some((None, Some([]))) => match live.and_then(|live| live.unlisted_consumers) {
             Some(count) => format!("{} and must subscribe again", unlisted_consumers_text(count)),
             None => return,
         },
         // The broker does not report the address of every consumer.
-        Some((None, Some([one]))) if one.is_empty() => "1 consumer is canceled and must subscribe again".to_owned(),
-        Some((None, Some([one]))) => format!("1 consumer ({one}) is canceled and must subscribe again"),
-        Some((None, Some(several))) => format!("{} consumers are canceled and must subscribe again", several.len()),
+        Some((None, Some([one]))) if one.is_empty() => "1 consumer will be canceled and must subscribe \
+                                                        again"
+            .to_owned(),
+        Some((None, Some([one]))) => format!("1 consumer ({one}) will be canceled and must subscribe again"),
+        Some((None, Some(several))) => format!("{} consumers will be canceled and must subscribe again", several.len()),
         Some((None, None)) | None => "it is not known whether the queue has consumers".to_owned(),
     };
     builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
@@ -310,7 +314,7 @@ pub(super) fn unlisted_consumers_text(count: u64) -> String {
 pub(super) fn unlisted_holder_text(held: u64) -> String {
     let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
     format!(
-        "{messages} unacknowledged, and no consumer is listed: a client subscribed within the last seconds, or \
-         fetched with basic.get"
+        "{messages} unacknowledged, and no consumer is listed: a client subscribed in the last few seconds, or fetched \
+         them with basic.get"
     )
 }

@@ -98,7 +98,7 @@ pub(super) fn restored(
         more => format!("; {more} more"),
     };
     let text = format!(
-        "{} from {}, which an interrupted recreate or another user declared: {}{more}",
+        "{} from {}, which an interrupted recreation or another user declared: {}{more}",
         count(permissions.len() as u64, "topic permission"),
         keeps::keep(id, &[], &[]).0,
         shown.join("; ")
@@ -135,10 +135,11 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                 }
                 let permissions = described(&permissions);
                 if is_declared {
-                    builder.info(&address, format!("{permissions} on it: restored before its bindings"));
+                    builder.info(&address, format!("{permissions} on it: will be restored before its bindings"));
                 } else {
                     let text = format!(
-                        "{permissions} on it: deleted with it; if it is declared again, any routing key may be used"
+                        "{permissions} on it: will be deleted with it; if it is declared again, any routing key may be \
+                         used"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }

@@ -55,7 +55,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
 
 fn drifts(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}; a declare is a no-op", count(fields, "argument"))
+    format!("{} {verb}; declaring it again is a no-op", count(fields, "argument"))
 }
 
 fn object_details(object: &Object) -> Vec<String> {
@@ -113,13 +113,13 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
 
 /// Formats the activity of a queue: `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
 pub(super) fn activity(live: &QueueActivity) -> String {
-    let messages = live.messages.map_or_else(|| "messages not known".to_owned(), |messages| count(messages, "message"));
+    let messages = live.messages.map_or_else(|| "messages unknown".to_owned(), |messages| count(messages, "message"));
     let unacknowledged = live
         .unacknowledged
         .filter(|count| *count > 0)
         .map_or_else(String::new, |count| format!(" ({} unacknowledged)", number(count)));
     let consumers = match &live.consumers {
-        None => "consumers not known".to_owned(),
+        None => "consumers unknown".to_owned(),
         // The two counts were read at different times: the list does not contain a new consumer yet.
         Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
             format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))

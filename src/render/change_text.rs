@@ -119,9 +119,9 @@ fn head(
 fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
-        Verdict::Drift => "   (the broker ignores it on a redeclare)",
-        Verdict::Unknown => "   (unknown to RabbitMQ; not changed)",
-        Verdict::Invalid => "   (the broker refuses this value in a declare)",
+        Verdict::Drift => "   (the broker ignores it when redeclared)",
+        Verdict::Unknown => "   (not supported by RabbitMQ; not changed)",
+        Verdict::Invalid => "   (the broker refuses to declare this value)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));

@@ -82,7 +82,7 @@ fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
         sentence(
             text,
             "",
-            &format!("The dead-lettered messages of {} end here.", listed(&lifecycle.dead_letter_sources)),
+            &format!("The dead-lettered messages of {} arrive here.", listed(&lifecycle.dead_letter_sources)),
             width,
         );
     } else if lifecycle.is_dead_letter_queue {
@@ -91,11 +91,7 @@ fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     let always_fails = lifecycle.contract.as_ref().is_some_and(|_| !lifecycle.is_dead_letter_queue);
     title(
         text,
-        if always_fails {
-            "A message that always fails (without the time of the attempts themselves)"
-        } else {
-            "A message"
-        },
+        if always_fails { "A message that always fails (excluding processing time)" } else { "A message" },
         width,
     );
     draw(text, &lifecycle.steps, width);
@@ -271,8 +267,8 @@ fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     sentence(text, "  ", &waits, width);
     if !tier.is_made {
         let retired = format!(
-            "The current spec does not generate this tier: {queue} has other retries, or none. An \
-             existing tier of this name is retired: it receives no new messages, and drains by itself."
+            "The current spec does not generate this tier: {queue} has different retries, or none. An existing tier of \
+             this name is retired: it receives no new messages, and drains automatically."
         );
         sentence(text, "  ", &retired, width);
     }

@@ -59,7 +59,7 @@ mod tests {
         let address = Address::of(&"v".into(), &ObjectId::Queue("q".into()));
         let flag = Some("--recreate queues/v/q=migrate".to_owned());
         let block = Block { address, text: String::new(), remedy: None, flag };
-        let blockers = Blockers { blocks: vec![block], hazards: Vec::new() };
+        let blockers = Blockers { blocks: vec![block], conflicts: 0, hazards: Vec::new() };
         for (given, expected) in [
             ("topo apply a.yaml --recreate queues/v/q=ifEmpty", "topo plan a.yaml --recreate queues/v/q=migrate"),
             (

@@ -16,10 +16,10 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
         for change in &part.changes {
             let Some(source) = &change.source else { continue };
             let verb = match change.kind {
-                ChangeKind::Create => "is created",
-                ChangeKind::Change => "is changed in place",
-                ChangeKind::Recreate => "is recreated",
-                ChangeKind::Delete => "is deleted",
+                ChangeKind::Create => "will be created",
+                ChangeKind::Change => "will be changed in place",
+                ChangeKind::Recreate => "will be recreated",
+                ChangeKind::Delete => "will be deleted",
                 ChangeKind::Conflict => continue,
             };
             annotate(&mut text, "notice", Some((source, None)), "topo plan", &format!("{} {verb}", change.address));

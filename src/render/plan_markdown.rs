@@ -205,7 +205,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
         item(&mut text, resolution);
     }
     if let Some(sentence) = &conflict.error_after_recreate {
-        let words = "After a recreate, an application that still declares the old settings gets";
+        let words = "After recreation, an application that still declares the old settings gets";
         let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
     }
     if let Some(sentence) = &conflict.typeless_declare {

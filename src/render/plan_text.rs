@@ -188,7 +188,7 @@ fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
 pub(super) fn remark(hazard: &Hazard, blockers: &Blockers) -> &'static str {
     match (hazard.must_be_allowed, blockers.hazards.contains(hazard)) {
         (true, false) => " (allowed)",
-        (false, _) => " (only shown)",
+        (false, _) => " (not blocking)",
         (true, true) => "",
     }
 }

@@ -65,7 +65,7 @@ pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// Describes what a deletion must confirm first: `waiting: queue q: proving that it is empty takes two ticks (12 s):
+/// Describes what a deletion must confirm first: `waiting: queue q: confirming that it is empty takes two ticks (12 s):
 /// delete queue q`.
 pub fn proof_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
@@ -76,7 +76,7 @@ pub fn proof_progress(step: &Action, time: Duration) -> String {
         "is empty".to_owned()
     };
     let (object, time) = (clean(&step.object().to_string()), in_words(time));
-    format!("waiting: {object}: proving that it {state} takes two ticks ({time}): {}", action(step))
+    format!("waiting: {object}: confirming that it {state} takes two ticks ({time}): {}", action(step))
 }
 
 /// Describes the start of a rollback, with the reason. A rollback may take as long as the migration has
@@ -136,7 +136,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
                 "Applied: {}. The result could not be verified: reading the broker failed.",
                 steps_done(reports)
             );
-            let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
+            let _ = writeln!(text, "To see the remaining changes and resume:\n  {resume_command}");
             return text;
         };
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
@@ -144,7 +144,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
         if remaining.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_rolled_back) {
             let rollbacks = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
             let queues = if rollbacks == 1 { "the queue is" } else { "the queues are" };
-            let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
+            let line = format!("Done: {}. Verified: {queues} unchanged.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if remaining.is_empty() && !waiting.is_empty() {
             retired_objects(&mut text, reports, &waiting, resume_command);
@@ -161,7 +161,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
                 text,
                 "Another client changed these objects at the same time, or the broker did not apply the change."
             );
-            let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
+            let _ = writeln!(text, "To see the remaining changes and resume:\n  {resume_command}");
         }
         return text;
     }
@@ -181,11 +181,11 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
                 let _ = writeln!(text, "                {line}");
             }
             if step.error.may_have_been_processed() {
-                let _ = writeln!(text, "                the broker may have executed it nevertheless");
+                let _ = writeln!(text, "                the broker may have executed it anyway");
             }
         }
         for step in &report.waiting {
-            let _ = writeln!(text, "  {} {}", Painted(DIM, "left         "), action(&step.step.action));
+            let _ = writeln!(text, "  {} {}", Painted(DIM, "deferred     "), action(&step.step.action));
         }
         for step in report.not_attempted.iter().filter(|step| !is_rolled_back(report, step.recreate.as_ref())) {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));
@@ -193,7 +193,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     }
     let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
     if rollbacks > 0 && done == 0 {
-        let why = if failed == 0 { "as requested" } else { "and the errors above must be fixed first" };
+        let why = if failed == 0 { "as requested" } else { "because of the errors above" };
         let line = format!("Rolled back: {}, {why}. The broker is unchanged.", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
@@ -203,7 +203,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     let why = if interrupted { "Interrupted" } else { "Stopped" };
     let line = format!("{why}: {}, {failed} failed, {not_attempted} not attempted.", steps_done(reports));
     let _ = writeln!(text, "\n{}", Painted(RED, line));
-    let _ = writeln!(text, "To see what is left and resume:\n  {resume_command}");
+    let _ = writeln!(text, "To see the remaining changes and resume:\n  {resume_command}");
     text
 }
 
@@ -244,16 +244,16 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             (false, false) => "Migrated: queue",
         };
         let mut parts = vec![match returned {
-            Some(0) | None if *is_interrupted => "the next run resumes it, and returns its messages".to_owned(),
+            Some(0) | None if *is_interrupted => "the next run will resume it and return its messages".to_owned(),
             Some(some) if *is_interrupted => {
-                format!("{} returned, and the next run resumes it", count(*some, "message"))
+                format!("{} returned, and the next run will resume it", count(*some, "message"))
             }
             Some(returned) => format!("{} returned", count(*returned, "message")),
             None => "its messages returned".to_owned(),
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
             let rest = "messages over this limit were dropped or dead-lettered";
-            parts.push(format!("the queue holds {} at most (max-length), and {rest}", number(keeps)));
+            parts.push(format!("the queue holds at most {} (max-length), and {rest}", number(keeps)));
         }
         if let Some(why) = rollback_error {
             parts.push(format!("the rollback failed: {why}"));
@@ -310,16 +310,22 @@ fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingSte
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
-    let _ = writeln!(text, "that still hold messages, which return to their queue by themselves:");
+    let _ = writeln!(text, "that still hold messages, which will return to their queue automatically:");
     for step in waiting {
         if let Some(why) = &step.why {
-            let _ =
-                writeln!(text, "  {} {}: {}", Painted(DIM, "left"), step.step.action.object(), clean(&why.to_string()));
+            let _ = writeln!(
+                text,
+                "  {} {}: {}",
+                Painted(DIM, "deferred"),
+                step.step.action.object(),
+                clean(&why.to_string())
+            );
         }
     }
     let others = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
     if others > 0 {
-        let _ = writeln!(text, "  {} {} that must stay until then", Painted(DIM, "left"), count(others, "object"));
+        let _ =
+            writeln!(text, "  {} {} that must remain until then", Painted(DIM, "deferred"), count(others, "object"));
     }
     let _ = writeln!(text, "To finish later:\n  {resume_command}");
 }

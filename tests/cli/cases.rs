@@ -36,7 +36,7 @@ fn dead_letters_that_the_broker_drops_arrive_nowhere() {
 #[test]
 fn shared_waiting_queue_is_credited_to_no_queue() {
     let (topo, spec) = exported(SHARED);
-    assert!(spec.contains("  # messages wait here 5s, and then go to exchange `ev`\n  wait: "), "{spec}");
+    assert!(spec.contains("  # messages wait here for 5s, and then go to exchange `ev`\n  wait: "), "{spec}");
     assert!(!spec.contains("manual retr") && !spec.contains("delays"), "{spec}");
     let plan = ["plan", "-f", "spec.yaml", "--against", "definitions.json", "--detailed-exitcode"];
     topo.run(plan).expect_code(0).expect_text("No changes");

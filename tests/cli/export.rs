@@ -87,7 +87,7 @@ fn omitted_matches_are_reported() {
         topo.run(with(&["--match", "a*"])).expect_code(1).expect_no_result()
     };
     let both = "1 auto-delete queue: adel; 1 transient queue: atrans";
-    let left_out = "all objects that --match matches are left out";
+    let left_out = "all objects that --match matches are omitted";
     of(&["shop"]).expect_error(&format!("{left_out}: {both}")).expect_no_text("no object matches");
     of(&["a", "b"]).expect_error(&format!("{left_out}: vhost a: 1 auto-delete queue: adel; vhost a: 1 transient"));
 }
@@ -229,7 +229,7 @@ fn unsupported_objects_are_counted() {
     // A plan against the file considers policies that govern new objects.
     let topo = topo.file("more.yaml", "version: 1\nvhost: shop\nqueues: {q2: {type: classic}}\n");
     let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
-    plan.expect_text("operator policy cap governs queue q2, created by this plan: max-length 5");
+    plan.expect_text("operator policy cap will govern queue q2, created by this plan: max-length 5");
 }
 
 fn object(fields: serde_json::Value, arguments: serde_json::Value) -> serde_json::Value {
@@ -297,12 +297,13 @@ fn shared_retry_queue_is_not_the_retry_of_one_queue() {
     let exchanges = [exchange("ev", "topic"), exchange("retry", "topic")];
     let file = |queues: Vec<serde_json::Value>| json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": exchanges, "bindings": bindings});
     let (spec, _) = export_of(file(vec![queue("a"), queue("b"), queue("c"), wait.clone()]));
-    assert!(spec.contains("messages wait here 5s, and then go to exchange `ev`"), "{spec}");
+    assert!(spec.contains("messages wait here for 5s, and then go to exchange `ev`"), "{spec}");
     assert!(!spec.contains("manual retr") && !spec.contains("delays"), "{spec}");
     // The workers' queues dead-letter to it.
     let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
     let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
-    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here 5s, and then go to exchange \
+    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here for 5s, and then go to \
+                  exchange \
                   `ev`, which routes them to every queue with a matching binding";
     assert!(spec.contains(shared) && !spec.contains("delays"), "{spec}");
 }

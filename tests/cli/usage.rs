@@ -35,7 +35,7 @@ fn usage_errors_exit_with_64_and_one_sentence() {
         ("plan --recreate orders", "write ADDRESS=ifEmpty"),
         ("plan --recreate queues/v/orders=burn", "`burn` is not one of"),
         ("plan --recreate orders=discard", "--recreate"),
-        ("plan --recreate queues/v/q=ifEmpty --recreate queues/v/q=migrate", "is given twice: =ifEmpty and =migrate"),
+        ("plan --recreate queues/v/q=ifEmpty --recreate queues/v/q=migrate", "is set twice: =ifEmpty and =migrate"),
         ("plan --target orders", "write queues/VHOST/NAME"),
         ("plan --prune=users", "`users` cannot be pruned"),
         ("plan --format xml", "invalid value 'xml'"),

@@ -89,7 +89,7 @@ fn streams_ignore_both_flags() {
     assert_eq!(stage.vhost.names("queues"), [""; 0]);
 }
 
-/// `plan::recreate`: the hazards of a recreate.
+/// `plan::recreate`: the hazards of a recreation.
 #[test]
 fn deletion_cancels_consumers_and_deletes_bindings() {
     let stage = Stage::new("along");

@@ -131,7 +131,7 @@ fn type_durable_auto_delete_and_internal_are_compared_in_this_order() {
     again(json!({"type": "topic", "durable": true})).taken();
 }
 
-/// `plan::verdict::exchange_verdict`: other arguments are drift that no redeclare reports.
+/// `plan::verdict::exchange_verdict`: other arguments are drift that no redeclaration reports.
 #[test]
 fn alternate_exchange_is_the_only_compared_argument_of_an_exchange() {
     let stage = Stage::new("arguments");
@@ -246,7 +246,7 @@ fn auto_delete_cascades() {
     until_exchanges_are(&stage, &[]);
 }
 
-/// `plan::order::sources_that_would_go`: a temporary binding during a recreate suffices.
+/// `plan::order::sources_that_would_go`: a temporary binding during a recreation suffices.
 #[test]
 fn binding_to_an_exchange_keeps_an_auto_delete_exchange() {
     let stage = Stage::new("held");

@@ -190,7 +190,7 @@ fn values_are_not_validated_for_an_existing_queue() {
         .unequal("x-max-priority", "received the value '256' of type 'long' but current is none");
 }
 
-/// `broker::lock`, `plan::conflict`: a redeclare neither reports nor changes it.
+/// `broker::lock`, `plan::conflict`: a redeclaration neither reports nor changes it.
 #[test]
 fn unknown_argument_is_kept_and_not_compared() {
     let stage = Stage::new("unknown");

@@ -108,7 +108,7 @@ fn arguments_of_a_stream_are_compared_in_the_order_of_its_type() {
     );
 }
 
-/// `KnownArgument::is_compared`: drift that no redeclare reports.
+/// `KnownArgument::is_compared`: drift that no redeclaration reports.
 #[test]
 fn argument_of_another_type_is_ignored_since_3_9() {
     let stage = Stage::new("other-type");

@@ -197,10 +197,10 @@ fn comment_failure_does_not_fail_a_finished_apply() {
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
     github.refuse_reads(403);
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
-    refused.expect_log("::error title=topo::GitHub answered 403 to the request for the comments of 7");
+    refused.expect_log("::error title=topo::GitHub responded with 403 to the request for the comments of 7");
     job.event(&json!({ "after": "c0ffee0000000000" }));
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
-    refused.expect_log("::error title=topo::GitHub answered 403 to the request for the pull request of c0ffee");
+    refused.expect_log("::error title=topo::GitHub responded with 403 to the request for the pull request of c0ffee");
     assert!(vhost.names("queues").is_empty());
     // With a fingerprint or without a review, GitHub is not asked for the pull request of the commit.
     github.asked();
@@ -210,7 +210,7 @@ fn comment_failure_does_not_fail_a_finished_apply() {
     job.event(&json!({ "pull_request": {"number": 7} }));
     let done = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
     assert_eq!(done.output("result"), "applied");
-    done.expect_log("::warning title=topo::GitHub answered 403 to the request for the comments of 7");
+    done.expect_log("::warning title=topo::GitHub responded with 403 to the request for the comments of 7");
 }
 
 /// Another workflow could let the bot post a stranger's text that imitates a plan.
@@ -230,7 +230,7 @@ fn duplicate_plan_comments_are_refused() {
     assert!(vhost.names("queues").is_empty());
 }
 
-/// The job of a fork gets no secrets and may not comment.
+/// The job of a fork gets no secrets and is not allowed to comment.
 #[test]
 fn fork_gets_no_plan() {
     let vhost = Node::shared().vhost("action");
@@ -240,7 +240,7 @@ fn fork_gets_no_plan() {
     let fork = job.uses(&[PLAN, ("username", "topo-plan"), ("password", ""), INSTALLED]).expect_code(64);
     assert_eq!(fork.output("result"), "failed");
     assert!(fork.summary.contains("no password was given for user `topo-plan`"), "{fork:#?}");
-    fork.expect_log("::warning title=topo::GitHub answered 403: the job may not comment");
+    fork.expect_log("::warning title=topo::GitHub responded with 403: the job is not allowed to comment");
 }
 
 /// No permission to comment (no `pull-requests: write`), no pull request, or comments turned off.
@@ -250,8 +250,10 @@ fn summary_replaces_a_missing_comment() {
     let github = GitHub::start();
     let job = job(&github, &vhost);
     job.github().refuse_writes(403);
-    let mute =
-        job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0).expect_log("::warning title=topo::GitHub answered 403");
+    let mute = job
+        .uses(&[PLAN, PASSWORD, INSTALLED])
+        .expect_code(0)
+        .expect_log("::warning title=topo::GitHub responded with 403");
     assert!(mute.summary.contains("queue orders") && mute.output("comment-url").is_empty(), "{mute:#?}");
     github.asked();
     job.uses(&[PLAN, PASSWORD, INSTALLED, ("comment", "false")]).expect_code(0);
@@ -261,7 +263,7 @@ fn summary_replaces_a_missing_comment() {
     // Any other error of GitHub fails the job.
     github.refuse_writes(418);
     job.event(&json!({ "issue": {"number": 7, "pull_request": {}} }));
-    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("GitHub answered 418");
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("GitHub responded with 418");
 }
 
 #[test]
@@ -361,7 +363,7 @@ fn release_is_installed() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost).without_topo();
-    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("there is no topo on the PATH");
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("topo is not on the PATH");
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot download");
 
     let folder = temp_dir::folder();

@@ -200,7 +200,7 @@ fn queue_errors_match_the_broker() {
                 ],
             ),
         },
-        // The broker never validates this limit on a declare. 3.8 does not even compare it.
+        // The broker never validates this limit on a declaration. 3.8 does not even compare it.
         Differing {
             name: "number-for-text",
             live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),

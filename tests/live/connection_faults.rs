@@ -202,7 +202,7 @@ fn write_without_a_response_may_have_been_executed() {
     let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::HangAfter);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let output = topo.run(["apply", "--yes", "--timeout", "3s"]).expect_code(4);
-    output.expect_error("stopped halfway").expect_text("the broker may have executed it nevertheless");
+    output.expect_error("stopped halfway").expect_text("the broker may have executed it anyway");
     // The broker did execute it.
     until("the queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
     proxy.reset();

@@ -33,7 +33,7 @@ fn messages_hidden_by_a_slow_tick_are_not_deleted() {
     // The count is from the last tick, before the publish.
     topo.run(["plan", &recreate]).expect_code(0).expect_text("0 messages");
     let output = topo.run(["apply", "-y", &recreate, ALLOWED]);
-    let output = output.expect_text("queue q was left alone: its message count is not current");
+    let output = output.expect_text("queue q was not deleted: its message count is not current");
     output.expect_code(3).expect_text("set --tick-interval to the quorum_tick_interval of the broker");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], json!(null), "the old queue is still there");
     drop(held);
@@ -67,7 +67,7 @@ fn default_intervals_are_observed_once_per_run() {
     let started = Instant::now();
     let output = topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
     let took = started.elapsed();
-    output.expect_text("proving that it is empty takes two ticks (12 s): delete queue own.q");
+    output.expect_text("confirming that it is empty takes two ticks (12 s): delete queue own.q");
     assert_eq!(vhost.names("queues"), ["other"]);
     assert!(took >= Duration::from_secs(12), "two ticks must pass: {took:?}");
     assert!(took < Duration::from_secs(50), "one by one it would be a minute: {took:?}");
@@ -137,7 +137,7 @@ fn a_longer_tick_lengthens_the_proof_that_a_queue_is_empty() {
     let output = topo.run(prune).expect_code(0);
     assert!(started.elapsed() >= Duration::from_secs(18), "two ticks of 8 s, and a margin: {:?}", started.elapsed());
     assert_eq!(vhost.names("queues"), ["other"]);
-    output.expect_text("waiting: queue own.q: proving that it is empty takes two ticks (18 s): delete queue own.q");
+    output.expect_text("waiting: queue own.q: confirming that it is empty takes two ticks (18 s): delete queue own.q");
 }
 
 #[test]

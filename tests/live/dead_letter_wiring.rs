@@ -42,7 +42,7 @@ fn dead_letters_arrive_with_an_unmanaged_policy() {
     let topo = Topo::new(&vhost).spec(WIRED);
     let applied = topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
     applied
-        .expect_text("for queue work it has precedence over policy limits (not in this spec)")
+        .expect_text("for queue work it will take precedence over policy limits (not in this spec)")
         .expect_text("max-length 100");
     wired_with(&vhost, &amqp, Some(100));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");

@@ -31,7 +31,7 @@ fn unwritable_report_exits_with_4_after_changes() {
     early.expect_error("cannot write to standard output");
     assert!(vhost.names("queues").is_empty());
     let late = run(&topo, &vhost, QUEUE, "$TOPO apply --yes --format json > /dev/full").expect_code(4);
-    late.expect_error("cannot write to standard output").expect_text("the report is lost, but the changes were made");
+    late.expect_error("cannot write to standard output").expect_text("the report was lost, but the changes were made");
     assert_eq!(vhost.names("queues"), ["orders"]);
 }
 
@@ -133,7 +133,7 @@ fn signal_during_lock_break_reports_a_possible_change() {
     until("the deletion", || (proxy.count(&deletes()) > 0).then_some(()));
     until("no lock", || vhost.queue("topo.lock").is_null().then_some(()));
     signal(&running, "TERM");
-    running.wait().expect_code(4).expect_error("interrupted; the broker may be changed");
+    running.wait().expect_code(4).expect_error("interrupted; the broker may have been changed");
 }
 
 #[test]

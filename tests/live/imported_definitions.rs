@@ -211,9 +211,10 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     for (name, why) in [
         (
             "deep",
-            "an argument of queue deep has more than 64 levels or 10,000 values, or takes too much memory: topo cannot recreate it",
+            "topo cannot recreate queue deep: one of its arguments has more than 64 levels or 10,000 values, or takes \
+             too much memory",
         ),
-        ("shallow", "an argument of it has more than 64 levels"),
+        ("shallow", "one of its arguments has more than 64 levels"),
     ] {
         let recreate = format!("queues/{}/{name}=discard", vhost.name());
         topo.run(["plan", "--recreate", &recreate]).expect_text(why);

@@ -1,4 +1,4 @@
-//! The next apply completes a recreate that was killed at any request, and restores every unmanaged binding.
+//! The next apply completes a recreation that was killed at any request, and restores every unmanaged binding.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -235,7 +235,7 @@ fn saved_plan_completes_a_killed_recreate() {
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
     // The proxy has another URL than the plan.
     let again = apply.into_iter().chain(["--allow-other-broker"]);
-    topo.run(again).expect_code(0).expect_text("an earlier recreate of queue q was interrupted");
+    topo.run(again).expect_code(0).expect_text("an earlier recreation of queue q was interrupted");
     assert_eq!(objects(&vhost), expected);
     assert!((QUEUE.is_new)(&vhost));
 }

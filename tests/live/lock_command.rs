@@ -48,7 +48,7 @@ fn down_node_is_named() {
     let nodes = Fault::Instead(Box::new(move || json!([{"name": node, "running": false}])));
     let proxy = Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes);
     let output = Topo::new(&vhost).through(&proxy).run(["lock", "--vhost", "{vhost}"]).expect_code(6);
-    output.expect_text(", which is down\n").expect_text("it does not end while the node is down");
+    output.expect_text(", which is down\n").expect_text("does not expire while the node is down");
 }
 
 #[test]

@@ -118,7 +118,10 @@ fn dropped_messages_of_an_operator_policy_are_predicted() {
     vhost.until_counted("orders", 8);
     let topo = Topo::new(&vhost).spec(SPEC);
     let refused = topo.run(["apply", "-y"]).expect_code(3);
-    refused.expect_text("max-length becomes 5, and the queue holds 8 messages: the oldest are removed immediately");
+    refused.expect_text(
+        "max-length will become 5, and the queue holds 8 messages: the oldest will be removed \
+                         immediately",
+    );
     assert!(live(&vhost).is_empty());
     topo.run(["apply", "-y", "--allow=message-drop"]).expect_code(0);
     vhost.until_counted("orders", 5);

@@ -77,7 +77,7 @@ fn owned_objects_are_reported_and_pruned_on_request() {
     let unbound = &before - &lines(&["b.exchange -theirs-> queue a.mine"]);
     topo.run(["apply", "-y", "--prune=bindings"])
         .expect_code(3)
-        .expect_text("its last binding is deleted: no messages are routed to it anymore");
+        .expect_text("its last binding will be deleted: no more messages will be routed to it");
     topo.run(["apply", "-y", "--prune=bindings", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), unbound);
     let without_policy = &unbound - &lines(&["policies a.policy"]);
@@ -170,7 +170,7 @@ fn protected_objects_are_kept_with_any_flags() {
     for id in ["queue a.old", "exchange a.exchange", "policy a.policy"] {
         assert!(refused.stdout.contains(&format!("{id} is both in `removed` and in `protect`")), "{refused}");
     }
-    refused.expect_text("delete it from one of them");
+    refused.expect_text("remove it from one of them");
 
     topo.rewrite(&format!(
         "{head}queues: {{a.differs: {{type: classic, maxLength: 2, onConflict: discard}}}}\nexchanges: \
@@ -306,7 +306,7 @@ fn recreated_exchange_keeps_every_binding() {
     let topo = Topo::new(&vhost)
         .spec("exchanges:\n  hub: {type: direct, onConflict: discard}\n  next: {type: fanout, onConflict: discard}\n");
     let refused = topo.run(["apply", "-y"]).expect_code(3);
-    refused.expect_text("messages published to it are unroutable until its 5 bindings are restored");
+    refused.expect_text("messages published to it will be unroutable until its 5 bindings are restored");
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);
     assert_eq!(vhost.exchange("hub")["type"], "direct");
     assert_eq!(vhost.exchange("next")["type"], "fanout");
@@ -326,7 +326,7 @@ fn concurrent_binding_stops_the_recreate() {
     let topo =
         Topo::new(&vhost).through(&proxy).spec("queues: {q: {type: classic, maxLength: 2, onConflict: ifEmpty}}");
     let stopped = topo.run(["apply", "-y", ALLOW_ALL]).expect_code(3);
-    stopped.expect_text("queue q was left alone: a binding was added meanwhile (amq.topic ─ meanwhile → q)");
+    stopped.expect_text("queue q was not deleted: a binding was added in the meantime (amq.topic ─ meanwhile → q)");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
     assert_eq!((vhost.list("bindings").len(), vhost.names("exchanges")), (2, Vec::new()));
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);

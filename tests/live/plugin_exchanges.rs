@@ -87,7 +87,7 @@ fn plugin_exchange_verdicts_match_the_broker() {
         let says = |verdict: &str| fields.iter().any(|field| field["verdict"] == verdict);
         let (fresh, again) = (put(&format!("{name}.new"), kind, desired), put(name, kind, desired));
         let expected = (says("invalid"), says("invalid") || says("conflict"));
-        // A refused fresh declare may be accepted for an existing exchange; the plan predicts the fresh one.
+        // A refused fresh declaration may be accepted for an existing exchange; the plan predicts the fresh one.
         let seen = (!fresh.is_success(), !again.is_success() || !fresh.is_success());
         if expected != seen {
             wrong.push(format!("{kind} {live} → {desired}: {fields:?}, but {fresh:?}, {again:?}"));

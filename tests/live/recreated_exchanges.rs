@@ -77,7 +77,7 @@ fn other_users_restore_bindings_one_by_one() {
     assert_eq!(bindings(&vhost), before, "{applied}");
 }
 
-/// A definitions request silently skips existing objects; the declare after it detects them.
+/// A definitions request silently skips existing objects; the declaration after it detects them.
 #[test]
 fn redeclared_old_exchange_is_detected() {
     let node = Node::shared();

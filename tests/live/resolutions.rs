@@ -301,7 +301,7 @@ fn error_after_a_recreate_matches_the_broker() {
     }
     let without_comments = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
     assert_eq!(without_comments, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
-    // A passive declare compares nothing.
+    // A passive declaration compares nothing.
     let passive = QueueDeclareOptions { passive: true, durable: true, ..Default::default() };
     amqp.declare_queue_as("changed", passive, live).unwrap();
 }
@@ -319,7 +319,7 @@ fn default_queue_type_applies_to_declares_without_type() {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let without_comments = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
     if node.at_least(3, 10) {
-        assert_eq!(without_comments, "without x-queue-type it is quorum here: refused now, refused after a recreate");
+        assert_eq!(without_comments, "without x-queue-type it is quorum here: refused now, refused after recreation");
         amqp.declare_queue("q", NONE).unwrap_err();
     } else {
         assert_eq!(*without_comments, json!(null), "there are no defaults yet");

@@ -33,7 +33,7 @@ fn plan_lists_missing_permissions() {
     let output = topo.run(["plan"]).expect_code(0);
     let lacks = format!(
         "user `{}` has no permission to configure `dead`, `topo.lock`; write `dead`, `orders.mail`, `orders.work`; read \
-         `dead`, `orders`, `orders.work`; an apply as this user is refused",
+         `dead`, `orders`, `orders.work`; topo apply will refuse this plan",
         user.name
     );
     let output = output.expect_text(&lacks).expect_text(&format!("info vhosts/{}", vhost.name()));

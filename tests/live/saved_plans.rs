@@ -275,7 +275,7 @@ fn plan_must_equal_the_plan_under_the_lock() {
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// A plan with creates, a conflict, a recreate, hazards, prunes and notes.
+/// A plan with creates, a conflict, a recreation, hazards, prunes and notes.
 fn everything(hint: &str) -> (crate::support::Vhost<'static>, Topo) {
     let vhost = Node::shared().vhost(hint);
     let amqp = vhost.amqp();
@@ -343,8 +343,8 @@ fn annotations_have_the_line_of_the_object() {
     let text = topo.run(["plan", "--prune", "--format=github"]).expect_code(0).stdout;
     let again = format!("queues/{}/again", vhost.name());
     for (start, part) in [
-        ("::notice file=topology.yaml,line=4,col=13,title=topo plan::exchanges/", "/new is created"),
-        ("::notice file=topology.yaml,line=7,col=3,title=topo plan::queues/", "/again is recreated"),
+        ("::notice file=topology.yaml,line=4,col=13,title=topo plan::exchanges/", "/new will be created"),
+        ("::notice file=topology.yaml,line=7,col=3,title=topo plan::queues/", "/again will be recreated"),
         ("::error file=topology.yaml,line=7,col=3,title=message-loss::", &format!("(--allow message-loss@{again})")),
         ("::error file=topology.yaml,line=6,col=3,title=conflict::", "%0APRECONDITION_FAILED - inequivalent arg"),
         ("::error title=topo plan::Plan: 1 object and 1 binding to create, 1 object to recreate, ", ""),

@@ -146,7 +146,7 @@ fn topic_permissions_that_change_before_the_deletion_stop_it() {
     let proxy = Proxy::to(node).on(last_look, Fault::Meanwhile(Box::new(change)));
     let stage = stage.through(&proxy);
     let stopped = stage.topo.run(APPLY);
-    assert!(stopped.says("its topic permissions changed meanwhile"), "{stopped}");
+    assert!(stopped.says("its topic permissions have changed since the plan was made"), "{stopped}");
     assert_ne!(stopped.code, Some(0));
     assert!(!stage.is_new());
     let newest = format!("{}: ^newest$ on events", stage.alice.name);
@@ -204,7 +204,7 @@ fn next_apply_restores_what_was_refused() {
     let blocked = stage.topo.run(APPLY).expect_code(3);
     blocked.expect_text("access-loss").expect_text("1 topic permission from events.topo.keep");
     let resumed = stage.topo.run(RESTORED).expect_code(0);
-    resumed.expect_text("0 of its bindings are restored, and 1 topic permission (user ");
+    resumed.expect_text("0 of its bindings will be restored, and 1 topic permission (user ");
     assert_eq!(permissions(&stage.vhost), before);
     assert!(!stage.vhost.names("exchanges").contains(&"events.topo.keep".to_owned()));
     stage.expect_restricted();

@@ -68,7 +68,7 @@ fn expires_policy_is_a_hazard_for_empty_queues() {
     queue(&vhost, "theirs", &json!({}));
     let topo = Topo::new(&vhost).spec("policies: {p: {pattern: '.*', applyTo: queues, definition: {expires: 1h}}}");
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
-    assert!(plan.stdout.contains("the queue itself is deleted when it is unused for that long"), "{plan}");
+    assert!(plan.stdout.contains("the queue itself will be deleted when it is unused for that long"), "{plan}");
 }
 
 /// The broker skips a policy with a key that the queue type does not support; the next policy governs.
@@ -105,7 +105,7 @@ fn unmanaged_auto_delete_exchange_blocks_the_deletion() {
     assert_eq!(vhost.names("queues"), ["old"]);
 }
 
-/// Any user who may declare an exchange can forge a recreate journal.
+/// Any user who may declare an exchange can forge a recreation journal.
 #[test]
 fn forged_recreate_journal_is_ignored() {
     let vhost = Node::shared().vhost("false-keep");

@@ -86,7 +86,8 @@ fn reached_limit_of_connections_is_a_hazard() {
         (answer.status == 200 && answer.body.as_array()?.len() == 3).then_some(())
     });
     let topo = Topo::new(&vhost).spec(&limited("{maxConnections: 3}"));
-    let text = "max-connections becomes 3, and the vhost has 3 connections: they stay, and the broker refuses new ones";
+    let text = "max-connections will become 3, and the vhost has 3 connections: they stay, and the broker will refuse \
+                new ones";
     topo.run(["apply", "-y"]).expect_code(3).expect_text("limit-reached").expect_text(text);
     assert_eq!(live(&vhost), json!({}));
     topo.run(["apply", "-y", "--allow=limit-reached"]).expect_code(0);
@@ -96,7 +97,7 @@ fn reached_limit_of_connections_is_a_hazard() {
     topo.rewrite(&limited("{maxConnections: 4}"));
     topo.run(["apply", "-y"]).expect_code(0).expect_no_text("limit-reached");
     topo.rewrite(&limited("{maxConnections: 0}"));
-    topo.run(["plan"]).expect_code(0).expect_text("max-connections becomes 0");
+    topo.run(["plan"]).expect_code(0).expect_text("max-connections will become 0");
 }
 
 #[test]
@@ -105,8 +106,8 @@ fn reached_limit_of_queues_is_a_hazard() {
     vhost.amqp().declare_queue("others", NONE).unwrap();
     let queues = "queues: {a: {type: classic}}\n";
     let topo = Topo::new(&vhost).spec(&(limited("{maxQueues: 2}") + queues));
-    let text =
-        "max-queues becomes 2, and the vhost has 2 queues: they stay, and the broker refuses new ones, also the lock";
+    let text = "max-queues will become 2, and the vhost has 2 queues: they stay, and the broker will refuse new ones, \
+         including the lock";
     let plan = topo.run(["plan", "--format=json"]).expect_code(0).plan();
     assert_eq!(plan["vhosts"][0]["hazards"][0]["kind"], "limit-reached", "{plan}");
     assert!(plan["vhosts"][0]["hazards"][0]["text"].as_str().unwrap().starts_with(text), "{plan}");

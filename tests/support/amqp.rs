@@ -101,7 +101,7 @@ fn table(arguments: Arguments<'_>) -> FieldTable {
     table
 }
 
-/// Asks a queue by passive declares until the answer is certainly the queue's own.
+/// Asks a queue by passive declarations until the answer is certainly the queue's own.
 pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Counted> {
     loop {
         let began = Instant::now();

@@ -144,8 +144,8 @@ pub(super) fn describe_stall(
                 number(messages)
             )
         }
-        (_, Some(messages)) => format!("{} messages are left and are not consumed", number(messages)),
-        (_, None) => "the broker does not report how many are left".to_owned(),
+        (_, Some(messages)) => format!("{} messages remain and are not being consumed", number(messages)),
+        (_, None) => "the broker does not report how many messages remain".to_owned(),
     };
     if let Some(tick) = tick {
         text.push_str(&format!(" (counted up to {} ago)", in_words(tick)));

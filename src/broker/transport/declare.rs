@@ -13,8 +13,8 @@ use futures_util::future::join;
 use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 
 impl AmqpTransport {
-    /// Deletes a queue and declares the new one with the same name, in one write. Only a declare of another client that
-    /// was already in transit can come between them. Then the error is [`BrokerError::Inequivalent`], and an empty
+    /// Deletes a queue and declares the new one with the same name, in one write. Only a declaration of another client
+    /// that was already in transit can come between them. Then the error is [`BrokerError::Inequivalent`], and an empty
     /// queue with the old definition exists.
     ///
     /// `if_empty` is for classic queues only, and counts only ready messages. If the queue is not empty, the error is

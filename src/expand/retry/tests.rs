@@ -295,7 +295,7 @@ fn settings_that_conflict_with_the_retries_are_refused() {
         (
             "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
             "queue `orders.work` rejects messages when it is full, and a classic queue would lose the retries that return \
-             then (use `type: quorum`, where retries wait for room, or `overflow: drop-head`)",
+             then (use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`)",
         ),
         (
             "type: classic, overflow: reject-publish-dlx, retry: {strategy: republish, delays: [1s]}",

@@ -147,11 +147,11 @@ queues:
   orders.5s: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 5s}]}
   orders.30s: {type: classic, messageTtl: 30s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 30s}]}
 ";
-    let on = |wait: &str| format!("messages wait here {wait}, and then go to queue `orders`");
+    let on = |wait: &str| format!("messages wait here for {wait}, and then go to queue `orders`");
     let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` return here; `retry: {delays: [5s, 30s]}` has the same effect and counts attempts";
     assert_eq!(waits(ladder), [whole, &on("30s"), &on("5s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let manual_retries = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts attempts";
+    let manual_retries = "a manual retry: messages that `orders` rejects wait here for 5s and go back, without limit unless the worker counts attempts";
     assert_eq!(waits(&by_key), [whole, &on("30s"), manual_retries]);
 }
 
@@ -167,7 +167,7 @@ queues:
   later: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}
 ";
     let found = waits(queues);
-    assert!(found[0].starts_with("a manual retry: messages that `work` rejects wait here 5s"), "{found:?}");
+    assert!(found[0].starts_with("a manual retry: messages that `work` rejects wait here for 5s"), "{found:?}");
     assert_eq!(found[1], "messages that are not consumed within 1d go to queue `later`");
 }
 
@@ -180,7 +180,7 @@ queues:
   b: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: retry}}
   wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: '', routingKey: a}}
 ";
-    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here 5s, and then";
+    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here for 5s, and then";
     assert_eq!(waits(queues), [format!("{shared} all go to queue `a`")]);
     let queues = "
 exchanges: {retry: {type: fanout}}
@@ -211,7 +211,7 @@ queues:
         "expired: {type: classic, messageTtl: 7d, deadLetter: {exchange: '', routingKey: end},",
     );
     let found = waits(&format!("{dead}  end: {{type: classic}}\n"));
-    assert!(found.contains(&"messages wait here 7d, and then go to queue `end`".to_owned()), "{found:?}");
+    assert!(found.contains(&"messages wait here for 7d, and then go to queue `end`".to_owned()), "{found:?}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ queues:
   odd: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
 ";
     let found = of(&applied(queues, &profile(VERSION)), &[]);
-    let waits = "messages wait here 1h, and then go to exchange `e` with routing key `w`";
+    let waits = "messages wait here for 1h, and then go to exchange `e` with routing key `w`";
     assert!(found.contains(&format!("\n{waits}\n")), "{found}");
     // The other queue may as well contain work that expires.
     assert!(found.contains("\nmessages that are not consumed within 1h"), "{found}");
@@ -246,7 +246,7 @@ queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routing
     }
     // A temporary queue, which no definitions file contains, may receive the messages.
     let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
-    assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here 1h"), "{found}");
+    assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here for 1h"), "{found}");
 }
 
 #[test]

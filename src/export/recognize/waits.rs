@@ -69,15 +69,15 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
         }
         let text = match back_to {
             Some(_) if is_shared => format!(
-                "a manual retry that queues share: messages that {} wait here {wait}, and then {}",
+                "a manual retry that queues share: messages that {} wait here for {wait}, and then {}",
                 rejecting(arriving),
                 returning(&it.target)
             ),
             Some(target) => format!(
-                "a manual retry: messages that `{target}` rejects wait here {wait} and go back, without limit \
+                "a manual retry: messages that `{target}` rejects wait here for {wait} and go back, without limit \
                  unless the worker counts attempts"
             ),
-            None if is_for_waiting => format!("messages wait here {wait}, and then go to {}", shown(&it.target)),
+            None if is_for_waiting => format!("messages wait here for {wait}, and then go to {}", shown(&it.target)),
             None => format!("messages that are not consumed within {wait} go to {}", shown(&it.target)),
         };
         let names_destination = back_to.is_none();

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "time alone deletes dead-lettered messages",
+    summary: "a TTL or `expires` deletes dead-lettered messages",
     check,
     page: include_str!("dead_letter_queue_expires.md"),
 };

@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "an even number of replicas tolerates no more failures than one replica less",
+    summary: "an even number of replicas tolerates no more failures than one fewer replica",
     check,
     page: include_str!("quorum_even_size.md"),
 };

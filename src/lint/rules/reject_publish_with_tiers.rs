@@ -1,5 +1,5 @@
-//! Reports retries that return to a quorum queue that rejects messages when it is full. The tier tries again only every three
-//! minutes (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s, with free space all that time).
+//! Reports retries that return to a quorum queue that rejects messages when it is full. The tier tries again only every
+//! three minutes (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s, with free space all that time).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -20,7 +20,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
         let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.profile).queues.is_empty()) else { continue };
         let text = format!(
-            "a retry that returns while the queue is full (`{limit}`) waits up to 3 minutes more, even if there is room earlier"
+            "a retry that returns while the queue is full (`{limit}`) waits up to 3 minutes more, even if there is \
+             room sooner"
         );
         let hint = "increase the limit, or remove it";
         findings.push(RULE.about(subject, queue, "overflow", text).hint(hint));

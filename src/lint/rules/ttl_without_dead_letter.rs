@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "expired messages are deleted, and the spec does not confirm it",
+    summary: "expired messages are deleted, and the spec does not state that this is intended",
     check,
     page: include_str!("ttl_without_dead_letter.md"),
 };

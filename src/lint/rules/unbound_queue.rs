@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "the queue has no bindings, although other queues have",
+    summary: "the queue has no bindings, although other queues do",
     check,
     page: include_str!("unbound_queue.md"),
 };

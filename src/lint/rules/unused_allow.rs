@@ -1,5 +1,5 @@
-//! Reports comments that allow a finding that does not occur. `lint` calls [`unused`] after all other rules, because it needs
-//! their findings.
+//! Reports comments that allow a finding that does not occur. `lint` calls [`unused`] after all other rules, because it
+//! needs their findings.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::{Allow, Severity};
@@ -20,7 +20,7 @@ pub(in crate::lint) fn unused<'a>(subject: &Subject<'_>, allows: impl Iterator<I
         rule: RULE.name,
         severity: RULE.severity,
         objects: Vec::new(),
-        text: format!("`{}` finds nothing here for RabbitMQ {}", allow.rule, subject.profile.version),
+        text: format!("rule `{}` has no finding here for RabbitMQ {}", allow.rule, subject.profile.version),
         at: allow.at,
         also: Vec::new(),
         hint: Some("remove the comment, or move it to the line of the finding".to_owned()),

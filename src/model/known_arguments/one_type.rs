@@ -93,7 +93,8 @@ pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("target-group-size"),
-    doc: "The number of replicas that the broker adds automatically, if this is enabled. As an argument, any number means all nodes; in a policy, the number counts.",
+    doc: "The number of replicas that the broker adds automatically, if this is enabled. As an argument, any number \
+          means all nodes; in a policy, the number is effective.",
 };
 
 /// Listed since 4.3.0, checked since 4.3.2.
@@ -186,7 +187,8 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("queue-version"),
-    doc: "The storage format of a classic queue; no effect since 4.0, which only has version 2. Since 4.3 only 2 is accepted.",
+    doc: "The storage format of a classic queue; no effect since 4.0, which supports only version 2. Since 4.3, only 2 \
+          is accepted.",
 };
 
 /// No version checks its value: up to 3.13, the broker crashes on unknown words. All versions list it, but 4.3 refuses
@@ -200,7 +202,7 @@ pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("queue-master-locator"),
-    doc: "The node on which a classic queue is created; 4.3 refuses it, use `queueLeaderLocator` there.",
+    doc: "The node on which a classic queue is created; 4.3 refuses it; use `queueLeaderLocator` instead.",
 };
 
 /// The versions with stream filters.

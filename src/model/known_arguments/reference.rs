@@ -40,8 +40,8 @@ How the broker compares values:
 const EXCHANGES: &str = "\
 ## Exchanges
 
-A redeclare compares `alternate-exchange` for every type of exchange, including those of plugins. With another value of any other
-argument, the broker reports success and changes nothing. Only the internal exchanges of federation compare one more argument.
+A redeclaration compares `alternate-exchange` for every type of exchange, including those of plugins. If the value of any other
+argument differs, the broker reports success and changes nothing. Only the internal exchanges of federation compare one more argument.
 
 `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` have no arguments of
 their own.

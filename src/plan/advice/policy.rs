@@ -106,7 +106,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
                 return no("no policy sets it");
             };
             let Some(queue_type) = queue.queue_type() else {
-                return no("the effect of a policy on such a queue is not known");
+                return no("the effect of a policy on such a queue is unknown");
             };
             if PolicyKey::named(key).is_some_and(PolicyKey::is_for_declares) {
                 return no("it has an effect only when a queue is declared");
@@ -278,7 +278,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
     let holds = match messages {
         Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
         Some(messages) => format!("the queue holds {}", count(messages, "message")),
-        None => "its number of messages is not known".to_owned(),
+        None => "its number of messages is unknown".to_owned(),
     };
     let setting = shown(&(key, value.clone()));
     match *key {

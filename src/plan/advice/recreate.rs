@@ -36,7 +36,7 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
             Resolution::new(
                 ResolutionKind::Rename,
                 Applicability::Yes,
-                "give the new stream another name, and delete the old one when it has been read".to_owned(),
+                "give the new stream a different name, and delete the old one when it has been read".to_owned(),
             ),
             recreate("discard its messages:", "discard", Applicability::Yes),
         ],
@@ -132,7 +132,7 @@ pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Obje
     let result = |is_accepted: bool| if is_accepted { "accepted" } else { "refused" };
     let (now, then) = (result(declared_type(live) == live_type), result(declared_type(desired) == desired_type));
     let declared_type = declared_type(live);
-    Some(format!("without x-queue-type it is {declared_type} here: {now} now, {then} after a recreate"))
+    Some(format!("without x-queue-type it is {declared_type} here: {now} now, {then} after recreation"))
 }
 
 #[cfg(test)]

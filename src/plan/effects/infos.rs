@@ -36,7 +36,7 @@ pub(super) fn affected(
     };
     for unreadable in after.unreadable() {
         let text = format!(
-            "topo cannot evaluate pattern {:?}; the objects that it governs are not known",
+            "topo cannot evaluate pattern {:?}; the objects that it governs are unknown",
             unreadable.policy.pattern
         );
         builder.info(&address(unreadable.name), text);
@@ -111,10 +111,13 @@ pub(super) fn unmanaged(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &
         let settings: Vec<String> = settings.into_iter().collect();
         let (names, settings) = (joined(&names), settings.join(", "));
         if is_operators {
-            let text = format!("operator policy {name} governs {names}, created by this plan: {settings}");
+            let text = format!("operator policy {name} will govern {names}, created by this plan: {settings}");
             builder.info(&context.address(&ObjectId::Vhost), text);
         } else {
-            let text = format!("this policy is not in the spec, but governs {names}, created by this plan: {settings}");
+            let text = format!(
+                "this policy is not in the spec, but will govern {names}, created by this plan: \
+                                {settings}"
+            );
             builder.info(&context.address(&ObjectId::Policy(name)), text);
         }
     }

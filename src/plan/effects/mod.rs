@@ -280,14 +280,16 @@ impl<'a> Sides<'a> {
                 // The hazard is named after its effect on messages, as for a removed dead-letter exchange.
                 (Some(old), None) => {
                     let text = format!(
-                        "{prefix}its alternate exchange {old} is removed: unroutable messages are dropped from then on"
+                        "{prefix}its alternate exchange {old} will be removed: from then on, unroutable messages will \
+                         be dropped"
                     );
                     builder.hazard(HazardKind::MessageDrop, &address, text, None);
                 }
                 (old, Some(new)) => {
                     let old = old.map_or_else(|| "absent".to_owned(), |old| old.to_string());
                     let text = format!(
-                        "{prefix}{names}alternate-exchange {old} → {new}: unroutable messages go there from then on"
+                        "{prefix}{names}alternate-exchange {old} → {new}: from then on, unroutable messages will go \
+                         there"
                     );
                     builder.hazard(HazardKind::PolicyShift, &address, text, None);
                 }

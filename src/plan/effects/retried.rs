@@ -62,7 +62,11 @@ fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, settings: &Effective
     let version = sides.context.profile.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {
-        "overflow" if rejects && is_classic => Some("a retry that returns while the queue is full is lost".to_owned()),
+        "overflow" if rejects && is_classic => Some(
+            "a retry that returns while the queue is full will be \
+         lost"
+                .to_owned(),
+        ),
         "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle(version)),
         "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle(version)),
         _ => None,

@@ -13,7 +13,8 @@ const MESSAGES_PER_TICK: i64 = 1_000_000;
 const BYTES_PER_TICK: i64 = 10_000_000_000;
 
 /// The effect of a full queue that rejects publishes.
-const WAITING: &str = "messages that do not fit wait until consumers make room, and publishes are rejected until then";
+const WAITING: &str = "messages that do not fit will wait until consumers make room, and publishes will be rejected \
+                       until then";
 
 /// A hazard that the new value of a setting causes.
 #[derive(PartialEq, Eq)]
@@ -145,7 +146,10 @@ impl<'a> SettingsComparison<'a> {
     fn check_expires(&mut self) {
         if let Some(expires) = self.lowered("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
-            let text = format!("expires becomes {value}: the queue itself is deleted when it is unused for that long");
+            let text = format!(
+                "expires will become {value}: the queue itself will be deleted when it is unused for \
+                                that long"
+            );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }
@@ -156,8 +160,8 @@ impl<'a> SettingsComparison<'a> {
         let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
             let text = format!(
-                "its dead-letter exchange {old} is removed: messages that are rejected, expire or overflow are \
-                 dropped from then on"
+                "its dead-letter exchange {old} will be removed: from then on, messages that are rejected, expire or \
+                 overflow will be dropped"
             );
             self.add(HazardKind::MessageDrop, text, None);
         }
@@ -171,11 +175,18 @@ impl<'a> SettingsComparison<'a> {
         let limit = |values: &EffectiveSettings| values.text("max-age").map(str::to_owned);
         let (old, new) = (limit(self.old), limit(self.new));
         if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
-            self.add(HazardKind::MessageDrop, format!("max-age becomes {new}: older messages are deleted"), None);
+            self.add(
+                HazardKind::MessageDrop,
+                format!("max-age will become {new}: older messages will be deleted"),
+                None,
+            );
         }
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-            let text = format!("max-length-bytes becomes {value}: the oldest messages beyond this size are deleted");
+            let text = format!(
+                "max-length-bytes will become {value}: the oldest messages beyond this size will be \
+                                deleted"
+            );
             self.add(HazardKind::MessageDrop, text, None);
         }
     }
@@ -187,8 +198,8 @@ impl<'a> SettingsComparison<'a> {
         if self.old.is_at_least_once() && !self.new.is_at_least_once() {
             let holds = self.held_messages_text();
             let text = format!(
-                "its dead-lettering is no longer at-least-once, and the queue holds {holds}: messages that wait to be \
-                 dead-lettered are dropped immediately"
+                "its dead-lettering will no longer be at-least-once, and the queue holds {holds}: messages that are \
+                 waiting to be dead-lettered will be dropped immediately"
             );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
@@ -201,8 +212,8 @@ impl<'a> SettingsComparison<'a> {
         }
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let text = format!(
-            "delivery-limit becomes {limit}: a message that has already been delivered more \
-             often than that is {fate} when it is requeued"
+            "delivery-limit will become {limit}: a message that has already been delivered more often than that will \
+             be {fate} when it is requeued"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
     }
@@ -225,17 +236,26 @@ impl<'a> SettingsComparison<'a> {
                     let dropped =
                         self.reported_loss().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
                     let why = match lowered {
-                        Some(_) => format!("max-length becomes {limit}, and the queue holds {holds}"),
+                        Some(_) => format!("max-length will become {limit}, and the queue holds {holds}"),
                         None => {
-                            format!("the queue no longer rejects publishes, and holds {holds} with max-length {limit}")
+                            format!(
+                                "the queue will no longer reject publishes, and holds {holds} with max-length \
+                                     {limit}"
+                            )
                         }
                     };
-                    self.add(HazardKind::MessageDrop, format!("{why}: the oldest are removed immediately"), dropped);
+                    self.add(
+                        HazardKind::MessageDrop,
+                        format!("{why}: the oldest will be removed immediately"),
+                        dropped,
+                    );
                 }
                 if rejects_now {
-                    let are = if self.has_stale_count() { "can be" } else { "are" };
-                    let text =
-                        format!("max-length becomes {limit}, and the queue holds {holds}: publishes {are} rejected");
+                    let will_be = if self.has_stale_count() { "can be" } else { "will be" };
+                    let text = format!(
+                        "max-length will become {limit}, and the queue holds {holds}: publishes {will_be} \
+                                 rejected"
+                    );
                     self.add(HazardKind::PublisherBlock, text, None);
                     is_reported = true;
                 }
@@ -248,7 +268,7 @@ impl<'a> SettingsComparison<'a> {
         if !rejected_before && rejects_now && limited {
             let holds = self.held_messages_text();
             let text = format!(
-                "overflow becomes reject-publish, and the queue holds {holds}: when it is full, publishes are \
+                "overflow will become reject-publish, and the queue holds {holds}: when it is full, publishes will be \
                  rejected"
             );
             self.add(HazardKind::PublisherBlock, text, None);
@@ -269,19 +289,21 @@ impl<'a> SettingsComparison<'a> {
         let holds = self.held_messages_text();
         if self.lowered("max-length-bytes").is_none() {
             let text = format!(
-                "the queue no longer rejects publishes, and holds {holds} with max-length-bytes {value}: some \
-                         can be removed"
+                "the queue will no longer reject publishes, and holds {holds} with max-length-bytes {value}: some can \
+                 be removed"
             );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
             return;
         }
         if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
-            let text =
-                format!("max-length-bytes becomes {value}, and the queue holds {holds}: some of them can be removed");
+            let text = format!(
+                "max-length-bytes will become {value}, and the queue holds {holds}: some of them can be \
+                         removed"
+            );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         } else {
             let text =
-                format!("max-length-bytes becomes {value}, and the queue holds {holds}: publishes can be rejected");
+                format!("max-length-bytes will become {value}, and the queue holds {holds}: publishes can be rejected");
             self.add(HazardKind::PublisherBlock, text, None);
         }
     }
@@ -292,7 +314,7 @@ impl<'a> SettingsComparison<'a> {
         let (rejects_now, returning) = (self.new.overflow_behavior().rejects(), self.returning_messages_text());
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-            let text = format!("max-length-bytes becomes {value}, and {returning}");
+            let text = format!("max-length-bytes will become {value}, and {returning}");
             if rejects_now {
                 self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
             } else {
@@ -303,8 +325,8 @@ impl<'a> SettingsComparison<'a> {
             let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
             let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!(
-                "message-ttl becomes {value}, and {returning}: messages that are not consumed within this time of \
-                 their return are {fate}"
+                "message-ttl will become {value}, and {returning}: messages that are not consumed within this time of \
+                 their return will be {fate}"
             );
             self.add(HazardKind::MessageDrop, text, self.messages);
         }
@@ -316,20 +338,20 @@ impl<'a> SettingsComparison<'a> {
         if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
             return;
         }
-        let text = format!("max-length becomes {limit}, and {}", self.returning_messages_text());
+        let text = format!("max-length will become {limit}, and {}", self.returning_messages_text());
         if self.new.overflow_behavior().rejects() {
             self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
         } else {
             let dropped = self.reported_loss().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
-            self.add(HazardKind::MessageDrop, format!("{text}: the oldest are removed immediately"), dropped);
+            self.add(HazardKind::MessageDrop, format!("{text}: the oldest will be removed immediately"), dropped);
         }
     }
 
     fn returning_messages_text(&self) -> String {
         match self.messages {
-            Some(1) => "1 message returns".to_owned(),
-            Some(messages) => format!("{} messages return", number(messages)),
-            None => "an unknown number of messages return".to_owned(),
+            Some(1) => "1 message will return".to_owned(),
+            Some(messages) => format!("{} messages will return", number(messages)),
+            None => "an unknown number of messages will return".to_owned(),
         }
     }
 
@@ -341,8 +363,8 @@ impl<'a> SettingsComparison<'a> {
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
         let holds = self.held_messages_text();
         let text = format!(
-            "message-ttl becomes {value}: new messages are {fate} after that time; messages already in the \
-             queue ({holds}) keep their old TTL"
+            "message-ttl will become {value}: new messages will be {fate} after that time; messages already in the \
+             queue ({holds}) will keep their old TTL"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
     }
@@ -374,7 +396,7 @@ mod tests {
             let live = QueueActivity { messages, ..QueueActivity::default() };
             let found = hazards(&queue(1000), Some(&live), Intervals::default(), &old, &new);
             let texts: Vec<&str> = found.iter().map(|hazard| hazard.text.as_str()).collect();
-            let end = format!("; messages already in the queue ({held}) keep their old TTL");
+            let end = format!("; messages already in the queue ({held}) will keep their old TTL");
             assert!(matches!(texts.as_slice(), [text] if text.ends_with(&end)), "{texts:?}");
         }
     }

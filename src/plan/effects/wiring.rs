@@ -81,7 +81,7 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
     None
 }
 
-/// Describes the displaced policies: `for queue work it has precedence over policy limits (not in this spec), and
+/// Describes the displaced policies: `for queue work it will take precedence over policy limits (not in this spec), and
 /// includes its settings: max-length 100`.
 fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
@@ -107,7 +107,7 @@ fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) ->
         .filter(|(key, value)| is_ours(key) && wired.policy.definition.get(*key) != Some(value))
         .map(|(key, _)| key.as_str())
         .collect();
-    let mut text = format!("for queue {} it has precedence over policy {}", wired.queue_name, names.join(" or "));
+    let mut text = format!("for queue {} it will take precedence over policy {}", wired.queue_name, names.join(" or "));
     if !kept.is_empty() {
         text += &format!(", and includes its settings: {}", kept.join(", "));
     }

@@ -40,7 +40,7 @@ pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Opt
         let why = match exchange.kind.as_str() {
             // Measured: 10 remembered messages became 30 messages in the queue.
             "x-recent-history" => {
-                "it sends the messages that it remembers to each new binding, so that they are delivered three times"
+                "it sends the messages that it remembers to each new binding, so they would be delivered three times"
             }
             // The broker refuses the binding.
             "x-local-random" => "it can be bound only to queues, and `migrate` puts an exchange in front of the queue",

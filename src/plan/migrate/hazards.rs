@@ -37,8 +37,8 @@ pub(in crate::plan) fn hazards(
     let redistributing = blockers::redistributing(context, &migration.queue);
     for source in &redistributing {
         let text = format!(
-            "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, keys \
-             go to other queues than before, for all of its queues"
+            "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, all \
+             of its queues receive different keys"
         );
         builder.hazard(HazardKind::Reorder, address, text, None);
     }
@@ -60,7 +60,7 @@ pub(in crate::plan) fn hazards(
     shown(
         HazardKind::Duplicates,
         "if topo or its connection fails, or a shovel is stopped, messages in flight (at most 1,000) may be delivered \
-         twice; so may messages that are published while an application binds the queue again itself",
+         twice; so may messages that are published while an application itself binds the queue again",
         must_be_allowed,
     );
     // Measured on 3.8.9 under a load of 25 on two processors, also for a migration to a quorum queue; never on 3.10.8
@@ -130,31 +130,32 @@ fn disruption(
     live: Option<&QueueActivity>,
     unlisted: Option<u64>,
 ) -> Option<String> {
-    let pause = if is_quorum(old) || is_quorum(&migration.desired) { "some 13 to 25 s" } else { "about 1 s" };
+    let pause = if is_quorum(old) || is_quorum(&migration.desired) { "about 13 to 25 s" } else { "about 1 s" };
     let many = live.and_then(|live| live.messages).filter(|messages| *messages > LONG_MOVE);
-    let more = many.map(|it| format!(", and for as long as {} messages are moved", number(it))).unwrap_or_default();
+    let more =
+        many.map(|it| format!(", and for as long as it takes to move {} messages", number(it))).unwrap_or_default();
     let clients = match (live.and_then(|live| live.consumers.as_deref()), unlisted) {
         (_, Some(held)) => {
-            format!("{}; consumers are canceled once and receive nothing", unlisted_holder_text(held))
+            format!("{}; consumers will be canceled once and receive nothing", unlisted_holder_text(held))
         }
         (Some([]), None) => {
             let count = live.and_then(|live| live.unlisted_consumers)?;
             format!("{} and receive nothing", unlisted_consumers_text(count))
         }
         // The broker does not report the address of every consumer.
-        (Some([one]), None) if one.is_empty() => "1 consumer is canceled once and receives nothing".to_owned(),
-        (Some([one]), None) => format!("1 consumer is canceled once ({one}) and receives nothing"),
+        (Some([one]), None) if one.is_empty() => "1 consumer will be canceled once and receive nothing".to_owned(),
+        (Some([one]), None) => format!("1 consumer will be canceled once ({one}) and receive nothing"),
         (Some(several), None) => {
-            format!("{} are canceled once and receive nothing", count(several.len() as u64, "consumer"))
+            format!("{} will be canceled once and receive nothing", count(several.len() as u64, "consumer"))
         }
         (None, None) => {
-            "it is not known whether the queue has consumers; consumers are canceled once and receive nothing"
+            "it is not known whether the queue has consumers; consumers will be canceled once and receive nothing"
                 .to_owned()
         }
     };
     Some(format!(
-        "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments gets 406 until it is \
-         updated, and one that connects during the swap can lose its connection"
+        "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments will get 406 until it \
+         is updated, and one that connects during the swap can lose its connection"
     ))
 }
 

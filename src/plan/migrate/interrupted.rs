@@ -106,22 +106,22 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
                 (format!("this spec does not declare the queue. Apply the spec that does{rollback}"), false)
             }
             None => (
-                "this spec does not declare the queue, and the queue is deleted. Apply the spec that does".to_owned(),
+                "this spec does not declare the queue, and the queue was deleted. Apply the spec that does".to_owned(),
                 false,
             ),
             Some(_) if conflict => (format!("to resume, use `--recreate {address}=migrate`{rollback}"), false),
             Some(_) if !is_there => {
-                ("the old queue is deleted. Apply declares the new one and returns the messages".to_owned(), true)
+                ("the old queue was deleted. Apply will declare the new one and return the messages".to_owned(), true)
             }
             Some(_) if is_planned && is_old => {
                 (format!("the old queue still exists. Run apply to resume{rollback}"), true)
             }
             Some(_) if is_planned => {
-                let text = "the current queue is neither the old one nor the one in this spec. Apply recreates it as \
-                            specified and returns the messages";
+                let text = "the current queue is neither the old one nor the one in this spec. Apply will recreate it \
+                            as specified and return the messages";
                 (text.to_owned(), true)
             }
-            Some(_) => ("the queue matches the spec. Apply returns the messages".to_owned(), true),
+            Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
         };
         // Even if only a binding of the queue is targeted: in addition to the tap, the binding would deliver messages
         // twice.
@@ -236,7 +236,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
         match live {
             None => builder.block(
                 address,
-                "the old queue is already deleted: its migration cannot be rolled back".to_owned(),
+                "the old queue was already deleted: its migration cannot be rolled back".to_owned(),
                 remedy,
             ),
             Some(live) if before.as_ref() != Some(live) => {
@@ -250,7 +250,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                 block_orphan_shovels(builder, context, &name, address);
                 block_without_transport(builder, context, address);
                 let text = format!(
-                    "the migration of {} is rolled back; {}{}",
+                    "the migration of {} will be rolled back; {}{}",
                     ObjectId::Queue(name.clone()),
                     held(context, &name),
                     unrouted_note(context, &name)

@@ -32,7 +32,9 @@ pub(in crate::plan) fn migration(
                 shown_type(old, desired)
             ),
             remedy: Some(
-                "give the new queue another name, and move the consumers when they have read the old one".to_owned(),
+                "give the new queue a different name, and move the consumers when they have read the old \
+                 one"
+                .to_owned(),
             ),
         });
     }
@@ -69,7 +71,7 @@ pub(in crate::plan) fn migration(
     {
         return Err(MigrationBlocker {
             text: format!(
-                "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, with the lock"
+                "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, including the lock"
             ),
             remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });

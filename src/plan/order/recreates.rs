@@ -14,14 +14,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Layout<'_> {
-    /// Completes recreates that a killed run left: restores the contents of their keeps, and deletes the keeps.
+    /// Completes recreations that a killed run left: restores the contents of their keeps, and deletes the keeps.
     pub(super) fn interrupted(&mut self, builder: &mut PlanBuilder, options: &Options) {
         for (name, Kept { id, bindings, topic_permissions }) in keeps::interrupted(self.context, options) {
             let address = self.context.address(&id);
             let missing = bindings.iter().filter(|binding| !self.state.bindings.contains(*binding)).count();
-            let are = if missing == 1 { "is" } else { "are" };
             let mut text =
-                format!("an earlier recreate of {id} was interrupted; {missing} of its bindings {are} restored");
+                format!("an earlier recreation of {id} was interrupted; {missing} of its bindings will be restored");
             let lost = topic_permissions::missing(self.context, topic_permissions.clone());
             if !lost.is_empty() {
                 let _ = write!(text, ", and {}", topic_permissions::described(&lost));
@@ -31,7 +30,7 @@ impl Layout<'_> {
             if is_hidden && !topic_permissions.is_empty() {
                 let count = count(topic_permissions.len() as u64, "topic permission");
                 let text = format!(
-                    "an earlier recreate of {id} was interrupted, and only an administrator can restore {count} on it"
+                    "an earlier recreation of {id} was interrupted, and only an administrator can restore {count} on it"
                 );
                 builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }

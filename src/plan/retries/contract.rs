@@ -94,16 +94,16 @@ fn verb(strategy: Strategy) -> &'static str {
 fn sentence(queue: &QueueName, old: Strategy, new: Option<Strategy>) -> String {
     match new {
         Some(new) => format!(
-            "queue {queue} retries by {new} instead of {old}: on failure, workers must call {} instead of {}",
+            "queue {queue} will retry with {new} instead of {old}: on failure, workers must call {} instead of {}",
             verb(new),
             verb(old)
         ),
         None if old == Strategy::Ladder => {
-            format!("queue {queue} no longer retries by {old}: the first {} is final", verb(old))
+            format!("queue {queue} will no longer retry with {old}: the first {} will be final", verb(old))
         }
         None => format!(
-            "queue {queue} no longer retries by {old}: on failure, workers must call basic.nack with requeue=false, \
-             which is final, instead of {}",
+            "queue {queue} will no longer retry with {old}: on failure, workers must call basic.nack with \
+             requeue=false, which is final, instead of {}",
             verb(old)
         ),
     }

@@ -85,8 +85,8 @@ fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<
         if new.destination != old.destination {
             let (from, to) = (old.destination.name(), new.destination.name());
             let text = format!(
-                "the dead-lettered messages of queue {queue} go to {to} instead of {from}: a message that is \
-                 dead-lettered at that moment goes to both"
+                "the dead-lettered messages of queue {queue} will go to {to} instead of {from}: a message that is \
+                 dead-lettered at that moment will go to both"
             );
             builder.hazard(HazardKind::Duplicates, &context.address(&ObjectId::Queue(queue.clone())), text, None);
         }

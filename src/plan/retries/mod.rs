@@ -105,11 +105,11 @@ fn waiting_messages(name: &QueueName, live: Option<&QueueActivity>) -> Option<St
     let messages = live.and_then(|live| live.messages);
     let held = match messages {
         Some(0) => return None,
-        Some(1) => "1 message waits in it and returns".to_owned(),
-        Some(messages) => format!("{} messages wait in it and return", number(messages)),
-        None => "the messages in it return".to_owned(),
+        Some(1) => "1 message is waiting in it and will return".to_owned(),
+        Some(messages) => format!("{} messages are waiting in it and will return", number(messages)),
+        None => "the messages in it will return".to_owned(),
     };
-    Some(format!("{held}{within}; the tier is deleted when it is empty, by this apply or the next"))
+    Some(format!("{held}{within}; the tier will be deleted when it is empty, by this apply or the next"))
 }
 
 /// Returns the number of messages that wait in the tiers of a current queue; `None` if the broker does not report it.

@@ -63,7 +63,7 @@ pub(super) fn declared(name: &str, kind: &str) -> Vec<Refusal> {
     } else if name.starts_with(RESERVED) {
         // `rabbit_channel:check_name`, all versions: 401 over HTTP, 403 over AMQP.
         let text = format!("names that start with `{RESERVED}` are reserved for the broker");
-        found.push(Refusal::new("name", text).hint("use another name"));
+        found.push(Refusal::new("name", text).hint("use a different name"));
     }
     found
 }
@@ -77,7 +77,7 @@ fn article(kind: &str) -> &'static str {
 pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     matches!(name, "." | "..").then(|| {
         Refusal::new("name", "an HTTP request cannot contain a name that is a dot segment of a path")
-            .hint("use another name")
+            .hint("use a different name")
     })
 }
 

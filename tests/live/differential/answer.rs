@@ -13,7 +13,7 @@ use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Http, Vhost};
 
-/// The broker's answer to a declare.
+/// The broker's answer to a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reply {
     /// The HTTP status, if it was HTTP.
@@ -31,7 +31,7 @@ pub(super) struct Predicted {
     pub(super) fields: Vec<(String, Verdict)>,
     /// The error of a refused redeclare.
     pub(super) broker_error: Option<String>,
-    /// The first refusal of a fresh declare.
+    /// The first refusal of a fresh declaration.
     pub(super) refused: Option<String>,
 }
 
@@ -70,7 +70,7 @@ fn refused(text: String) -> Reply {
     Reply::Refused { subject: subject(&text), text }
 }
 
-/// A declare over HTTP.
+/// A declaration over HTTP.
 pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Reply {
     let answer = http.put(&vhost.path("queues", &[name]), &definition.body());
     if answer.is_success() {
@@ -122,7 +122,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         [Verdict::Invalid, Verdict::Conflict, Verdict::Drift, Verdict::InPlace].into_iter().find(|found| has(*found))
     {
         found
-    } else if plan.infos.iter().any(|info| info.text.contains("RabbitMQ does not know it")) {
+    } else if plan.infos.iter().any(|info| info.text.contains("RabbitMQ does not support it")) {
         Verdict::Unknown
     } else {
         Verdict::Equal
@@ -162,7 +162,7 @@ pub(super) fn judge(
     wrong("verdict", format!("broker: {verdict}, topo: {} for {:?}", predicted.verdict, predicted.fields))
 }
 
-/// The first refusal of a fresh declare.
+/// The first refusal of a fresh declaration.
 pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Reply) -> Result<(), Wrong> {
     match (fresh, predicted) {
         (Reply::Accepted(_), None) => Ok(()),

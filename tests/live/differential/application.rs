@@ -8,14 +8,14 @@ use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Vhost};
 
-/// The result of a declare.
+/// The result of a declaration.
 #[derive(Clone, Copy)]
 pub(super) enum Heard {
     Taken,
     Refused,
 }
 
-/// The number of declares by result.
+/// The number of declarations by result.
 #[derive(Default)]
 pub(super) struct Count {
     taken: usize,

@@ -22,7 +22,7 @@ const VERSIONS: [&str; 4] = ["3.8.9", "3.10.8", "4.0.5", "4.3.6"];
 
 /// For each version, one symbol each for classic queues, quorum queues and streams:
 ///
-/// - `C` is compared on a redeclare, and its value is checked; `c` is compared, with any value;
+/// - `C` is compared on a redeclaration, and its value is checked; `c` is compared, with any value;
 /// - `D` is stored and never compared, and its value is checked; `d` is stored, with any value;
 /// - `-` is refused; `.`: the type does not exist.
 ///

@@ -152,7 +152,7 @@ fn is_named(refusal: &Refusal, text_of_the_broker: &str, status: u16) -> bool {
     }
 }
 
-/// Compares the answer to a fresh declare with the first predicted refusal.
+/// Compares the answer to a fresh declaration with the first predicted refusal.
 fn fresh(first: Option<Refusal>, answer: &Answer) -> Result<Vec<String>, &'static str> {
     match first {
         None if answer.status != 201 => Err("an unpredicted refusal"),

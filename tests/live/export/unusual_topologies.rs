@@ -180,7 +180,7 @@ fn manual_retries_are_exported_with_a_comment() {
     );
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    assert!(text.contains("# a manual retry: messages that `orders` rejects wait here 30s and go back"), "{text}");
+    assert!(text.contains("# a manual retry: messages that `orders` rejects wait here for 30s and go back"), "{text}");
     // One dead-letter exchange distinguishes all dead letters.
     let shared = "deadLetterQueues:\n  fax.dead: {exchange: {name: dlx, type: direct}}\n  mail.dead: {exchange: {name: dlx, type: \
                   direct}}\n";

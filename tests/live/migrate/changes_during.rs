@@ -165,7 +165,7 @@ fn new_limit_is_compared_with_held_messages() {
     let tight = Conversion { new: "type: classic, maxLength: 10", becomes: ("x-max-length", "10"), ..TTL };
     fixture.topo.rewrite(&tight.spec());
     fixture.conversion = tight;
-    let drops = "max-length becomes 10, and 200 messages return: the oldest are removed immediately";
+    let drops = "max-length will become 10, and 200 messages will return: the oldest will be removed immediately";
     let output =
         fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     assert!(output.says("message-drop") && fixture.vhost.queue(Q).is_null(), "{output}");
@@ -173,7 +173,7 @@ fn new_limit_is_compared_with_held_messages() {
     // By a policy that also matches the new queue.
     let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
     fixture.topo.rewrite(&policy);
-    let drops = "max-length becomes 20, and 200 messages return: the oldest are removed immediately";
+    let drops = "max-length will become 20, and 200 messages will return: the oldest will be removed immediately";
     fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     fixture.topo.rewrite(&TTL.spec());
     fixture.conversion = TTL;

@@ -15,7 +15,8 @@ use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, put
 /// Longer than the interval of binding reads during the drain.
 const NO_READ: Duration = Duration::from_secs(4);
 
-/// The proof that a quorum queue is empty takes two ticks, 12 s with the default interval; a binding added meanwhile would be lost.
+/// The proof that a quorum queue is empty takes two ticks, 12 s with the default interval; a binding added meanwhile
+/// would be lost.
 #[test]
 fn binding_added_during_the_proof_is_kept() {
     if !supports_quorum_queues() {
@@ -181,7 +182,7 @@ fn alternate_exchange_policy_does_not_redirect_returned_messages() {
     expect_each_once(emptied(&fixture.vhost, Q), 300, &output);
 }
 
-/// Deletes it between the declare and the bind.
+/// Deletes it between the declaration and the bind.
 #[test]
 fn deleted_new_queue_is_declared_again() {
     let (fixture, proxy) = Fixture::new("deleted", TTL).through();
@@ -249,7 +250,7 @@ fn rollback_report_lists_reordered_messages() {
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
     let output = output.expect_error("was rolled back: all messages have returned, 15 of them behind newer ones");
     let output = output.expect_text("15 messages returned; 15 messages behind newer ones.");
-    let output = output.expect_text("Rolled back: 1 migration, and the errors above must be fixed first.");
+    let output = output.expect_text("Rolled back: 1 migration, because of the errors above.");
     let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
     let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();
     assert!(!numbers.is_empty() && numbers.iter().all(|(step, of)| step <= of && *of == numbers[0].1), "{output}");

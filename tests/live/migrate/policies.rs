@@ -143,7 +143,7 @@ fn migration_of_a_stream_suggests_an_alternative() {
     fixture.amqp.fill(Q, 3);
     let output =
         fixture.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move the messages of a stream");
-    let output = output.expect_text("give the new queue another name");
+    let output = output.expect_text("give the new queue a different name");
     fixture.expect_as_before(&output);
     let fixture = Fixture::new("to-stream", Conversion { new: "type: stream", ..TTL });
     refused(fixture, "`migrate` cannot move the messages of a stream");
@@ -207,7 +207,7 @@ fn mirrored_queue_requires_duplicates_allowance() {
     // One of the two hazards must be allowed.
     let comment = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", "markdown"]).stdout;
     let duplicates: Vec<&str> = comment.lines().filter(|line| line.starts_with("- **duplicates**")).collect();
-    let only_shown = duplicates.iter().filter(|line| line.ends_with(" (only shown)")).count();
+    let only_shown = duplicates.iter().filter(|line| line.ends_with(" (not blocking)")).count();
     assert_eq!((duplicates.len(), only_shown), (2, 1), "{comment}");
     fixture.expect_as_before(&comment);
 }

@@ -259,8 +259,8 @@ fn incomplete_retirement_is_reported() {
         let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
         assert!(report.stderr.lines().any(waits), "{report}");
         report
-            .expect_text("1 message waits in it and returns within 1h")
-            .expect_text("left queue work.retry.1.1h: ")
+            .expect_text("1 message is waiting in it and will return within 1h")
+            .expect_text("deferred queue work.retry.1.1h: ")
             .expect_text("To finish later:");
         assert!(
             !fixture.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()),
@@ -307,7 +307,10 @@ fn retries_wired_by_a_policy_change_in_place() {
     // Removed while a message is in a tier: it returns, and its next failure is final.
     fixture.topo.rewrite(&with("maxRetries: 0"));
     let refused = fixture.topo.run(["apply", "-y"]).expect_code(3);
-    refused.expect_text("queue work no longer retries by ladder: the first basic.nack with requeue=false is final");
+    refused.expect_text(
+        "queue work will no longer retry with ladder: the first basic.nack with requeue=false will be \
+                         final",
+    );
     fixture.topo.run(["apply", "-y", "--allow", "contract-change"]).expect_code(0);
     one_dead_lettered_message(&fixture, || failing(&fixture, 1));
     fixture.topo.run(["apply", "-y"]).expect_code(0);

@@ -46,7 +46,7 @@ impl Moving<'_> {
                 return Err(StepFailure::Interrupted);
             }
             let Some(live) = self.live(from).await? else {
-                let reason = "the queue was deleted meanwhile".to_owned();
+                let reason = "the queue was deleted in the meantime".to_owned();
                 return Err(StepFailure::Retry(BrokerError::NotMoved { queue: from.clone(), reason }));
             };
             let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
@@ -92,7 +92,7 @@ impl Moving<'_> {
                 let reason = describe_stall(&live, &others, refused.as_ref(), self.tick(has_ticks));
                 let waited = i64::try_from(self.drain_timeout(has_ticks).as_millis()).ok().and_then(duration);
                 let waited = waited.unwrap_or_else(|| "0s".to_owned());
-                let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
+                let reason = format!("{reason}; no progress for {waited} (--drain-timeout)");
                 return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;

@@ -219,7 +219,8 @@ fn changed_destination_changes_only_bindings() {
     assert_eq!(retired(&live, &turned), "4 bindings");
     let hazards = planned(&live, &turned, &[]).hazards;
     let reported: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
-    let text = "the dead-lettered messages of queue work go to other.dlx instead of dead.dlx: a message that is dead-lettered at that moment goes to both";
+    let text = "the dead-lettered messages of queue work will go to other.dlx instead of dead.dlx: a message that is \
+                dead-lettered at that moment will go to both";
     assert_eq!(reported, [(HazardKind::Duplicates, text)]);
 }
 
@@ -355,7 +356,7 @@ fn deleting_a_queue_retires_its_retries() {
     assert!(plan.steps.iter().filter(|step| step.id > queue).all(|step| step.after.contains(&queue)));
     let reported = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
     let reported: Vec<_> = reported.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
-    let unknown = "the broker does not report how many messages wait for a retry: all are deleted with it";
+    let unknown = "the broker does not report how many messages are waiting for a retry: all will be deleted with it";
     assert!(reported.contains(&(HazardKind::MessageLoss, unknown)), "{reported:?}");
     // An unmanaged, owned queue represents its retries.
     let owned = desired(&format!("owns: [\"work*\"]\n{dead}"));

@@ -96,19 +96,18 @@ fn changed_strategy_changes_the_contract() {
     let (redeliver, delayed) = ("maxRetries: 3", "maxRetries: 2, deliveryLimit: 7, retry: {strategy: republish}");
     assert_eq!(
         reported(LADDER, redeliver),
-        [
-            "queue work retries by redeliver instead of ladder: on failure, workers must call basic.reject with requeue=true instead of basic.nack with requeue=false"
-        ]
+        ["queue work will retry with redeliver instead of ladder: on failure, workers must call basic.reject with \
+             requeue=true instead of basic.nack with requeue=false"]
     );
     assert_eq!(
         reported(redeliver, LADDER),
         [
-            "queue work retries by ladder instead of redeliver: on failure, workers must call basic.nack with requeue=false instead of basic.reject with requeue=true"
+            "queue work will retry with ladder instead of redeliver: on failure, workers must call basic.nack with requeue=false instead of basic.reject with requeue=true"
         ]
     );
     assert_eq!(
         reported(LADDER, "retry: none"),
-        ["queue work no longer retries by ladder: the first basic.nack with requeue=false is final"]
+        ["queue work will no longer retry with ladder: the first basic.nack with requeue=false will be final"]
     );
     assert_eq!(reported(REPUBLISH, LADDER).len(), 1);
     assert_eq!(reported(redeliver, "retry: none").len(), 1);

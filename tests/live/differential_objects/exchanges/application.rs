@@ -28,7 +28,7 @@ pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'stat
         table.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, Width::Long))).collect();
     let kind = case.desired["type"].as_str().unwrap();
     let declared = road.vhost.amqp().declare_exchange_as(&name, kind, options, &arguments);
-    let answer = road.send(&request(&road.vhost.name().into(), &action).expect("a declare is a request"));
+    let answer = road.send(&request(&road.vhost.name().into(), &action).expect("a declaration is a request"));
     let reply = reason(&answer);
     match (declared, answer.is_success()) {
         (Ok(()), true) => Ok("over AMQP: taken"),
