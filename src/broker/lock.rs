@@ -115,9 +115,9 @@ struct OtherLock {
 impl Broker {
     /// Locks an existing vhost of a broker of this version. Starts a task that renews the lock in the tokio runtime.
     ///
-    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `drain_timeout` is over or
-    /// `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration of
-    /// a lease; only a user with the tag `monitoring` can see the state of nodes.
+    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `drain_timeout` is over
+    /// or `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration
+    /// of a lease; only a user with the tag `monitoring` can see the state of nodes.
     pub async fn lock(
         &self,
         vhost: &VhostName,
@@ -308,7 +308,7 @@ impl Lock {
         .into();
         let queue = Queue { durable: self.durable, auto_delete: false, exclusive: false, arguments };
         let declare = Action::DeclareQueue { name: self.queue.clone(), queue };
-        let put = request(&self.vhost, &declare).expect("a declare is one request");
+        let put = request(&self.vhost, &declare).expect("a declaration is one request");
         Ok(self.broker.send(&put).await?.status == 201)
     }
 

@@ -75,7 +75,7 @@ pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> 
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
-/// Adds a hazard for topic permissions of a keep that may not come from an interrupted recreate. topo restores topic
+/// Adds a hazard for topic permissions of a keep that may not come from an interrupted recreation. topo restores topic
 /// permissions before bindings, and any user who may declare exchanges can forge a keep.
 pub(super) fn restored(
     builder: &mut PlanBuilder,

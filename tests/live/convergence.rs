@@ -193,7 +193,7 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
         "recreated exchanges",
         "bindings between exchanges created",
         "bindings between exchanges restored",
-        "unmanaged bindings kept over a recreate",
+        "unmanaged bindings kept over a recreation",
         "auto-delete sources kept",
         "blocked pairs",
     ];

@@ -13,8 +13,7 @@ const MESSAGES_PER_TICK: i64 = 1_000_000;
 const BYTES_PER_TICK: i64 = 10_000_000_000;
 
 /// The effect of a full queue that rejects publishes.
-const WAITING: &str = "messages that do not fit will wait until consumers make room, and publishes will be rejected \
-                       until then";
+const WAITING: &str = "messages that do not fit will wait for room, and publishes will be rejected until then";
 
 /// A hazard that the new value of a setting causes.
 #[derive(PartialEq, Eq)]
@@ -146,10 +145,8 @@ impl<'a> SettingsComparison<'a> {
     fn check_expires(&mut self) {
         if let Some(expires) = self.lowered("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
-            let text = format!(
-                "expires will become {value}: the queue itself will be deleted when it is unused for \
-                                that long"
-            );
+            let text =
+                format!("expires will become {value}: the queue itself will be deleted after that time without use");
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         }
     }
@@ -175,18 +172,12 @@ impl<'a> SettingsComparison<'a> {
         let limit = |values: &EffectiveSettings| values.text("max-age").map(str::to_owned);
         let (old, new) = (limit(self.old), limit(self.new));
         if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
-            self.add(
-                HazardKind::MessageDrop,
-                format!("max-age will become {new}: older messages will be deleted"),
-                None,
-            );
+            let text = format!("max-age will become {new}: older messages will be deleted");
+            self.add(HazardKind::MessageDrop, text, None);
         }
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-            let text = format!(
-                "max-length-bytes will become {value}: the oldest messages beyond this size will be \
-                                deleted"
-            );
+            let text = format!("max-length-bytes will become {value}: the oldest messages beyond it will be deleted");
             self.add(HazardKind::MessageDrop, text, None);
         }
     }
@@ -239,23 +230,18 @@ impl<'a> SettingsComparison<'a> {
                         Some(_) => format!("max-length will become {limit}, and the queue holds {holds}"),
                         None => {
                             format!(
-                                "the queue will no longer reject publishes, and holds {holds} with max-length \
-                                     {limit}"
+                                "the queue will stop rejecting publishes, and holds {holds} with max-length {limit}"
                             )
                         }
                     };
-                    self.add(
-                        HazardKind::MessageDrop,
-                        format!("{why}: the oldest will be removed immediately"),
-                        dropped,
-                    );
+
+                    let text = format!("{why}: the oldest will be removed immediately");
+                    self.add(HazardKind::MessageDrop, text, dropped);
                 }
                 if rejects_now {
-                    let will_be = if self.has_stale_count() { "can be" } else { "will be" };
-                    let text = format!(
-                        "max-length will become {limit}, and the queue holds {holds}: publishes {will_be} \
-                                 rejected"
-                    );
+                    let be = if self.has_stale_count() { "can be" } else { "will be" };
+                    let text =
+                        format!("max-length will become {limit}, and the queue holds {holds}: publishes {be} rejected");
                     self.add(HazardKind::PublisherBlock, text, None);
                     is_reported = true;
                 }
@@ -289,17 +275,15 @@ impl<'a> SettingsComparison<'a> {
         let holds = self.held_messages_text();
         if self.lowered("max-length-bytes").is_none() {
             let text = format!(
-                "the queue will no longer reject publishes, and holds {holds} with max-length-bytes {value}: some can \
-                 be removed"
+                "the queue will stop rejecting publishes, and holds {holds} with max-length-bytes {value}: some can be \
+                 removed"
             );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
             return;
         }
         if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
-            let text = format!(
-                "max-length-bytes will become {value}, and the queue holds {holds}: some of them can be \
-                         removed"
-            );
+            let text =
+                format!("max-length-bytes will become {value}, and the queue holds {holds}: some can be removed");
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         } else {
             let text =
@@ -318,7 +302,7 @@ impl<'a> SettingsComparison<'a> {
             if rejects_now {
                 self.add(HazardKind::PublisherBlock, format!("{text}: {WAITING}"), None);
             } else {
-                self.add(HazardKind::MessageDrop, format!("{text}: some of them can be removed"), self.reported_loss());
+                self.add(HazardKind::MessageDrop, format!("{text}: some can be removed"), self.reported_loss());
             }
         }
         if let Some(ttl) = self.lowered("message-ttl") {

@@ -128,7 +128,7 @@ impl Layout<'_> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
             .into_iter()
-            // The setting at that step: an earlier recreate may have changed it.
+            // The setting at that step: an earlier recreation may have changed it.
             .filter(|source| self.state.exchanges.get(*source).is_some_and(|exchange| exchange.auto_delete))
             .filter(|source| !self.state.bindings.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()

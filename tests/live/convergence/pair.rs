@@ -457,7 +457,7 @@ fn count_applied(counts: &mut Counts, planned: &Planned) {
             (kind, id) => add(counts, format!("{kind:?} {}", id.kind()).to_lowercase()),
         }
         let kept = change.kept.iter().flat_map(|kept| &kept.unmanaged);
-        kept.for_each(|_| add(counts, "unmanaged bindings kept over a recreate"));
+        kept.for_each(|_| add(counts, "unmanaged bindings kept over a recreation"));
     }
     for step in &part.steps {
         if let Action::Bind { binding } = &step.action

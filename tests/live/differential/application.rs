@@ -22,7 +22,7 @@ pub(super) struct Count {
     refused: usize,
 }
 
-/// The declares of a run, of existing and of new queues.
+/// The declarations of a run, of existing and of new queues.
 #[derive(Default)]
 pub(super) struct OverAmqp {
     pub(super) again: Count,

@@ -314,7 +314,7 @@ impl Kind for Exchanges {
         for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged) {
             let of = |snapshot: &Snapshot| snapshot.topology.exchanges.get(&name.as_str().into()).cloned();
             if case.live.is_some() && of(&snapshot) != of(&after) {
-                *judged = Err(Wrong::new("a redeclare changed it", format!("It is {:?} now.", of(&after))));
+                *judged = Err(Wrong::new("a redeclaration changed it", format!("It is {:?} now.", of(&after))));
             }
         }
         judged
