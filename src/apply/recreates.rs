@@ -1,5 +1,5 @@
-//! Tracks recreates that must be completed even after a failure or an interruption. Checks, around each deletion of a
-//! recreate, that bindings and topic permissions can be restored.
+//! Tracks recreations that must be completed even after a failure or an interruption. Checks, around each deletion of a
+//! recreation, that bindings and topic permissions can be restored.
 
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::{Address, Binding, Object, ObjectId};
