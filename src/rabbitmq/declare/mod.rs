@@ -11,7 +11,7 @@ mod vhost;
 
 pub use binding::{Ends, binding_refusals};
 pub(crate) use exchange::is_known_type;
-pub use policy::{operator_keys, plugin_keys, policy_keys};
+pub use policy::{plugin_keys, policy_keys};
 pub use queue::with_default_type;
 pub use refusal::Refusal;
 pub(crate) use refusal::contains_null;

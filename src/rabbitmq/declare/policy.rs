@@ -204,43 +204,19 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// The keys of operator policies that every version has (`rabbit_policies:register`, `operator_policy_validator`).
-const ALWAYS: [&str; 7] = [
-    "expires",
-    "message-ttl",
-    "max-length",
-    "max-length-bytes",
-    "max-in-memory-length",
-    "max-in-memory-bytes",
-    "delivery-limit",
-];
-
-/// The keys that newer versions add.
-const LATER: [(&str, BrokerVersion); 3] = [
-    ("queue-version", BrokerVersion::new(3, 12, 7)),
-    ("overflow", BrokerVersion::new(3, 12, 7)),
-    ("target-group-size", BrokerVersion::new(3, 13, 0)),
-];
-
-/// Returns the keys that an operator policy can have.
-pub fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
-    // A patch of 3.11 added one key.
-    let is_patched = (version.major, version.minor) == (3, 11) && version >= BrokerVersion::new(3, 11, 24);
-    let has = |(key, since): &(&str, BrokerVersion)| version >= *since || is_patched && *key == "queue-version";
-    ALWAYS.into_iter().chain(LATER.into_iter().filter(has).map(|(key, _)| key)).collect()
-}
-
 /// Returns the reasons why the broker refuses a record.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
     let version = profile.version;
-    let keys = operator_keys(version);
-    let is_of_other_key = |subject: &str| policy.definition.contains_key(subject) && !keys.contains(&subject);
+    let is_of_other_key = |subject: &str| {
+        let key = PolicyKey::named(subject);
+        policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_of_operators(version))
+    };
     let mut found = refusals(&name, &policy, profile);
     found.retain(|refusal| !is_of_other_key(&refusal.subject));
     let refused = policy.definition.keys().filter(|key| is_of_other_key(key));
-    found.extend(refused.map(|key| match LATER.iter().find(|(later, _)| later == key) {
-        Some((_, since)) => {
+    found.extend(refused.map(|key| match PolicyKey::named(key).and_then(PolicyKey::of_operators_since) {
+        Some(since) => {
             let text = format!("an operator policy can set {key} since RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("set it in a policy instead")
         }
@@ -281,7 +257,8 @@ mod record_tests {
             ("3.13.0", "target-group-size", true),
             ("4.3.6", "dead-letter-exchange", false),
         ] {
-            assert_eq!(operator_keys(version.parse().unwrap()).contains(&key), has, "{key} on {version}");
+            let key = PolicyKey::named(key).unwrap();
+            assert_eq!(key.is_of_operators(version.parse().unwrap()), has, "{} on {version}", key.name);
         }
     }
 

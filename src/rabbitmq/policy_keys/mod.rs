@@ -27,6 +27,8 @@ pub struct PolicyKey {
     is_read_by_old_quorum: bool,
     /// The precedence on an existing queue of a type that reads the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
+    /// The versions in which an operator policy can set it (`rabbit_policies:register`, `operator_policy_validator`).
+    in_operator_policies: &'static [Versions],
     /// The precedence between a policy and an operator policy.
     merge: Merge,
     /// True if the key removes or redirects messages, deletes the queue, or makes it reject messages.
@@ -133,6 +135,16 @@ impl PolicyKey {
             Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
             Scope::Mirroring | Scope::Plugin => true,
         }
+    }
+
+    /// Returns true if an operator policy can set it.
+    pub fn is_of_operators(&self, version: BrokerVersion) -> bool {
+        self.in_operator_policies.iter().any(|versions| versions.contains(version))
+    }
+
+    /// Returns the version from which operator policies can set it, without versions that backported it.
+    pub(super) fn of_operators_since(&self) -> Option<BrokerVersion> {
+        self.in_operator_policies.last().map(|versions| versions.since)
     }
 
     /// Returns true if queues read it only while they are declared.

@@ -29,6 +29,9 @@ const BEFORE_4_3: Versions = Versions::ALL.until(4, 3);
 /// Earlier patches of 3.8 do not read it.
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
+/// The versions of operator policies that can set a key.
+const OPERATORS: &[Versions] = &[ALL];
+
 /// A key of queues that no type skips and that is read only while a queue is declared.
 const KEY: PolicyKey = PolicyKey {
     name: "",
@@ -38,6 +41,7 @@ const KEY: PolicyKey = PolicyKey {
     skipped_by: &[],
     is_read_by_old_quorum: false,
     precedence: &[],
+    in_operator_policies: &[],
     merge: Merge::Operator,
     affects_messages: false,
 };
@@ -47,6 +51,7 @@ const IN_MEMORY: PolicyKey = PolicyKey {
     skipped_by: &[(Classic, SINCE_3_12_7), (Stream, ALL)],
     is_read_by_old_quorum: true,
     precedence: &[(Quorum, BEFORE_4_0, Smallest)],
+    in_operator_policies: OPERATORS,
     merge: Merge::Smaller,
     ..KEY
 };
@@ -98,6 +103,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
             (Quorum, SINCE_3_8_10.until(4, 0), Policy),
             (Quorum, SINCE_4_0, Smallest),
         ],
+        in_operator_policies: OPERATORS,
         merge: Merge::Smaller,
         affects_messages: true,
         ..KEY
@@ -108,6 +114,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(ALL, General, AtLeast(0))],
         skipped_by: &[(Quorum, Versions::ALL.until(3, 10)), (Stream, ALL)],
         precedence: &[(Classic, ALL, Smallest), (Quorum, SINCE_3_10, Smallest)],
+        in_operator_policies: OPERATORS,
         merge: Merge::Smaller,
         affects_messages: true,
         ..KEY
@@ -119,6 +126,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         skipped_by: &[(Stream, ALL)],
         is_read_by_old_quorum: true,
         precedence: &[(Classic, ALL, Smallest), (Quorum, ALL, Smallest)],
+        in_operator_policies: OPERATORS,
         merge: Merge::Smaller,
         affects_messages: true,
         ..KEY
@@ -129,6 +137,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(ALL, General, AtLeast(0))],
         is_read_by_old_quorum: true,
         precedence: &[(Classic, ALL, Smallest), (Quorum, ALL, Smallest), (Stream, SINCE_3_9, Policy)],
+        in_operator_policies: OPERATORS,
         merge: Merge::Smaller,
         affects_messages: true,
         ..KEY
@@ -139,6 +148,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(ALL, General, Words(&["drop-head", "reject-publish", "reject-publish-dlx"]))],
         skipped_by: &[(Stream, ALL)],
         precedence: &[(Classic, ALL, Argument), (Quorum, SINCE_3_8_10, Policy)],
+        in_operator_policies: &[SINCE_3_12_7],
         affects_messages: true,
         ..KEY
     },
@@ -160,6 +170,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         skipped_by: &[(Classic, SINCE_3_10), (Stream, ALL)],
         is_read_by_old_quorum: true,
         precedence: &[(Quorum, BEFORE_4_0, Smallest), (Quorum, SINCE_4_0, SmallestNonNegative)],
+        in_operator_policies: OPERATORS,
         merge: Merge::SmallerNonNegative,
         affects_messages: true,
         ..KEY
@@ -180,6 +191,8 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueVersion",
         accepts: &[(SINCE_3_10, General, Between(1, 2))],
         precedence: &[(Classic, SINCE_3_10.until(4, 3), Argument)],
+        // A patch of 3.11 added it, too.
+        in_operator_policies: &[Versions::since_patch(3, 11, 24).until(3, 12), SINCE_3_12_7],
         ..KEY
     },
     PolicyKey {
@@ -216,6 +229,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         // Not tested live, because this requires a cluster: v4.0.5 and
         // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
         precedence: &[(Quorum, SINCE_3_13, Largest)],
+        in_operator_policies: &[SINCE_3_13],
         merge: Merge::Larger,
         ..KEY
     },
