@@ -62,6 +62,17 @@ impl fmt::Display for Origin {
 }
 
 impl Expansion {
+    /// Returns the queue whose retries require this object, if there is one.
+    pub fn retry_owner(&self, id: &ObjectId) -> Option<&QueueName> {
+        match &self.origins.get(id)?.because {
+            CreatedFor::Retry(queue) => Some(queue),
+            CreatedFor::Declared
+            | CreatedFor::DeadLetterExchange(_)
+            | CreatedFor::DeadLetterBinding(_)
+            | CreatedFor::DeadLetterPolicy(_) => None,
+        }
+    }
+
     /// Converts the expansion to the input of a plan, with the position of each object in the spec.
     pub fn into_desired(self) -> Desired {
         let has_exchange: BTreeSet<QueueName> = self

@@ -1,12 +1,10 @@
-//! Computes the effective settings of a queue from its arguments and the spec policy that applies to it.
-//!
-//! Lists the known arguments of queues, set on the queue or in a policy, with their positions.
+//! Computes the effective settings of queues from their arguments and the spec policy that applies, and lists the known
+//! arguments that a spec sets on queues or in policies, with their positions.
 
-use super::{Finding, Rule, Subject};
-use crate::expand::CreatedFor;
+use crate::expand::Expansion;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueType};
-use crate::rabbitmq::{Effective, EffectiveSettings, Governed, Source};
+use crate::rabbitmq::{BrokerProfile, Effective, EffectiveSettings, Governed, Policies, Source};
 use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
 
 /// A queue whose effective settings are known.
@@ -84,71 +82,27 @@ impl EffectiveQueue<'_> {
 }
 
 /// Returns the queues whose effective settings are certain.
-pub(super) fn effective_queues<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
-    let spec = subject.spec;
-    let policies = subject.routing().policies();
+pub(super) fn effective_queues<'a>(
+    spec: &'a Spec,
+    expansion: &'a Expansion,
+    policies: &Policies<'a>,
+    profile: &BrokerProfile,
+) -> Vec<EffectiveQueue<'a>> {
     let effective_queue = |(name, queue): (&'a QueueName, &'a Queue)| {
         let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
         let dead_letter_queue = spec.dead_letter_queues.get(name);
         let id = ObjectId::Queue(name.clone());
         Some(EffectiveQueue {
-            retry_owner: subject.retry_owner(&id),
+            retry_owner: expansion.retry_owner(&id),
             id,
             name,
             kind: queue.queue_type(),
             declaration: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
-            settings: EffectiveSettings::of(queue, policy, None, subject.profile),
+            settings: EffectiveSettings::of(queue, policy, None, profile),
         })
     };
-    subject.expansion.topology.queues.iter().filter_map(effective_queue).collect()
-}
-
-impl<'a> Subject<'a> {
-    /// Returns the queue whose retries require this object, if there is one.
-    pub(super) fn retry_owner(&self, id: &ObjectId) -> Option<&'a QueueName> {
-        match &self.expansion.origins.get(id)?.because {
-            CreatedFor::Retry(queue) => Some(queue),
-            CreatedFor::Declared
-            | CreatedFor::DeadLetterExchange(_)
-            | CreatedFor::DeadLetterBinding(_)
-            | CreatedFor::DeadLetterPolicy(_) => None,
-        }
-    }
-}
-
-impl Rule {
-    /// Creates a finding about an effective setting of a queue, positioned at the key, in the queue or in the policy,
-    /// that sets it.
-    pub(super) fn about(
-        &self,
-        subject: &Subject<'_>,
-        queue: &EffectiveQueue<'_>,
-        key: &str,
-        text: impl Into<String>,
-    ) -> Finding {
-        let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
-        match queue.setting_from_policy(key) {
-            // A policy that exists only on the broker has no position.
-            Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
-                let position = subject.position(&ObjectId::Policy(name.clone()), key);
-                let at = queue.declaration.map_or(own.at, |declaration| declaration.at);
-                Finding { at: position.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
-            }
-            Some(_) | None => own,
-        }
-    }
-
-    /// Creates a finding about a queue, at a given position.
-    pub(super) fn at(
-        &self,
-        subject: &Subject<'_>,
-        queue: &EffectiveQueue<'_>,
-        at: Location,
-        text: impl Into<String>,
-    ) -> Finding {
-        Finding { at, also: Vec::new(), ..self.finding(subject, &queue.id, "name", text) }
-    }
+    expansion.topology.queues.iter().filter_map(effective_queue).collect()
 }
 
 /// One setting.

@@ -1,8 +1,8 @@
-//! Findings: the results of lint rules, with their positions. `render` renders them as diagnostics.
-//!
-//! A lint rule: plain data and one function.
+//! Lint rules and their findings. A rule is plain data and one function; a finding has the position of its cause, and
+//! `render` renders it as a diagnostic.
 
 use super::Subject;
+use super::effective::EffectiveQueue;
 use crate::model::ObjectId;
 use crate::spec::{Diagnostic, Location, Severity};
 
@@ -150,5 +150,39 @@ impl Rule {
             also: Vec::new(),
             hint: None,
         }
+    }
+}
+
+impl Rule {
+    /// Creates a finding about an effective setting of a queue, positioned at the key, in the queue or in the policy,
+    /// that sets it.
+    pub(super) fn about(
+        &self,
+        subject: &Subject<'_>,
+        queue: &EffectiveQueue<'_>,
+        key: &str,
+        text: impl Into<String>,
+    ) -> Finding {
+        let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
+        match queue.setting_from_policy(key) {
+            // A policy that exists only on the broker has no position.
+            Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
+                let position = subject.position(&ObjectId::Policy(name.clone()), key);
+                let at = queue.declaration.map_or(own.at, |declaration| declaration.at);
+                Finding { at: position.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
+            }
+            Some(_) | None => own,
+        }
+    }
+
+    /// Creates a finding about a queue, at a given position.
+    pub(super) fn at(
+        &self,
+        subject: &Subject<'_>,
+        queue: &EffectiveQueue<'_>,
+        at: Location,
+        text: impl Into<String>,
+    ) -> Finding {
+        Finding { at, also: Vec::new(), ..self.finding(subject, &queue.id, "name", text) }
     }
 }

@@ -5,6 +5,7 @@
 
 mod effective;
 mod finding;
+mod partial_spec;
 mod policy_targets;
 mod position;
 pub mod reference;
@@ -15,8 +16,8 @@ mod tests;
 
 pub use finding::Finding;
 pub use finding::Rule;
+pub use partial_spec::PartialSpec;
 pub use rules::RULES;
-pub use subject::PartialSpec;
 pub use subject::Subject;
 
 use crate::spec::{Allow, Level, Severity};
@@ -56,7 +57,7 @@ fn findings_of(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<
 
 /// Adds a reservation to a finding that may be wrong.
 fn with_reservation(mut finding: Finding, subject: &Subject<'_>) -> Finding {
-    if subject.is_uncertain(finding.rule) {
+    if subject.lacks_transient_queues() && rules::OF_ALL_QUEUES.contains(&finding.rule) {
         finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
     }
     finding

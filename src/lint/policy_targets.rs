@@ -1,13 +1,12 @@
-//! Matches the policies of a spec with its queues and exchanges. Policies of dead-letter wiring are left out, because
-//! they copy the keys of a declared policy.
-//!
-//! Narrows the pattern of a policy, so that it excludes some names.
+//! Matches the policies of a spec with its queues and exchanges, and narrows the pattern of a policy so that it excludes
+//! some of them. Policies of dead-letter wiring are left out, because they copy the keys of a declared policy.
 
-use super::Subject;
+use crate::expand::Expansion;
 use crate::model::names::pattern_of;
 use crate::model::{Exchange, ObjectId, PolicyName, Queue, QueueName};
 use crate::rabbitmq::governing::chosen;
-use crate::rabbitmq::{Effective, EffectiveSettings, Fit, Governed, Pattern, Source};
+use crate::rabbitmq::{BrokerProfile, Effective, EffectiveSettings, Fit, Governed, Pattern, Policies, Source};
+use crate::spec::Spec;
 use std::collections::BTreeSet;
 
 /// A queue or an exchange, with the policies that match it, the highest priority first.
@@ -34,18 +33,22 @@ impl<'a> PolicyTarget<'a> {
     }
 
     /// Returns the effective settings of a queue from its arguments and the policy that applies to it.
-    pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> EffectiveSettings {
-        EffectiveSettings::of(queue, chosen(&self.fits).likely(), None, subject.profile)
+    pub(super) fn effective(&self, queue: &Queue, profile: &BrokerProfile) -> EffectiveSettings {
+        EffectiveSettings::of(queue, chosen(&self.fits).likely(), None, profile)
     }
 }
 
 /// Returns every queue and exchange with the declared policies that match it.
-pub(super) fn policy_targets<'a>(subject: &Subject<'a>) -> Vec<PolicyTarget<'a>> {
-    let topology = &subject.expansion.topology;
+pub(super) fn policy_targets<'a>(
+    spec: &'a Spec,
+    expansion: &'a Expansion,
+    policies: &Policies<'a>,
+) -> Vec<PolicyTarget<'a>> {
+    let topology = &expansion.topology;
     let target = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
-        let mut fits = subject.routing().policies().fitting(name, governed);
-        fits.retain(|fit| subject.spec.policies.contains_key(fit.named.name));
-        PolicyTarget { retry_owner: subject.retry_owner(&id), id, name, kind, fits }
+        let mut fits = policies.fitting(name, governed);
+        fits.retain(|fit| spec.policies.contains_key(fit.named.name));
+        PolicyTarget { retry_owner: expansion.retry_owner(&id), id, name, kind, fits }
     };
     let queues = topology.queues.iter().map(|(name, queue)| {
         target(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))

@@ -1,8 +1,7 @@
 //! Finds the position of an object's setting in a spec: its own key if the key exists, otherwise the declaration that it
 //! comes from.
 
-use super::Subject;
-use crate::expand::CreatedFor;
+use crate::expand::{CreatedFor, Expansion};
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, RecordId};
 use crate::spec::{
     BindingSpec, DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SetBy, Setting, Spec,
@@ -21,9 +20,8 @@ impl From<Location> for Position {
 }
 
 /// Returns the position of a setting: an argument, a property or a policy key, in RabbitMQ's spelling.
-pub(super) fn position(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Position {
-    let spec = subject.spec;
-    let because = subject.expansion.origins.get(object).map(|origin| &origin.because);
+pub(super) fn position(spec: &Spec, expansion: &Expansion, object: &ObjectId, setting: &str) -> Position {
+    let because = expansion.origins.get(object).map(|origin| &origin.because);
     if let Some(CreatedFor::Retry(queue)) = because {
         let retry = spec.queues.get(queue).and_then(|queue| queue.retry.as_ref());
         return retry.map_or(spec.vhost.at, RetrySpec::at).into();

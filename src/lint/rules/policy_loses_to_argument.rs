@@ -47,7 +47,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// Returns the effective value of a policy key; `None` if the object does not read the key.
 fn effective_value(subject: &Subject<'_>, it: &PolicyTarget<'_>, key: &str) -> Option<Effective> {
     match it.kind {
-        Kind::Queue(queue) => it.effective(queue, subject).get(key).cloned(),
+        Kind::Queue(queue) => it.effective(queue, subject.profile).get(key).cloned(),
         Kind::Exchange(exchange) if key == "alternate-exchange" => {
             effective_alternate(exchange, chosen(&it.fits).likely())
         }

@@ -1,0 +1,74 @@
+//! Checks specs that have errors, so that one mistake does not hide another. Only checks that concern a single object run,
+//! because findings about several objects may be caused by the missing parts.
+
+use super::subject::Subject;
+use super::{Finding, Levels, Rule, enabled_rules, findings_of, merged};
+use crate::expand::expand_all;
+use crate::rabbitmq::BrokerProfile;
+use crate::spec::{Diagnostic, Diagnostics, Location, Severity, Spec};
+use std::collections::BTreeSet;
+
+/// The code of errors that leave nothing out of the spec: a name without a declared target.
+const UNDECLARED: &str = "undeclared";
+
+/// A spec with its errors.
+pub struct PartialSpec<'a> {
+    spec: &'a Spec,
+    /// The positions of the declarations.
+    declared: BTreeSet<Location>,
+    /// The declared objects that are incomplete because of an error.
+    incomplete: BTreeSet<Location>,
+    /// The lines with errors, each with its file.
+    lines: BTreeSet<(usize, usize)>,
+    /// True if no error left anything out.
+    is_complete: bool,
+}
+
+impl<'a> PartialSpec<'a> {
+    /// Creates the subject from a spec and all errors of the files.
+    pub fn new(spec: &'a Spec, errors: &Diagnostics) -> Self {
+        let queues = spec.queues.values().chain(spec.dead_letter_queues.values().map(|entry| &entry.queue));
+        let positions = queues.map(|queue| queue.at).chain(spec.exchanges.values().map(|exchange| exchange.at));
+        let declared = positions.chain(spec.policies.values().map(|policy| policy.at)).collect();
+        let mut partial =
+            Self { spec, declared, incomplete: BTreeSet::new(), lines: BTreeSet::new(), is_complete: true };
+        for error in errors.iter().filter(|error| error.code != UNDECLARED) {
+            partial.is_complete = false;
+            for at in std::iter::once(error.primary).chain(error.secondary.iter().map(|(at, _)| *at)) {
+                partial.incomplete.extend(partial.object_at(at));
+                partial.lines.insert((at.file, at.line));
+            }
+        }
+        partial
+    }
+
+    /// Returns the object at a position: the last one that begins before it.
+    fn object_at(&self, at: Location) -> Option<Location> {
+        let last = Location { end: usize::MAX, ..at };
+        self.declared.range(..=last).next_back().filter(|it| it.file == at.file).copied()
+    }
+
+    /// Returns further errors: those of the expansion, and predicted refusals by the broker.
+    pub fn errors(&self, profile: &BrokerProfile) -> Diagnostics {
+        let (expansion, errors) = expand_all(self.spec, profile);
+        let mut found = Diagnostics::new();
+        if self.is_complete {
+            found.extend(errors);
+        }
+        let levels = Levels::new();
+        let subject = Subject::new(self.spec, &expansion, profile);
+        let can_refuse = |rule: &&&Rule| rule.severity == Severity::Error || rule.sometimes.contains(&Severity::Error);
+        let rules: Vec<_> = enabled_rules(&subject, &levels).collect();
+        let rules: Vec<_> = rules.iter().filter(can_refuse).copied().collect();
+        let (allowed, refused) = findings_of(&rules, &subject, &levels);
+        let is_complete = |finding: &&Finding| {
+            // An error in an anchor affects every object that uses it.
+            let has_error = self.lines.contains(&(finding.at.file, finding.at.line));
+            !has_error && self.object_at(finding.at).is_none_or(|at| !self.incomplete.contains(&at))
+        };
+        let refused = merged(refused, &allowed);
+        let refused = refused.iter().filter(|finding| finding.severity == Severity::Error).filter(is_complete);
+        refused.for_each(|finding| found.push(Diagnostic::from(finding)));
+        found
+    }
+}
