@@ -3,7 +3,7 @@
 //!
 //! A contract is computed from the spec and its expansion. A live test drives workers by these values alone.
 
-mod dead_letters;
+mod context;
 mod document;
 pub mod lifecycle;
 pub mod schema;
@@ -13,14 +13,14 @@ mod tests;
 mod variables;
 mod warnings;
 
+pub(crate) use context::Context;
+pub(crate) use context::EffectiveQueue;
 pub use document::{
     Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
     FORMAT_VERSION, Method, Original, Publish, VhostContracts, Wait,
 };
-pub(crate) use terms::Context;
 pub(crate) use terms::{contract_of, wait};
 pub use variables::{NameConflict, variables};
-pub(crate) use warnings::EffectiveQueue;
 
 use crate::expand::Expansion;
 use crate::model::{QueueName, QueueType};

@@ -1,18 +1,14 @@
 //! Computes the contract of one queue, for each strategy.
-//!
-//! The simulated routing of a spec, computed once for all queues of a vhost.
 
+use super::context::EffectiveQueue;
 use super::document::{
     Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
     Publish, Wait,
 };
-use super::warnings::{EffectiveQueue, warnings};
-use crate::expand::{Expansion, Republish, Retry};
+use super::warnings::warnings;
+use crate::expand::{Republish, Retry};
 use crate::model::units::duration;
 use crate::model::{ExchangeName, QueueName, naming};
-use crate::rabbitmq::BrokerProfile;
-use crate::rabbitmq::routing::{Arrivals, Routing};
-use crate::spec::Spec;
 
 /// The header in which a worker counts retries.
 const RETRY_COUNT: &str = "x-retry-count";
@@ -174,24 +170,4 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
     };
     let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));
     Some(DeadLetteredMessage { publish, headers })
-}
-
-/// The spec of one vhost, its topology, and the routing of its messages.
-pub(crate) struct Context<'a> {
-    pub(crate) spec: &'a Spec,
-    pub(crate) expansion: &'a Expansion,
-    pub(crate) profile: &'a BrokerProfile,
-    pub(super) routing: Routing<'a>,
-    pub(super) arrivals: Arrivals,
-}
-
-impl<'a> Context<'a> {
-    /// Simulates the routing of a vhost.
-    pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
-        let scope = &expansion.scope;
-        let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
-            .with_external_bindings(&scope.external_dead_letter_queues);
-        let arrivals = Arrivals::new(&routing, &expansion.scope.families);
-        Self { spec, expansion, profile, routing, arrivals }
-    }
 }

@@ -2,7 +2,7 @@
 //! Each difference is reported with the objects that cause it.
 
 use super::Live;
-use super::recognize::Recognized;
+use super::recognize::patterns::Recognized;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
 use crate::model::yaml::Text;

@@ -2,19 +2,14 @@
 
 use super::Live;
 use super::defaults::extract_defaults;
-use super::recognize::{DeadLetterQueue, Recognized};
-use super::records;
+use super::objects::{self, binding_tree, dead_letter_exchange, exchange_tree, incoming, policy_tree};
+use super::recognize::patterns::Recognized;
 use super::shared::Shared;
 use crate::model::count::count;
-use crate::model::yaml::value::{arguments, with_unit, without_key};
 use crate::model::yaml::{Entry, Text, Tree, entry};
-use crate::model::{
-    ApplyTo, ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority,
-    QueueName, Topology, Vhost,
-};
-use crate::plan::spec_keys::{self, Parts, QueueKeys, key_and_arguments, queue_keys};
+use crate::model::{ArgumentValue, Destination, ExchangeName, ObjectId, QueueName, Topology, Vhost};
+use crate::plan::spec_keys::{self, Parts, QueueKeys, queue_keys};
 use crate::rabbitmq::dead_lettering;
-use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +70,7 @@ impl Document<'_> {
         if !policies.is_empty() {
             sections.push(entry("policies", Tree::table(policies)));
         }
-        sections.extend(records::sections(self));
+        sections.extend(objects::sections(self.kept, &|id, name, tree| self.object(id, name, tree)));
         Text::of(&sections)
     }
 
@@ -101,7 +96,7 @@ impl Document<'_> {
         self.recognized.generated.contains_key(id)
     }
 
-    pub(super) fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
+    fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
         let comments = self.comments.and_then(|all| all.get(&id)).cloned().unwrap_or_default();
         entry(name, tree.about(id)).comments(comments)
     }
@@ -112,7 +107,11 @@ impl Document<'_> {
         let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
         // Omits `classic`: it is the default, even if newer brokers set it explicitly on new vhosts.
         let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
-        let more: Vec<Entry> = description.into_iter().chain(kind).chain(records::vhost_keys(self)).collect();
+        let more: Vec<Entry> = description
+            .into_iter()
+            .chain(kind)
+            .chain(objects::vhost_keys(self.kept, &|id, name, tree| self.object(id, name, tree)))
+            .collect();
         if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
     }
 
@@ -205,59 +204,6 @@ impl Document<'_> {
         let queue = crate::model::naming::queue_of_first_exchange(name);
         queue.is_some_and(|queue| self.recognized.tiered.contains_key(&queue))
     }
-}
-
-fn exchange_tree(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
-    let alternate = exchange.alternate_exchange().map(|it| entry("alternateExchange", Tree::text(it)));
-    let has_key = |name: &str| name == "alternate-exchange" && alternate.is_some();
-    let others = arguments(without_key(&exchange.arguments, has_key));
-    let kind = entry("type", Tree::text(&exchange.kind));
-    let internal = exchange.internal.then(|| entry("internal", Tree::plain(true)));
-    Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
-}
-
-/// Returns the keys in which the exchange of a dead-letter queue differs from the default one.
-fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
-    let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
-    let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
-    let kind = (it.kind != "fanout").then(|| entry("type", Tree::text(&it.kind)));
-    let internal = it.internal.then(|| entry("internal", Tree::plain(true)));
-    let key = it.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
-    let keys: Vec<Entry> = named.into_iter().chain(kind).chain(internal).chain(key).collect();
-    (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
-}
-
-/// Writes a binding in the list of its destination.
-fn incoming(binding: &Binding) -> Tree {
-    let source = entry("exchange", Tree::text(binding.source.as_str()));
-    Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
-}
-
-/// Writes a binding in the top-level list.
-fn binding_tree(binding: &Binding) -> Tree {
-    spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
-}
-
-fn policy_tree(policy: &Policy) -> Tree {
-    let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
-    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number(policy.priority)));
-    let pattern = entry("pattern", Tree::text(&policy.pattern));
-    let keys = [pattern].into_iter().chain(apply_to).chain(priority);
-    Tree::table(keys.chain([entry("definition", definition_tree(&policy.definition))]))
-}
-
-/// Writes a priority, as an integer if possible.
-pub(super) fn number(Priority(number): Priority) -> Tree {
-    let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
-    Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
-}
-
-/// Writes the definition of a policy with the keys and units of a spec.
-pub(super) fn definition_tree(definition: &Arguments) -> Tree {
-    Tree::table(definition.iter().map(|(name, value)| {
-        let key = PolicyKey::spelling(name).unwrap_or(name);
-        entry(key, with_unit(name, value))
-    }))
 }
 
 /// Returns the objects that refer to an exchange.

@@ -1,6 +1,7 @@
 //! Tests exports of whole vhosts, and of random ones.
 
-use super::{Export, Live, export};
+use super::Live;
+use super::convergence::{Export, export};
 use crate::expand::expand;
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Destination, Exchange, Float, Glob, ObjectId, Policy, Priority, Queue,

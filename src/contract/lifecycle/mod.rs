@@ -3,7 +3,6 @@
 //! A lifecycle contains the path of a message that always fails, with times, and all ways to leave the queue. It also
 //! contains the origin of each setting, and the headers and the replay of a dead-lettered message.
 
-mod dead_lettered_message;
 mod document;
 mod exits;
 mod settings;

@@ -1,8 +1,8 @@
 //! Recognizes dead-letter queues: an exchange that messages are dead-lettered to, and the queue behind it, from which
 //! no message returns.
 
+use super::patterns::{DeadLetterQueue, GivenUp, Recognized, default_key};
 use super::waits::has_waiting_name;
-use super::{GivenUp, Recognized};
 use crate::export::Live;
 use crate::export::choice::reason_for_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
@@ -14,30 +14,6 @@ use crate::rabbitmq::routing::DeadLettering;
 use crate::rabbitmq::{Routing, dead_lettering};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The exchange of a dead-letter queue, and its binding to the queue.
-#[derive(Clone, Debug)]
-pub(in crate::export) struct DeadLetterQueue {
-    /// The name of the exchange.
-    pub(in crate::export) exchange: ExchangeName,
-    /// The type of the exchange.
-    pub(in crate::export) kind: String,
-    /// True for an internal exchange.
-    pub(in crate::export) internal: bool,
-    /// The routing key of the binding, if it differs from the default one.
-    pub(in crate::export) routing_key: Option<String>,
-    /// True if the queue has the delivery limit that a dead-letter queue gets by default.
-    pub(in crate::export) has_own_limit: bool,
-}
-
-impl DeadLetterQueue {
-    /// Returns true if the exchange and the routing key lead to this queue. Without a routing key, messages keep their
-    /// own.
-    pub(in crate::export) fn leads_to(&self, name: &QueueName, end: &DeadLettering) -> bool {
-        let by_type = || (self.kind == "direct").then(|| default_key(&self.kind, name));
-        self.exchange == end.exchange && self.routing_key.clone().or_else(by_type) == end.routing_key
-    }
-}
 
 /// A source of dead-lettered messages.
 enum Sender {
@@ -290,15 +266,6 @@ fn can_be_generated(exchange: &Exchange) -> bool {
         && !exchange.auto_delete
         && exchange.arguments == Arguments::new()
         && kinds.contains(&exchange.kind.as_str())
-}
-
-/// Returns the default routing key that binds a dead-letter queue to an exchange of this type.
-fn default_key(kind: &str, name: &QueueName) -> String {
-    match kind {
-        "topic" => "#".to_owned(),
-        "direct" => name.as_str().to_owned(),
-        _ => String::new(),
-    }
 }
 
 /// Returns true if the queue has the delivery limit of dead-letter queues, or `None` if it lacks a limit that it would

@@ -1,7 +1,7 @@
 //! Recognizes the tiers of queues: ladders, and republishing with delays. Names identify the candidates, and each
 //! object must then equal the one that the expansion generates.
 
-use super::{GivenUp, Recognized};
+use super::patterns::{GivenUp, Recognized};
 use crate::expand::{FinalTarget, Ladder, Objects, Republish, Tiers};
 use crate::model::naming::{self, TierName};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, QueueName, Strategy, Topology};

@@ -1,7 +1,7 @@
 //! Recognizes queues in which messages wait and move on by themselves: manual retries. No spec key generates exactly
 //! these objects, so they stay plain queues, and a comment explains them.
 
-use super::Recognized;
+use super::patterns::Recognized;
 use crate::export::Live;
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, QueueType, Topology};

@@ -1,0 +1,176 @@
+//! The facts that contracts follow from: the routing of a vhost, simulated once for all of its queues, and the effective
+//! settings of each queue. The destination of its dead-lettered messages results from the routes of every key that
+//! messages can have.
+
+use super::document::DeadLetters;
+use crate::expand::{Expansion, Retry};
+use crate::model::{ExchangeName, ObjectId, Queue, QueueName, QueueType, Reach};
+use crate::rabbitmq::routing::{Answer, Arrivals, DeadLettering, Fate, Keys, Message, Routing, Unclear};
+use crate::rabbitmq::{ActivePolicies, BrokerProfile, EffectiveSettings, OverflowBehavior};
+use crate::spec::{DeadLetter, QueueSpec, Spec};
+
+/// The spec of one vhost, its topology, and the routing of its messages.
+pub(crate) struct Context<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) expansion: &'a Expansion,
+    pub(crate) profile: &'a BrokerProfile,
+    pub(super) routing: Routing<'a>,
+    pub(super) arrivals: Arrivals,
+}
+
+impl<'a> Context<'a> {
+    /// Simulates the routing of a vhost.
+    pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
+        let scope = &expansion.scope;
+        let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
+            .with_external_bindings(&scope.external_dead_letter_queues);
+        let arrivals = Arrivals::new(&routing, &expansion.scope.families);
+        Self { spec, expansion, profile, routing, arrivals }
+    }
+}
+
+/// A declared queue or dead-letter queue with its effective settings.
+pub(crate) struct EffectiveQueue<'c, 'a> {
+    pub(crate) name: &'c QueueName,
+    pub(crate) written: &'c QueueSpec,
+    pub(crate) queue_type: QueueType,
+    /// The retries of the queue, if any.
+    pub(crate) retry: Option<&'c Retry>,
+    /// The effective settings, by policy key.
+    pub(crate) effective: EffectiveSettings,
+    /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
+    pub(crate) dead_letters: Option<DeadLetters>,
+    /// True if the dead-letter exchange is internal, so that clients cannot publish to it.
+    pub(crate) is_internal: bool,
+    pub(crate) profile: &'c BrokerProfile,
+    pub(super) context: &'c Context<'a>,
+}
+
+impl<'c, 'a> EffectiveQueue<'c, 'a> {
+    /// Returns the settings of a declared queue, or `None` for queues that the spec does not define completely.
+    pub(crate) fn of(name: &'c QueueName, context: &'c Context<'a>) -> Option<Self> {
+        let Context { spec, expansion, profile, routing, .. } = context;
+        let dead_letter_queue = || spec.dead_letter_queues.get(name).map(|it| &it.queue);
+        let written = spec.queues.get(name).or_else(dead_letter_queue)?;
+        let queue: &Queue = expansion.topology.queues.get(name)?;
+        let queue_type = queue.queue_type()?;
+        let effective = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
+        let dead_letters = context.dead_letters(name, written, &effective);
+        let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
+        let is_internal = exchange.is_some_and(|exchange| exchange.internal);
+        let retry = expansion.retries.get(name);
+        Some(Self { name, written, queue_type, retry, effective, dead_letters, is_internal, profile, context })
+    }
+
+    /// Returns the destination of dead-lettered messages, unless the broker drops all of them.
+    pub(crate) fn arriving(&self) -> Option<&DeadLetters> {
+        self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
+    }
+
+    /// Returns true if the queue keeps unroutable dead-lettered messages instead of dropping them.
+    pub(crate) fn keeps_unroutable_messages(&self) -> bool {
+        self.effective.is_at_least_once()
+    }
+
+    /// Returns the number of retries after the first attempt.
+    pub(crate) fn retries(&self) -> u32 {
+        self.retry.map_or(0, Retry::retries)
+    }
+
+    /// Returns an effective number, by policy key.
+    pub(crate) fn number(&self, key: &str) -> Option<i64> {
+        self.effective.integer(key)
+    }
+
+    /// Returns the effective delivery limit of a quorum queue, or `None` if deliveries are unlimited.
+    pub(crate) fn delivery_limit(&self) -> Option<i64> {
+        self.effective.delivery_limit()
+    }
+
+    /// Returns true if the spec drops dead-lettered messages on purpose and no policy sets a dead-letter exchange.
+    pub(crate) fn is_drop_intended(&self) -> bool {
+        let declared = self.written.dead_letter.as_ref().map(|it| &it.value);
+        self.dead_letters.is_none() && declared == Some(&DeadLetter::Nowhere)
+    }
+
+    /// Returns the behavior of the queue when it is full.
+    pub(crate) fn overflow_behavior(&self) -> OverflowBehavior {
+        self.effective.overflow_behavior()
+    }
+}
+
+/// The maximum number of listed keys with which the broker drops messages.
+const MOST_KEYS: usize = 20;
+
+impl Context<'_> {
+    /// Returns the destination, or `None` if the queue has no dead-letter exchange.
+    pub(super) fn dead_letters(
+        &self,
+        queue: &QueueName,
+        written: &QueueSpec,
+        effective: &EffectiveSettings,
+    ) -> Option<DeadLetters> {
+        let retry = self.expansion.retries.get(queue);
+        let to = self.target(queue, retry, effective)?;
+        let fate = self.routing.fate(queue, &self.arrivals)?;
+        Some(self.describe(written, to, fate))
+    }
+
+    /// Returns the exchange and the routing key with which dead-lettered messages leave the queue and its retries.
+    fn target(&self, queue: &QueueName, retry: Option<&Retry>, effective: &EffectiveSettings) -> Option<DeadLettering> {
+        if let Some(Retry::Ladder(ladder)) = retry {
+            // The routing keys of the ladder lead to the exchange, and the message keeps them.
+            return Some(DeadLettering { exchange: ladder.end.exchange.clone(), routing_key: None });
+        }
+        // A policy of the broker may govern the queue instead.
+        let possible = || self.routing.dead_lettering(queue).iter().flatten().next().cloned();
+        effective.dead_lettering().or_else(possible)
+    }
+
+    fn describe(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
+        let Fate { reach, queues, possible, lost } = fate;
+        let named = match written.dead_letter.as_ref().map(|it| &it.value) {
+            Some(DeadLetter::Queue { name, .. }) => Some(name),
+            Some(DeadLetter::Nowhere | DeadLetter::Exchange { .. }) | None => None,
+        };
+        // For an external dead-letter queue, the spec itself declares the binding to the exchange.
+        let is_external = |name: &&QueueName| {
+            let id = ObjectId::Queue((*name).clone());
+            reach == Reach::Maybe && self.expansion.scope.external.contains(&id)
+        };
+        let queue = match named.filter(|name| queues.contains(*name) || is_external(name)) {
+            Some(name) => Some(name.clone()),
+            None if queues.len() == 1 && possible.is_empty() => queues.first().cloned(),
+            None => None,
+        };
+        let dropped_keys = lost.into_iter().filter_map(|keys| match keys {
+            // A key that looks like a pattern would read as one.
+            Keys::One(key) if Keys::is_pattern(&key) => None,
+            Keys::One(key) | Keys::Like(key) => Some(key),
+        });
+        DeadLetters {
+            queue,
+            exchange: to.exchange,
+            routing_key: to.routing_key,
+            reach,
+            queues,
+            possible_queues: possible,
+            dropped_keys: dropped_keys.take(MOST_KEYS).collect(),
+        }
+    }
+
+    /// Returns true if a worker can publish to the exchange and acknowledge: the message reaches a queue, or the
+    /// bindings are declared outside of the spec.
+    pub(super) fn is_routable(&self, exchange: &ExchangeName, key: &str) -> bool {
+        let is_left_to_others = |of: &ExchangeName| {
+            of == exchange || self.expansion.scope.external.contains(&ObjectId::Exchange(of.clone()))
+        };
+        match self.routing.route(exchange, &Message::with(Keys::One(key.to_owned()))).answer() {
+            Answer::Reaches(_) => true,
+            Answer::CannotTell(Unclear::Type(of) | Unclear::Foreign(of)) => is_left_to_others(&of),
+            Answer::ReachesNothing | Answer::CannotTell(Unclear::Key(_) | Unclear::Headers(_) | Unclear::Policy(_)) => {
+                false
+            }
+        }
+    }
+}

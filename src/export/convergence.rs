@@ -1,0 +1,129 @@
+//! Exports a vhost: writes the spec, checks it, and simplifies it until its plan contains no changes.
+
+use super::Live;
+use super::check::{self, Mismatch};
+use super::document::{self, Comments, Document};
+use super::left_out::{LeftOut, Reason};
+use super::recognize::patterns::{GivenUp, Recognized};
+use super::recognize::recognize;
+use super::{choice, comments};
+use crate::model::yaml::{self, Text, scalar};
+use crate::model::{Glob, ObjectId, Topology};
+use crate::plan::{InterruptedMigration, before_migrations};
+
+/// An exported vhost.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The spec, a YAML document.
+    pub text: String,
+    /// The objects that are not in the spec.
+    pub left_out: LeftOut,
+    /// The interrupted migrations of the vhost.
+    pub interrupted: Vec<InterruptedMigration>,
+    /// The exported objects.
+    pub topology: Topology,
+}
+
+/// The error that no text could be generated whose plan has no changes. This is a bug in topo.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ExportError(String);
+
+/// Exports all objects whose names match one of the globs; without globs, all objects.
+///
+/// # Errors
+/// Returns an [`ExportError`] if no text has a plan without changes. No such vhost is known.
+pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
+    let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
+    export_original(&Live { topology: &before, ..*live }, globs, Some(live))
+}
+
+/// Exports the objects without those of interrupted migrations; `current` is the vhost with them.
+fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) -> Result<Export, ExportError> {
+    let mut left_out = choice::left_out(live, globs);
+    let mut given_up = GivenUp::default();
+    loop {
+        let kept = choice::kept(live, globs, &mut left_out);
+        let recognized = recognize(live, &kept, &given_up);
+        let document =
+            |comments: Option<&Comments>| Document { live, kept: &kept, recognized: &recognized, comments }.text();
+        let text = document(None);
+        let mismatches = match check::read(&text, live) {
+            Ok(read) => {
+                let mismatches = check::mismatches(&read, live, &kept, &recognized);
+                if mismatches.is_empty() {
+                    let comments = comments::of(&recognized, &read, &text, live, &kept);
+                    let text = with_header(text, document(Some(&comments)), &left_out, live);
+                    let interrupted = current.map_or_else(Vec::new, |current| check::interrupted(&read, current));
+                    return Ok(Export { text, left_out, interrupted, topology: kept });
+                }
+                mismatches
+            }
+            Err(mismatches) => mismatches,
+        };
+        let before = (given_up.len(), left_out.len());
+        mismatches
+            .iter()
+            .for_each(|mismatch| simplify(mismatch, live, &kept, &recognized, &mut given_up, &mut left_out));
+        if before == (given_up.len(), left_out.len()) {
+            let first = mismatches
+                .first()
+                .map_or_else(String::new, |mismatch| format!("{}: {:?}", mismatch.why, mismatch.set_by));
+            return Err(ExportError(first));
+        }
+    }
+}
+
+/// Adds the comments, and a header with the objects that are left out. If a comment changes the meaning of the text,
+/// because it contains an unusual name, the text stays plain.
+fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
+    let mut head = String::new();
+    if !left_out.is_empty() {
+        head.push_str("# Not exported:\n");
+        for line in left_out.lines() {
+            for line in yaml::wrapped(&scalar::comment(&line), yaml::WIDTH - 4) {
+                head.push_str(&format!("#   {line}\n"));
+            }
+        }
+    }
+    let full = with_comments.headed(head);
+    let expanded = |text: &Text| check::read(text, live).map(|read| read.expansion.topology).ok();
+    if expanded(&full) == expanded(&plain) { full.text } else { plain.text }
+}
+
+/// Simplifies the export of an object that causes a mismatch: gives up the first recognized pattern, or leaves out the
+/// first object.
+fn simplify(
+    mismatch: &Mismatch,
+    live: &Live<'_>,
+    kept: &Topology,
+    recognized: &Recognized,
+    given_up: &mut GivenUp,
+    left_out: &mut LeftOut,
+) {
+    let Some(id) = mismatch.set_by.first() else { return };
+    // The queue does not cause the mismatch of a binding in its list.
+    let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.generated.contains_key(id);
+    if !is_binding && mismatch.set_by.iter().any(|id| given_up.give_up(id, recognized)) {
+        return;
+    }
+    let why = || Reason::NotRepresentable(mismatch.why.clone());
+    match id {
+        ObjectId::Exchange(name) if !kept.exchanges.contains_key(name) => {
+            // If an external exchange cannot be declared, the objects that refer to it cannot be represented.
+            for id in document::references_to(kept, name) {
+                left_out.add(id, why());
+            }
+        }
+        ObjectId::Vhost => {}
+        ObjectId::Exchange(_)
+        | ObjectId::Queue(_)
+        | ObjectId::Policy(_)
+        | ObjectId::Binding(_)
+        | ObjectId::Record(_) => {
+            if live.topology.object(id).is_some() {
+                left_out.add(id.clone(), why());
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Writes single objects: exchanges, bindings, policies, and records, whose sections follow the table of record kinds.
+
+use super::recognize::DeadLetterQueue;
+use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::yaml::value::{arguments, with_unit, without_key};
+use crate::model::yaml::{Entry, Tree, entry};
+use crate::model::{
+    ApplyTo, ArgumentValue, Arguments, Binding, Exchange, ObjectId, Policy, Priority, QueueName, Record, RecordId,
+    Topology,
+};
+use crate::plan::spec_keys::{self, key_and_arguments};
+use crate::rabbitmq::policy_keys::PolicyKey;
+
+/// Writes the entry of an object with its comments.
+type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
+
+/// Returns the sections that are not empty.
+pub(super) fn sections(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
+    let rows = RECORD_KINDS.iter().filter(|row| row.place == Place::Section);
+    filled(rows.map(|row| (row.section, records(kept, write, row))))
+}
+
+/// Returns the keys of `vhost` that are records.
+pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
+    let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
+        Place::Vhost(key) => Some((key, settings_of(kept, write, row, None))),
+        Place::Section => None,
+    });
+    filled(rows)
+}
+
+fn filled(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
+    let filled = tables.filter(|(_, entries)| !entries.is_empty());
+    filled.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
+}
+
+/// Returns the settings of an owner, each of which is a record.
+fn settings_of(kept: &Topology, write: WriteObject<'_>, row: &RecordRow, owner: Option<&str>) -> Vec<Entry> {
+    let setting = |field: &RecordField| {
+        let key = owner.into_iter().chain([field.name]).map(str::to_owned).collect();
+        let record = kept.records.get(&RecordId { kind: row.kind, key })?;
+        let value = written(field, record.fields.get("value")?);
+        Some(write(ObjectId::Record(record.id.clone()), field.key, value))
+    };
+    row.settings().iter().filter_map(setting).collect()
+}
+
+fn records(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> Vec<Entry> {
+    let own = kept.records.values().filter(|record| record.id.kind == row.kind);
+    let named = own.map(|record| {
+        let id = ObjectId::Record(record.id.clone());
+        write(id, record.id.name().unwrap_or_default(), settings(record, row))
+    });
+    named.collect()
+}
+
+/// Returns the settings of a record that differ from their defaults.
+fn settings(record: &Record, row: &RecordRow) -> Tree {
+    let Layout::Fields(fields) = row.layout else { return Tree::table([]) };
+    let fields = fields.iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
+    let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
+    Tree::table(differs.map(|(field, value)| entry(field.key, written(field, value))))
+}
+
+fn written(field: &RecordField, value: &ArgumentValue) -> Tree {
+    match (field.shape, value) {
+        (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
+        (FieldShape::Number, ArgumentValue::Float(float)) => number(Priority(float.0)),
+        (_, ArgumentValue::Text(text)) => Tree::text(text),
+        (_, value) => Tree::plain(value),
+    }
+}
+
+pub(super) fn exchange_tree(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
+    let alternate = exchange.alternate_exchange().map(|it| entry("alternateExchange", Tree::text(it)));
+    let has_key = |name: &str| name == "alternate-exchange" && alternate.is_some();
+    let others = arguments(without_key(&exchange.arguments, has_key));
+    let kind = entry("type", Tree::text(&exchange.kind));
+    let internal = exchange.internal.then(|| entry("internal", Tree::plain(true)));
+    Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
+}
+
+/// Returns the keys in which the exchange of a dead-letter queue differs from the default one.
+pub(super) fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
+    let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
+    let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
+    let kind = (it.kind != "fanout").then(|| entry("type", Tree::text(&it.kind)));
+    let internal = it.internal.then(|| entry("internal", Tree::plain(true)));
+    let key = it.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
+    let keys: Vec<Entry> = named.into_iter().chain(kind).chain(internal).chain(key).collect();
+    (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
+}
+
+/// Writes a binding in the list of its destination.
+pub(super) fn incoming(binding: &Binding) -> Tree {
+    let source = entry("exchange", Tree::text(binding.source.as_str()));
+    Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
+}
+
+/// Writes a binding in the top-level list.
+pub(super) fn binding_tree(binding: &Binding) -> Tree {
+    spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
+}
+
+pub(super) fn policy_tree(policy: &Policy) -> Tree {
+    let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
+    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", number(policy.priority)));
+    let pattern = entry("pattern", Tree::text(&policy.pattern));
+    let keys = [pattern].into_iter().chain(apply_to).chain(priority);
+    Tree::table(keys.chain([entry("definition", definition_tree(&policy.definition))]))
+}
+
+/// Writes a priority, as an integer if possible.
+fn number(Priority(number): Priority) -> Tree {
+    let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
+    Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
+}
+
+/// Writes the definition of a policy with the keys and units of a spec.
+fn definition_tree(definition: &Arguments) -> Tree {
+    Tree::table(definition.iter().map(|(name, value)| {
+        let key = PolicyKey::spelling(name).unwrap_or(name);
+        entry(key, with_unit(name, value))
+    }))
+}

@@ -1,0 +1,116 @@
+//! The patterns that the export recognizes, and those that it has given up.
+
+use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, Topology};
+use crate::plan::spec_keys::Tiered;
+use crate::rabbitmq::own_wiring;
+use crate::rabbitmq::routing::DeadLettering;
+use crate::spec::Wiring;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Patterns that do not reproduce the current objects, and must not be recognized again.
+#[derive(Clone, Debug, Default)]
+pub(in crate::export) struct GivenUp {
+    /// The queues whose retries are written object by object.
+    pub(in crate::export) retries: BTreeSet<QueueName>,
+    /// The dead-letter queues that are written as plain queues.
+    pub(in crate::export) dead_letter_queues: BTreeSet<QueueName>,
+    /// The queues whose dead-lettering policy is written as a plain policy.
+    pub(in crate::export) wirings: BTreeSet<QueueName>,
+}
+
+/// The recognized patterns.
+#[derive(Clone, Debug, Default)]
+pub(in crate::export) struct Recognized {
+    /// The tiers, by the queue that retries.
+    pub(in crate::export) tiered: BTreeMap<QueueName, Tiered>,
+    /// The dead-letter queues, by name.
+    pub(in crate::export) dead_letter_queues: BTreeMap<QueueName, DeadLetterQueue>,
+    /// The policies that set dead-lettering, by the queue that they apply to.
+    pub(in crate::export) wirings: BTreeMap<QueueName, PolicyName>,
+    /// The quorum queues that have a delivery limit and a dead-letter exchange.
+    pub(in crate::export) counted: BTreeSet<QueueName>,
+    /// The objects that the patterns generate, with the queue that they belong to.
+    pub(in crate::export) generated: BTreeMap<ObjectId, QueueName>,
+    /// Comments on objects.
+    pub(in crate::export) notes: BTreeMap<ObjectId, Vec<String>>,
+}
+
+impl Recognized {
+    /// Returns the dead-lettering of a queue by its own arguments, or by a policy for this queue alone.
+    pub(in crate::export) fn dead_lettering(
+        &self,
+        kept: &Topology,
+        name: &QueueName,
+    ) -> Option<(DeadLettering, Wiring)> {
+        match own_wiring(kept, name)? {
+            (to, None) => Some((to, Wiring::Arguments)),
+            (to, Some(_)) => self.wirings.contains_key(name).then_some((to, Wiring::Policy)),
+        }
+    }
+}
+
+impl Recognized {
+    /// Returns true for a recognized tier. A tier may lack arguments that only newer brokers support.
+    pub(in crate::export) fn is_tier(&self, name: &QueueName) -> bool {
+        self.generated.contains_key(&ObjectId::Queue(name.clone()))
+    }
+}
+
+impl GivenUp {
+    /// Returns the number of patterns that were given up.
+    pub(in crate::export) fn len(&self) -> usize {
+        self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
+    }
+
+    /// Gives up the pattern of an object, smallest effect first. Returns false if nothing is left to give up.
+    pub(in crate::export) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
+        let owner = match id {
+            ObjectId::Queue(name) => Some(name),
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_)
+            | ObjectId::Record(_) => None,
+        };
+        let Some(name) = owner.filter(|name| !recognized.is_tier(name)).or_else(|| recognized.generated.get(id)) else {
+            return false;
+        };
+        let retries = recognized.tiered.contains_key(name) || recognized.counted.contains(name);
+        retries && self.retries.insert(name.clone())
+            || recognized.dead_letter_queues.contains_key(name) && self.dead_letter_queues.insert(name.clone())
+            || recognized.wirings.contains_key(name) && self.wirings.insert(name.clone())
+    }
+}
+
+/// The exchange of a dead-letter queue, and its binding to the queue.
+#[derive(Clone, Debug)]
+pub(in crate::export) struct DeadLetterQueue {
+    /// The name of the exchange.
+    pub(in crate::export) exchange: ExchangeName,
+    /// The type of the exchange.
+    pub(in crate::export) kind: String,
+    /// True for an internal exchange.
+    pub(in crate::export) internal: bool,
+    /// The routing key of the binding, if it differs from the default one.
+    pub(in crate::export) routing_key: Option<String>,
+    /// True if the queue has the delivery limit that a dead-letter queue gets by default.
+    pub(in crate::export) has_own_limit: bool,
+}
+
+impl DeadLetterQueue {
+    /// Returns true if the exchange and the routing key lead to this queue. Without a routing key, messages keep their
+    /// own.
+    pub(in crate::export) fn leads_to(&self, name: &QueueName, end: &DeadLettering) -> bool {
+        let by_type = || (self.kind == "direct").then(|| default_key(&self.kind, name));
+        self.exchange == end.exchange && self.routing_key.clone().or_else(by_type) == end.routing_key
+    }
+}
+
+/// Returns the default routing key that binds a dead-letter queue to an exchange of this type.
+pub(in crate::export) fn default_key(kind: &str, name: &QueueName) -> String {
+    match kind {
+        "topic" => "#".to_owned(),
+        "direct" => name.as_str().to_owned(),
+        _ => String::new(),
+    }
+}
