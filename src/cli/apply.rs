@@ -1,23 +1,24 @@
 //! `topo apply`: plans, asks for confirmation, runs the plan and prints the report.
 
+use super::arguments::PlanFormat;
 use super::arguments::{Global, ReportFormat};
 use super::failure::Exit;
 use super::failure::Failure;
-use super::offline_arguments::PlanFormat;
+use super::files;
 use super::outcome::{self, check_expected, check_fresh};
 use super::plan::{Layout, shown};
 use super::plan_arguments::ApplyArguments;
 use super::planning::Planned;
 use super::progress::Progress;
 use super::run_display::RunDisplay;
-use super::shell;
 use super::sources::Sources;
-use super::{backup, confirm, connection, findings, input, interruption, output, planning, rights};
+use super::{backup, connection, findings, input, interaction, output, planning, rights};
 use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
 use crate::broker::Access;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
+use crate::render::shell::quoted;
 use crate::render::{next_command, report_json, report_text};
 use std::cell::RefCell;
 use std::path::Path;
@@ -36,7 +37,7 @@ struct Intent {
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
-    let can_continue = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
+    let can_continue = arguments.yes || saved.is_some() || arguments.dry_run || interaction::can_confirm();
     if !can_continue {
         return Err(no_terminal(arguments));
     }
@@ -83,13 +84,13 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         }
         return Err(failure);
     }
-    if !arguments.yes && arguments.plan.is_none() && !confirm::ask(&intent.reviewed)? {
+    if !arguments.yes && arguments.plan.is_none() && !interaction::confirm_plan(&intent.reviewed)? {
         return Err(Failure::failed("not confirmed; nothing was changed"));
     }
     let interrupt = Interrupt::default();
     tokio::select! {
         ended = run_plan(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
-        () = interruption::second_signal(&interrupt) => {
+        () = interaction::second_signal(&interrupt) => {
             Err(Failure::failed("stopped immediately: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
                 .because("the lock was not released; it expires within a minute")
@@ -123,7 +124,7 @@ async fn intent(
     let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
     if made_for != here && !arguments.allow_other_broker {
         return Err(Failure::usage(format!("the plan was made for {made_for}, not for {here}; nothing was changed"))
-            .hint(format!("apply it there: --url {}", shell::quoted(made_for)))
+            .hint(format!("apply it there: --url {}", quoted(made_for)))
             .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
     let desired: Vec<Arc<Desired>> = saved.vhosts.iter().map(|part| Arc::clone(&part.desired)).collect();
@@ -132,8 +133,11 @@ async fn intent(
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
-    let next_command =
-        format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), own_flags(arguments));
+    let next_command = format!(
+        "topo apply --plan {}{connection}{other}{}",
+        files::path_argument(Path::new(&path)),
+        own_flags(arguments)
+    );
     Ok(Intent { desired, reviewed: now, specs: path, next_command, lint_failure: None })
 }
 
@@ -162,7 +166,7 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
 /// Returns the command that rolls the migrations back.
 fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String =
-        arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
+        arguments.abort.iter().map(|address| format!(" --abort {}", quoted(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     format!("topo apply{flags}{connection}{}", own_flags(arguments))
 }

@@ -1,9 +1,10 @@
-//! Groups of arguments that several commands share.
+//! Groups of arguments that several commands share, and the arguments of the commands that generate files.
 
 use super::connection::IntervalArguments;
-use super::value_parsers::{PruneKinds, Recreate, glob, variable};
+use super::value_parsers::{PruneKinds, Recreate, glob, level, severity, variable};
 use crate::model::Glob;
 use crate::plan::Allowances;
+use crate::spec::{Level, Severity};
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -116,4 +117,86 @@ pub(super) enum FindingsFormat {
 pub(super) enum Show {
     /// Every object
     All,
+}
+
+/// Levels of findings.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Findings")]
+pub(super) struct LintArguments {
+    /// Level of a lint rule, or of `all` rules: RULE=off|info|warning|error; may be repeated or separated by commas
+    #[arg(long = "lint", value_name = "RULE=LEVEL", value_delimiter = ',', value_parser = level, env = "TOPO_LINT")]
+    pub(super) levels: Vec<(String, Level)>,
+    /// Exit with 1 if a finding is at or above this severity: error, warning or info [default: error for validate,
+    /// none for plan and apply]
+    #[arg(long, value_name = "LEVEL", value_parser = severity, hide_possible_values = true, env = "TOPO_FAIL_ON")]
+    pub(super) fail_on: Option<Severity>,
+}
+
+/// Output options of a plan, and whether its content sets the exit code.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Printing")]
+pub(super) struct PrintingArguments {
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: PlanFormat,
+    /// Print one line per object and the summary; only with --format text
+    #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
+    pub(super) short: bool,
+    /// Also write the plan to a file in another format: FORMAT=FILE; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
+    pub(super) also: Vec<(PlanFormat, PathBuf)>,
+    /// Exit with 2 if there are changes, and with 3 if they are blocked
+    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
+    pub(super) detailed_exitcode: bool,
+}
+
+/// Output format of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanFormat {
+    /// For people
+    #[default]
+    Text,
+    /// The whole plan, as --out writes it
+    Json,
+    /// Markdown for a pull-request comment
+    Markdown,
+    /// GitHub workflow annotations
+    Github,
+}
+
+/// Parses the value of `--also`: `markdown=plan.md`.
+pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
+    let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
+    let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+    match text.split_once('=') {
+        Some((word, file)) if !file.is_empty() => {
+            let format =
+                PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is not one of {}", names()))?;
+            Ok((format, file.into()))
+        }
+        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
+    }
+}
+
+/// Output format of an explanation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExplainFormat {
+    /// For people
+    #[default]
+    Text,
+    /// Machine-readable JSON
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// Shell to print completions for
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArguments {
+    /// Command whose page is printed, or a directory to create for topo.1, topo-plan.1 and so on
+    #[arg(value_name = "COMMAND|DIR")]
+    pub(super) folder: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use super::connection::environment;
 use super::plan_arguments::ApplyArguments;
-use super::{output, shell};
+use super::{files, output};
 use crate::apply::{Backup, BackupError};
 use crate::model::{ArgumentValue, VhostName};
 use crate::render::definitions;
@@ -49,7 +49,7 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
         })?;
     }
     if !is_quiet {
-        let paths: Vec<_> = files.drain(..).map(|(path, _)| shell::path(&path)).collect();
+        let paths: Vec<_> = files.drain(..).map(|(path, _)| files::path_argument(&path)).collect();
         let imports: Vec<_> =
             paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
         output::eprint(&format!(

@@ -1,14 +1,15 @@
 //! The commands of the command line, and its help.
 
 use super::arguments::Global;
+use super::arguments::{CompletionsArguments, ManArguments};
+use super::contract::ContractArguments;
+use super::explain::{ExplainArguments, RulesArguments};
 use super::export::ExportArguments;
 use super::graph::GraphArguments;
 use super::lock::LockArguments;
-use super::offline_arguments::{
-    CompletionsArguments, ContractArguments, ExplainArguments, ManArguments, RulesArguments, SchemaArguments,
-    ShowArguments, VersionArguments,
-};
 use super::plan_arguments::{ApplyArguments, PlanArguments, ValidateArguments};
+use super::show::ShowArguments;
+use super::version::{SchemaArguments, VersionArguments};
 use clap::{ArgAction, Parser, Subcommand};
 
 // Lines of at most 80 columns: clap wraps longer ones and breaks the alignment.

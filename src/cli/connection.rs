@@ -3,7 +3,7 @@
 //! The statistics and tick intervals of the broker, which the management API does not report.
 
 use super::failure::Failure;
-use super::shell::{self, quoted};
+use super::files;
 use super::value_parsers::positive;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::transport::AmqpUrl;
@@ -11,6 +11,7 @@ use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Proce
 use crate::model::Intervals;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::units::duration;
+use crate::render::shell::quoted;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
@@ -210,7 +211,7 @@ fn read_password(path: &Path) -> Result<SecretString, Failure> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot read {}", shell::shown(path))).because(error.to_string())
+    Failure::usage(format!("cannot read {}", files::shown(path))).because(error.to_string())
 }
 
 /// Returns the value of a variable of rabbitmqadmin.

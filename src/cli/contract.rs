@@ -1,20 +1,51 @@
 //! `topo contract`: prints the contracts of workers, from the specs alone.
 
+use super::arguments::SpecArguments;
 use super::failure::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
-use super::offline_arguments::{ContractArguments, ContractFormat};
-use super::shell::quoted;
+use super::value_parsers::broker_version;
 use super::{arguments::FindingsFormat, output};
 use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
 use crate::model::printable::clean_json;
 use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
 use crate::rabbitmq::BrokerProfile;
+use crate::render::shell::quoted;
 use crate::render::style::for_version;
 use crate::render::{contract_table, shell};
 use crate::spec::closest;
+use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
+
+#[derive(Debug, Args)]
+pub(super) struct ContractArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// Only this queue; may be repeated
+    #[arg(long, value_name = "NAME", env = "TOPO_QUEUE")]
+    pub(super) queue: Vec<String>,
+    /// RabbitMQ version to check the specs against [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ContractFormat,
+}
+
+/// Output format of a contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ContractFormat {
+    /// Human-readable table
+    #[default]
+    Table,
+    /// Machine-readable JSON; `topo schema --kind contract` prints its schema
+    Json,
+    /// The same document as YAML
+    Yaml,
+    /// Shell variables: ORDERS_WORK_MAX_RETRIES=3
+    Env,
+}
 
 pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);

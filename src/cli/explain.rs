@@ -1,13 +1,13 @@
 //! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
 //! or term. `topo rules` lists the lint rules with their severities.
 
+use super::arguments::ExplainFormat;
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
-use super::offline_arguments::{ExplainArguments, ExplainFormat, RulesArguments};
 use super::output;
-use super::shell::quoted;
 use super::sources::{self, Sources};
+use super::value_parsers::broker_version;
 use crate::contract::lifecycle::{Explanation, explanation};
 use crate::lint::{RULES, Rule};
 use crate::model::printable::{clean, clean_json};
@@ -16,12 +16,36 @@ use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::glossary::{Term, term_of, terms};
 use crate::render::lifecycle_text::{self, View};
+use crate::render::shell::quoted;
 use crate::render::style::{self, Painted, YELLOW, for_version, wrap};
 use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
+use clap::Args;
 use serde_json::{Value, json};
 
 /// The version of the document's shape.
 const FORMAT_VERSION: u32 = 1;
+
+#[derive(Debug, Args)]
+pub(super) struct RulesArguments {
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// Queue of the specs, lint rule, hazard, spec key, or term of plans and reports
+    #[arg(value_name = "QUEUE|RULE|HAZARD|KEY|WORD")]
+    pub(super) what: String,
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// RabbitMQ version to check the specs against [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
 
 pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();

@@ -6,17 +6,17 @@ use super::arguments::Global;
 use super::connection::ConnectionArguments;
 use super::export_files::ExportTarget;
 use super::failure::Exit;
-use super::failure::Failure;
+use super::failure::{Failure, no_such_vhost};
 use super::progress::Progress;
-use super::shell::quoted;
 use super::value_parsers::WithKinds;
 use super::value_parsers::broker_version;
-use super::{connection, definitions_file, output, suggest};
+use super::{connection, files, hints, output};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
+use crate::render::shell::quoted;
 use crate::render::style::{Painted, YELLOW, clean};
 use clap::Args;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -106,7 +106,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
         known.extend(topology.records.keys().filter_map(|id| id.name()).map(str::to_owned));
     }
     let parts = patterns.iter().map(|pattern| pattern.replace(['*', '?'], "")).filter(|part| !part.is_empty());
-    let hints: BTreeSet<String> = parts.filter_map(|part| suggest::hint(&part, &known)).collect();
+    let hints: BTreeSet<String> = parts.filter_map(|part| hints::suggestion(&part, &known)).collect();
     hints.into_iter().fold(Failure::failed("no object matches --match"), Failure::hint)
 }
 
@@ -208,13 +208,13 @@ fn is_missing(snapshot: &Snapshot) -> bool {
 /// Refuses a missing vhost.
 fn check_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
-    Err(suggest::no_such_vhost(&missing.topology.vhost, known))
+    Err(no_such_vhost(&missing.topology.vhost, known))
 }
 
 /// Reads the vhosts of a definitions file, and its cluster-wide objects.
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
-    let text = definitions_file::text(path)?;
-    let unusable = |error| definitions_file::failure(path, &text, &error);
+    let text = files::definitions_text(path)?;
+    let unusable = |error| files::definitions_failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
     let vhosts = match &arguments.vhost[..] {
         [] => known.clone(),

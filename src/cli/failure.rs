@@ -2,12 +2,55 @@
 //! on them. A reason is printed as `error:`, `caused by:`, and hints to paste.
 
 use super::hints::hints;
-use super::shell::shown;
 use crate::broker::{BrokerError, redacted_urls_in};
+use crate::model::VhostName;
+use crate::model::count::number;
 use crate::render::style::{Painted, RED, YELLOW, clean};
+use crate::spec::closest;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done, or nothing to do.
+    Done,
+    /// Failed before anything was changed.
+    Failed,
+    /// `plan --detailed-exitcode`: there are changes.
+    Changes,
+    /// Blocked by a hazard or a conflict; nothing was changed.
+    Blocked,
+    /// Some steps were done, others were not.
+    Partial,
+    /// The broker no longer matches the saved plan; nothing was changed.
+    Stale,
+    /// Another apply holds the lock; nothing was changed.
+    Locked,
+    /// Wrong arguments. clap's default code, 2, would mean "changes".
+    Usage,
+    /// The spec is invalid.
+    Spec,
+    /// Interrupted before anything was changed.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Changes => 2,
+            Exit::Blocked => 3,
+            Exit::Partial => 4,
+            Exit::Stale => 5,
+            Exit::Locked => 6,
+            Exit::Usage => 64,
+            Exit::Spec => 65,
+            Exit::Interrupted => 130,
+        })
+    }
+}
 
 /// The reason why a run ended, with hints.
 #[derive(Debug)]
@@ -93,49 +136,20 @@ impl From<BrokerError> for Failure {
     }
 }
 
-/// Returns the failure for a file that cannot be read.
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::spec(format!("cannot read {}", shown(path))).because(error.to_string())
-}
+/// The maximum number of vhosts that are listed if one is missing.
+const MOST_VHOSTS: usize = 8;
 
-/// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
-    /// Done, or nothing to do.
-    Done,
-    /// Failed before anything was changed.
-    Failed,
-    /// `plan --detailed-exitcode`: there are changes.
-    Changes,
-    /// Blocked by a hazard or a conflict; nothing was changed.
-    Blocked,
-    /// Some steps were done, others were not.
-    Partial,
-    /// The broker no longer matches the saved plan; nothing was changed.
-    Stale,
-    /// Another apply holds the lock; nothing was changed.
-    Locked,
-    /// Wrong arguments. clap's default code, 2, would mean "changes".
-    Usage,
-    /// The spec is invalid.
-    Spec,
-    /// Interrupted before anything was changed.
-    Interrupted,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Changes => 2,
-            Exit::Blocked => 3,
-            Exit::Partial => 4,
-            Exit::Stale => 5,
-            Exit::Locked => 6,
-            Exit::Usage => 64,
-            Exit::Spec => 65,
-            Exit::Interrupted => 130,
-        })
+/// Returns the failure for a missing vhost, with the one that was probably intended, or those that exist.
+pub(super) fn no_such_vhost(vhost: &VhostName, known: &[VhostName]) -> Failure {
+    let vhost = vhost.as_str();
+    let failure = Failure::failed(format!("vhost `{}` does not exist", clean(vhost)));
+    if let Some(near) = closest(vhost, known.iter().map(VhostName::as_str)) {
+        return failure.hint(format!("did you mean `{}`?", clean(near)));
     }
+    let shown: Vec<String> = known.iter().take(MOST_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
+    let more = match known.len().checked_sub(MOST_VHOSTS) {
+        Some(more) if more > 0 => format!(" and {} more", number(more as u64)),
+        Some(_) | None => String::new(),
+    };
+    if shown.is_empty() { failure } else { failure.hint(format!("existing vhosts: {}{more}", shown.join(", "))) }
 }

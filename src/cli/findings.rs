@@ -2,11 +2,11 @@
 //! plan`.
 
 use super::arguments::Global;
+use super::arguments::LintArguments;
+use super::arguments::PlanFormat;
 use super::connection::environment;
 use super::failure::Failure;
 use super::input::Loaded;
-use super::offline_arguments::LintArguments;
-use super::offline_arguments::PlanFormat;
 use super::output;
 use super::value_parsers::ALL_RULES;
 use crate::broker::Snapshot;

@@ -1,8 +1,8 @@
 //! `topo completions` and `topo man`: generate shell completions for commands, flags and values, and man pages from the
 //! help texts.
 
+use super::arguments::{CompletionsArguments, ManArguments};
 use super::failure::{Exit, Failure};
-use super::offline_arguments::{CompletionsArguments, ManArguments};
 use super::{environment, explain, output};
 use crate::lint::RULES;
 use crate::plan::HazardKind;

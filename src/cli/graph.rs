@@ -8,7 +8,7 @@ use super::failure::Exit;
 use super::failure::Failure;
 use super::value_parsers::broker_version;
 use super::value_parsers::whole_number;
-use super::{input, output, suggest};
+use super::{hints, input, output};
 use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
@@ -189,7 +189,7 @@ fn check_found(
                 .filter_map(|id| id.name().map(str::to_owned))
                 .collect();
             let failure = Failure::usage(format!("{who} no queue and no exchange `{asked}`"));
-            Err(match suggest::hint(asked, &known) {
+            Err(match hints::suggestion(asked, &known) {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             })

@@ -1,10 +1,15 @@
-//! Hints for errors of the broker: the flag or the command that resolves them. For a missing permission, this is the
-//! command that grants the least privilege.
+//! Hints for errors: the flag or the command that resolves an error of the broker, and the name that was probably intended
+//! for an unknown one. For a missing permission, the command grants the least privilege.
 
-use super::shell::quoted;
 use crate::broker::{BrokerError, ConnectProblem};
 use crate::plan::rights::{Needs, added};
+use crate::render::shell::quoted;
+use crate::spec::closest;
 use percent_encoding::percent_decode_str;
+use std::collections::BTreeSet;
+
+/// The maximum number of names that are suggested for a part of a name.
+const MOST_SUGGESTED: usize = 5;
 
 /// The maximum number of names that are shown for each permission.
 const MOST_NAMES: usize = 3;
@@ -170,4 +175,34 @@ pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -
     });
     let patterns: Vec<String> = patterns.collect();
     format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
+}
+
+/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that
+/// contain it.
+pub(super) fn suggestion(asked: &str, known: &BTreeSet<String>) -> Option<String> {
+    let names = || known.iter().map(String::as_str);
+    if let Some(near) = closest(asked, names()) {
+        return Some(format!("did you mean `{near}`?"));
+    }
+    let with_it: Vec<&str> = names().filter(|name| name.contains(asked)).take(MOST_SUGGESTED).collect();
+    match &with_it[..] {
+        [] => None,
+        [one] => Some(format!("did you mean `{one}`?")),
+        several => Some(format!("did you mean one of `{}`?", several.join("`, `"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestion_names_one_or_several_matches() {
+        let known = ["orders.dead", "orders.mail", "rest"].map(str::to_owned).into();
+        let hint = |asked: &str| suggestion(asked, &known).unwrap_or_default();
+        assert_eq!(hint("rset"), "did you mean `rest`?");
+        assert_eq!(hint("dead"), "did you mean `orders.dead`?");
+        assert_eq!(hint("ders."), "did you mean one of `orders.dead`, `orders.mail`?");
+        assert_eq!(hint("billing"), "");
+    }
 }

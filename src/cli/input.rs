@@ -1,9 +1,10 @@
 //! Loads specs and saved plans. The expansion of a spec depends on the version of its broker.
 
 use super::arguments::{FindingsFormat, SpecArguments};
-use super::failure::{Failure, unreadable};
+use super::failure::Failure;
+use super::files;
+use super::files::unreadable;
 use super::output;
-use super::shell;
 use super::sources::Sources;
 use crate::expand::{Expansion, expand};
 use crate::lint::PartialSpec;
@@ -15,6 +16,7 @@ use crate::plan::{Desired, Plan};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
+use crate::render::shell::quoted;
 use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -145,17 +147,17 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
     if let Some(vhost) = &arguments.vhost {
-        line.push_str(&format!(" --vhost {}", shell::quoted(vhost)));
+        line.push_str(&format!(" --vhost {}", quoted(vhost)));
     }
     for file in &arguments.var_file {
-        line.push_str(&format!(" --var-file {}", shell::path(file)));
+        line.push_str(&format!(" --var-file {}", files::path_argument(file)));
     }
     // The environment sets its value for the next command too.
     let silent = std::env::var("TOPO_VAR").ok();
     for (name, value) in &arguments.variables {
         let typed = format!("{name}={value}");
         if silent.as_ref() != Some(&typed) {
-            line.push_str(&format!(" --var {}", shell::quoted(&typed)));
+            line.push_str(&format!(" --var {}", quoted(&typed)));
         }
     }
     line

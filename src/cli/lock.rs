@@ -5,13 +5,14 @@
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;
 use super::failure::Exit;
-use super::failure::Failure;
+use super::failure::{Failure, no_such_vhost};
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{confirm, connection, input, interruption, output, suggest};
+use super::{connection, input, interaction, output};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
+use crate::render::shell::quoted;
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -31,7 +32,7 @@ struct Found {
 
 pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
     connection::refuse_password(&arguments.connection)?;
-    if arguments.break_lock && !arguments.yes && !confirm::is_possible() {
+    if arguments.break_lock && !arguments.yes && !interaction::can_confirm() {
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
             .hint("delete it without confirmation: topo lock --break --yes"));
     }
@@ -45,7 +46,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     for vhost in vhosts.names {
         let exists = survey.has(&vhost);
         if !exists && vhosts.is_typed {
-            return Err(suggest::no_such_vhost(&vhost, &broker.vhosts().await?));
+            return Err(no_such_vhost(&vhost, &broker.vhosts().await?));
         }
         let held = if exists { broker.held_lock(&vhost, &queue).await? } else { None };
         locks.push(Found { vhost, exists, held, is_broken: false });
@@ -121,10 +122,10 @@ async fn break_one(
          halfway. [y/N] ",
         held.holder, found.vhost
     );
-    if !arguments.yes && !confirm::is_confirmed(&question)? {
+    if !arguments.yes && !interaction::is_confirmed(&question)? {
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
-    interruption::mark_changed();
+    interaction::mark_changed();
     let version = survey.profile(&found.vhost).version;
     let holder = Holder::new(connection::process().words());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
@@ -170,7 +171,7 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
 }
 
 fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
-    let vhost = super::shell::quoted(vhost.as_str());
+    let vhost = quoted(vhost.as_str());
     format!(
         " --vhost {vhost}{}{}",
         connection::flags(&arguments.connection),

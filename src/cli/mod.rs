@@ -5,24 +5,21 @@ mod apply;
 mod arguments;
 mod backup;
 mod commands;
-mod confirm;
 mod connection;
 mod contract;
-mod definitions_file;
 mod environment;
 mod explain;
 mod export;
 mod export_files;
 mod failure;
+mod files;
 mod findings;
 mod generate;
 mod graph;
 mod hints;
 mod input;
-mod interruption;
-mod links;
+mod interaction;
 mod lock;
-mod offline_arguments;
 mod outcome;
 mod output;
 mod plan;
@@ -31,10 +28,8 @@ mod planning;
 mod progress;
 mod rights;
 mod run_display;
-mod shell;
 mod show;
 mod sources;
-mod suggest;
 mod validate;
 mod value_parsers;
 mod variables;
@@ -73,7 +68,7 @@ pub fn main() -> ExitCode {
     };
     cli.global.color.unwrap_or_default().write_global();
     let result =
-        if interruption::is_first_process() { interruption::as_first_process(move || run(cli)) } else { run(cli) };
+        if interaction::is_first_process() { interaction::as_first_process(move || run(cli)) } else { run(cli) };
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),

@@ -2,9 +2,9 @@
 //! executed to failures, with hints. The report contains the details.
 
 use super::arguments::Global;
+use super::arguments::PlanFormat;
 use super::failure::Exit;
 use super::failure::Failure;
-use super::offline_arguments::PlanFormat;
 use super::plan::{Layout, shown};
 use super::plan_arguments::ApplyArguments;
 use super::{hints, output, planning};

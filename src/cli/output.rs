@@ -1,7 +1,7 @@
 //! Writes the result to standard output and everything else to standard error. A closed pipe is not an error.
 
 use super::failure::Failure;
-use super::shell;
+use super::files;
 use crate::model::printable::is_hidden;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -85,7 +85,7 @@ pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Fail
 
 /// Returns the failure for a path that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}", shell::shown(path))).because(error.to_string())
+    Failure::failed(format!("cannot write {}", files::shown(path))).because(error.to_string())
 }
 
 /// Returns true if writing replaces an existing file.

@@ -3,16 +3,16 @@
 //! `--against`: plans without a broker, against an empty one or a definitions file.
 
 use super::arguments::Global;
+use super::arguments::LintArguments;
+use super::arguments::{PlanFormat, PrintingArguments};
 use super::failure::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
-use super::offline_arguments::LintArguments;
-use super::offline_arguments::{PlanFormat, PrintingArguments};
 use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{connection, definitions_file, findings, output, rights, shell};
+use super::{connection, files, findings, output, rights};
 use crate::broker::{Snapshot, definitions};
 use crate::model::BrokerVersion;
 use crate::model::names::LOCK_QUEUE;
@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
         Some(path) => {
-            let path = shell::path(path);
+            let path = files::path_argument(path);
             let intervals = arguments.planning.intervals.flags();
             format!("topo apply --plan {path}{}{intervals}", connection::flags(&arguments.connection))
         }
@@ -178,7 +178,7 @@ pub(super) fn plan(
 ) -> Result<Planned, Failure> {
     let text = match source {
         "empty" => None,
-        path => Some(definitions_file::text(Path::new(path))?),
+        path => Some(files::definitions_text(Path::new(path))?),
     };
     let newest = BrokerProfile::of(version.unwrap_or(BrokerVersion::NEWEST_KNOWN));
     let mut snapshots: Vec<Snapshot> = Vec::new();
@@ -186,7 +186,7 @@ pub(super) fn plan(
         snapshots.push(match &text {
             None => definitions::empty(vhost, newest.version),
             Some(text) => definitions::read(text, &vhost, version)
-                .map_err(|error| definitions_file::failure(Path::new(source), text, &error))?,
+                .map_err(|error| files::definitions_failure(Path::new(source), text, &error))?,
         });
     }
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.profile))?;

@@ -1,15 +1,15 @@
 //! Plans specs against a broker: reads both concurrently, and calls the pure planner. topo parses and lints the specs
 //! while the broker produces its lists.
 
+use super::arguments::LintArguments;
 use super::arguments::PlanningArguments;
 use super::failure::{Exit, Failure};
 use super::findings::{self, Found};
 use super::input::{self, Loaded};
-use super::offline_arguments::LintArguments;
+use super::output;
 use super::progress::Progress;
 use super::sources::Sources;
 use super::value_parsers::Recreate;
-use super::{output, shell};
 use crate::apply;
 use crate::broker::{Access, Broker, Snapshot, Survey};
 use crate::lint::Levels;
@@ -17,6 +17,7 @@ use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use crate::rabbitmq::BrokerProfile;
+use crate::render::shell::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
@@ -49,10 +50,10 @@ pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
-        line.push_str(&format!(" --target {}", shell::quoted(target.as_str())));
+        line.push_str(&format!(" --target {}", quoted(target.as_str())));
     }
     for recreate in &arguments.recreate {
-        line.push_str(&format!(" --recreate {}", shell::quoted(&format!("{}={}", recreate.0, recreate.1))));
+        line.push_str(&format!(" --recreate {}", quoted(&format!("{}={}", recreate.0, recreate.1))));
     }
     if !arguments.prune.is_empty() {
         let defaults = [
@@ -72,7 +73,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     }
     line.push_str(&arguments.intervals.flags());
     for allowance in allowances(&arguments.allow) {
-        line.push_str(&format!(" --allow {}", shell::quoted(&allowance.to_string())));
+        line.push_str(&format!(" --allow {}", quoted(&allowance.to_string())));
     }
     line
 }

@@ -2,11 +2,11 @@
 
 use super::failure::Failure;
 use super::hints::{listed, set_permissions};
-use super::shell::quoted;
 use crate::broker::Access;
 use crate::model::{Address, ObjectId, QueueName};
 use crate::plan::rights::{MissingRights, User, lacking};
 use crate::plan::{Info, Plan, VhostPlan};
+use crate::render::shell::quoted;
 
 /// A right that the user lacks for a plan.
 pub(super) struct MissingRight {

@@ -2,9 +2,9 @@
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
-use super::failure::unreadable;
-use super::links::{link_stays_in, stays_inside};
-use super::{shell, variables};
+use super::files::unreadable;
+use super::files::{link_stays_in, stays_inside};
+use super::{files, variables};
 use crate::model::VhostName;
 use crate::model::printable::clean;
 use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, guess_vhosts};
@@ -36,7 +36,7 @@ impl Sources {
         let (files, unreadable) = files(&paths)?;
         let variables = variables::variables(arguments)?;
         variables::check_used(arguments, &files)?;
-        let specs: Vec<String> = paths.iter().map(|path| shell::path(path)).collect();
+        let specs: Vec<String> = paths.iter().map(|path| files::path_argument(path)).collect();
         let shown = |path: &PathBuf| {
             if path.as_os_str() == "-" { STDIN.to_owned() } else { clean(&path.display().to_string()) }
         };

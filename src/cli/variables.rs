@@ -2,8 +2,8 @@
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
-use super::failure::unreadable;
-use super::links::{is_pipe_of_shell, stays_inside};
+use super::files::unreadable;
+use super::files::{is_pipe_of_shell, stays_inside};
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 

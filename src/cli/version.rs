@@ -1,9 +1,10 @@
 //! `topo version` and `topo schema`: print what the build contains, which are the version with its details, and the JSON
 //! Schemas that are committed under `schema/`.
 
+use super::arguments::ExplainFormat;
 use super::failure::{Exit, Failure};
-use super::offline_arguments::{ExplainFormat, SchemaArguments, SchemaKind, VersionArguments};
 use super::output;
+use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 /// The version of the document's shape.
@@ -32,6 +33,32 @@ const BUILD: [(&str, &str); 5] = [
     ("rustc", env!("TOPO_BUILD_RUSTC")),
     ("profile", env!("TOPO_BUILD_PROFILE")),
 ];
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArguments {
+    /// Kind of document that the schema describes
+    #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
+    pub(super) kind: SchemaKind,
+}
+
+/// The document that a schema describes.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum SchemaKind {
+    /// Specs, for editors
+    #[default]
+    Topology,
+    /// Plans, as --format json writes them
+    Plan,
+    /// Contracts, as --format json writes them
+    Contract,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VersionArguments {
+    /// Output format
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
 
 pub(super) fn run(arguments: &VersionArguments) -> Result<Exit, Failure> {
     let known = BUILD.into_iter().filter(|(_, value)| !value.is_empty());

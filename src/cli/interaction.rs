@@ -1,9 +1,14 @@
-//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends).
+//! The user's control over a running command: signals and confirmations.
+//!
+//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends). A plan that
+//! can lose messages requires more than a habitual `y`.
 
 use super::failure::Exit;
 use super::failure::Failure;
 use super::output;
 use crate::apply::Interrupt;
+use crate::plan::Plan;
+use std::io::{BufRead, IsTerminal};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -113,4 +118,37 @@ async fn stop_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Returns true if a terminal is available for a confirmation.
+pub(super) fn can_confirm() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a question, and returns true if the answer was yes.
+pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
+    output::eprint(question);
+    Ok(matches!(&*read_answer()?, "y" | "Y" | "yes"))
+}
+
+/// Reads a line and trims it; empty at the end of the input.
+fn read_answer() -> Result<String, Failure> {
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::failed("cannot read the answer").because(error.to_string()))?;
+    Ok(answer.trim().to_owned())
+}
+
+/// Asks for confirmation of a plan, and returns true if it was given. If messages can be lost, the answer must be the
+/// name of the vhost.
+pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
+    let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
+    let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();
+    let expected = vhosts.join(",");
+    if !loses {
+        return is_confirmed(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
+    }
+    output::eprint(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
+    // No vhost has an empty name.
+    Ok(read_answer()? == expected)
 }
