@@ -55,7 +55,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
 
 fn drifts(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}; declaring it again is a no-op", count(fields, "argument"))
+    format!("{} {verb}; redeclaring is a no-op", count(fields, "argument"))
 }
 
 fn object_details(object: &Object) -> Vec<String> {
