@@ -26,7 +26,8 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// Adds the possible values to an argument. Arguments without values and paths get no file completion.
+/// Adds the possible values to an argument. Disables file completion for arguments that have no values and are not
+/// paths.
 fn with_values(argument: Arg) -> Arg {
     let offered: Vec<String> = match argument.get_id().as_str() {
         "levels" => RULES.iter().map(|rule| format!("{}=", rule.name)).collect(),

@@ -24,7 +24,7 @@ pub struct Export {
     pub topology: Topology,
 }
 
-/// The error that no text could be generated whose plan has no changes. This is a bug in topo.
+/// The export found no text whose plan has no changes. This is a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExportError(String);
@@ -32,7 +32,7 @@ pub struct ExportError(String);
 /// Exports all objects whose names match one of the globs; without globs, all objects.
 ///
 /// # Errors
-/// Returns an [`ExportError`] if no text has a plan without changes. No such vhost is known.
+/// Returns an [`ExportError`] if the plan of every text has changes. No vhost is known to cause this.
 pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
     let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
     export_original(&Live { topology: &before, ..*live }, globs, Some(live))

@@ -65,8 +65,10 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
         ("Retry", Value::Integer(number)) => {
             return Some(format!("use `maxRetries: {number}` for the number of retries"));
         }
-        ("Retry", Value::List(_)) => "use `delays` for the waits: `retry: {delays: [5s, 30s]}`",
-        ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => "write `none` to drop them on purpose",
+        ("Retry", Value::List(_)) => "set `delays` in a mapping: `retry: {delays: [5s, 30s]}`",
+        ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => {
+            "write `none` to drop these messages on purpose"
+        }
         ("DeadLetterToQueue", Value::List(_)) => "use one queue, or an exchange that several queues are bound to",
         (_, _) => return quoted(node),
     };

@@ -176,7 +176,7 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
-            _ if means_none(name) => "write `none` to drop them on purpose".to_owned(),
+            _ if means_none(name) => "write `none` to drop these messages on purpose".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };

@@ -26,7 +26,7 @@ pub(crate) struct Tiered {
 /// Returns the dead-letter queue of the spec to which an exchange and a key lead.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
-/// The other objects that settings of a queue belong to.
+/// Facts about other objects that determine the keys of a queue.
 pub(crate) struct Parts<'a> {
     /// The delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
@@ -59,7 +59,7 @@ pub(crate) struct QueueKeys {
     pub(crate) is_dead_letter_queue: bool,
 }
 
-/// The arguments whose keys are written apart from the others.
+/// The arguments whose keys are written separately.
 const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
 /// Returns the keys of a queue. `wiring` is its own dead-lettering, with its origin: arguments or a policy.
