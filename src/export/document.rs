@@ -1,10 +1,10 @@
 //! Writes the spec of a vhost as a tree: sections in their usual order, bindings below their destinations.
 
 use super::Live;
-use super::defaults::extract_defaults;
 use super::objects::{self, binding_tree, dead_letter_exchange, exchange_tree, incoming, policy_tree};
 use super::recognize::patterns::Recognized;
 use super::shared::Shared;
+use super::shared::extract_defaults;
 use crate::model::count::count;
 use crate::model::yaml::{Entry, Text, Tree, entry};
 use crate::model::{ArgumentValue, Destination, ExchangeName, ObjectId, QueueName, Topology, Vhost};

@@ -10,7 +10,6 @@ mod check;
 mod choice;
 mod comments;
 mod convergence;
-mod defaults;
 mod document;
 mod left_out;
 mod objects;

@@ -4,7 +4,6 @@
 //! exceptions: [`known_arguments`], the table of `x-` arguments, and [`naming`], the generated names.
 
 pub mod address;
-mod age;
 pub mod arguments;
 pub mod binding;
 pub mod count;
@@ -22,30 +21,29 @@ pub mod record;
 pub mod record_kinds;
 pub mod retry;
 pub mod scope;
-mod topic_permission;
 pub mod topology;
 pub mod units;
 pub mod version;
 pub(crate) mod yaml;
 
 pub use address::Address;
-pub use age::age;
 pub use arguments::{ArgumentValue, Arguments, Float, MAX_VALUES, MOST_LEVELS, has_cut};
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};
 pub use object::Vhost;
 pub use object::{Object, ObjectId, ObjectKind};
-pub use policy::Reach;
 pub use policy::{ApplyTo, Policy, Priority};
 pub use queue::Exchange;
+pub use queue::TopicPermission;
 pub use queue::{Queue, QueueType};
 pub use record::{Record, RecordId, Records};
 pub use record_kinds::RecordKind;
+pub use retry::Reach;
 pub use retry::{Family, Strategy};
 pub use scope::{Desired, Source};
 pub use scope::{Glob, OnConflict, Scope};
 pub use scope::{Places, SetIn};
-pub use topic_permission::TopicPermission;
 pub use topology::Topology;
+pub use units::age;
 pub use version::BrokerVersion;

@@ -1,5 +1,4 @@
-//! Defines policies: settings that the broker applies to every object with a matching name. Also defines the
-//! reachability of a queue for dead-lettered messages.
+//! Policies: settings that the broker applies to every object with a matching name.
 
 use super::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;
@@ -139,18 +138,6 @@ impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
-}
-
-/// The reachability of a queue for dead-lettered messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Reach {
-    /// The broker drops all messages.
-    Never,
-    /// The result depends on the routing key, on the headers, or on bindings that the spec does not declare.
-    Maybe,
-    /// All messages arrive.
-    Always,
 }
 
 #[cfg(test)]

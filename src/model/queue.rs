@@ -1,7 +1,7 @@
-//! Queues and exchanges, as the broker stores them.
+//! Queues, exchanges and the topic permissions of exchanges, as the broker stores them.
 
-use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
+use super::{Arguments, ExchangeName, UserName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -102,5 +102,25 @@ impl Exchange {
     /// exchanges.
     pub fn is_created_by_topo(&self) -> bool {
         self.arguments.keys().any(|key| key.starts_with(OWN_ARGUMENT_PREFIX))
+    }
+}
+
+/// A restriction of a user on one exchange. A user without one is not restricted there, so the loss of a topic
+/// permission widens access.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct TopicPermission {
+    /// The user.
+    pub user: UserName,
+    /// The exchange. Only exchanges of type `topic` enforce it.
+    pub exchange: ExchangeName,
+    /// The pattern of the routing keys that the user may publish.
+    pub write: String,
+    /// The pattern of the routing keys that the user may bind.
+    pub read: String,
+}
+
+impl fmt::Display for TopicPermission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "topic permission of user {} on exchange {}", self.user, self.exchange)
     }
 }

@@ -1,4 +1,5 @@
-//! Retries of failed messages, and the objects that topo generates for them: one family for each queue.
+//! Failed messages: their retries, the objects that topo generates for retries (one family for each queue), and the reach
+//! of dead-lettered messages.
 
 use super::{ObjectId, ObjectKind, QueueName};
 use schemars::JsonSchema;
@@ -102,4 +103,16 @@ impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} → {}", self.queue, self.path)
     }
+}
+
+/// The reachability of a queue for dead-lettered messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// The broker drops all messages.
+    Never,
+    /// The result depends on the routing key, on the headers, or on bindings that the spec does not declare.
+    Maybe,
+    /// All messages arrive.
+    Always,
 }

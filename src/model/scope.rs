@@ -1,5 +1,5 @@
-//! Defines the scope of a spec: the objects that topo may report, change and delete. Also defines the desired topology
-//! of a vhost and the positions of its settings in the spec.
+//! The desired state of a vhost: its topology, its scope (the objects that topo may report, change and delete), and the
+//! positions of its settings in the spec.
 
 use super::{ExchangeName, Family, ObjectId, ObjectKind, QueueName, RecordId, RecordKind, Topology, VhostName};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Formats numbers with their units for users.
+//! Formats numbers with their units for users, and parses durations and ages: `30s`, or `7D` in RabbitMQ's notation.
 
 use super::ArgumentValue;
 use super::known_arguments::{KnownArgument, Unit};
@@ -94,6 +94,31 @@ pub fn size(bytes: i64) -> Option<String> {
     [in_largest(&binary), in_largest(&decimal)].into_iter().flatten().min_by_key(digits)
 }
 
+/// A day, in milliseconds.
+const DAY: i128 = 86_400_000;
+
+/// Returns the milliseconds of an age, or `None` if the broker does not accept the text as an age.
+///
+/// The broker checks ages in arguments and policies in the same way (`rabbit_amqqueue:check_max_age`, 3.9 to 4.3). It
+/// refuses zero and ignores the text after a line break. A year has 365 days, and a month 30 (`unit_value_in_ms`).
+pub fn age(text: &str) -> Option<i128> {
+    let line = text.split('\n').next().unwrap_or_default();
+    let unit = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &line[..line.len() - unit.len()];
+    let length = match unit {
+        "Y" => 365 * DAY,
+        "M" => 30 * DAY,
+        "D" => DAY,
+        "h" => 3_600_000,
+        "m" => 60_000,
+        "s" => 1000,
+        _ => return None,
+    };
+    // Erlang's integers are unbounded.
+    let number = if digits.is_empty() { 0 } else { digits.parse().unwrap_or(i128::MAX) };
+    (number > 0).then(|| number.saturating_mul(length))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +155,22 @@ mod tests {
         assert_eq!(with_unit("x-max-length-bytes", &(1_i64 << 30).into()), "1073741824 (1GiB)");
         assert_eq!(with_unit("x-message-ttl", &"30000".into()), "\"30000\"");
         assert_eq!(with_unit("x-max-length", &5.into()), "5");
+    }
+}
+
+#[cfg(test)]
+mod age_tests {
+    use super::*;
+
+    #[test]
+    fn ages_consist_of_digits_and_a_unit() {
+        assert_eq!(age("7D"), age("168h"));
+        assert_eq!(age("007m"), Some(420_000));
+        assert_eq!(age("1Y"), Some(365 * DAY));
+        assert_eq!(age("7D\nx"), age("7D"));
+        assert!(age("99999999999999999999999999999999999999999s").is_some());
+        for text in ["", "D", "7", "0D", "7d", "7 D", "-7D", "7DD", "1h30m", "é", "7é", "\n7D"] {
+            assert_eq!(age(text), None, "{text:?}");
+        }
     }
 }

@@ -4,13 +4,13 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints;
+use super::hints::{listed, listed_all};
 use super::keys::{OPTIONAL, POLICY_KEYS};
 use super::node::Location;
 use super::node::{Absent, Entry, Node, Value};
 use super::shape::{Object, Shape};
 use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;
-use super::words::{listed, listed_all};
 use crate::model::MAX_VALUES;
 use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};

@@ -2,9 +2,9 @@
 
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
-use super::record_keys;
-use super::retry_keys::RETRY_POLICY;
+use super::records;
 use super::shape::{Key, Keys, Object, Shape, key};
+use super::shared_keys::RETRY_POLICY;
 use super::shared_keys::{
     AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, ROUTING_KEY,
 };
@@ -79,7 +79,7 @@ pub(crate) static DOCUMENT: Object = Object {
                  comment: `# topo: allow RULE reason`.",
             )
             .like("{unbounded-queue: warning}");
-            FIXED.iter().copied().chain(record_keys::sections()).chain([lint]).collect()
+            FIXED.iter().copied().chain(records::sections()).chain([lint]).collect()
         });
         &KEYS
     }),
@@ -97,7 +97,7 @@ static VHOST: Object = Object {
                 key("description", Shape::Text, "A description for readers."),
                 key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
             ];
-            FIXED.iter().copied().chain(record_keys::vhost_keys()).collect()
+            FIXED.iter().copied().chain(records::vhost_keys()).collect()
         });
         &KEYS
     }),
@@ -116,7 +116,7 @@ static REMOVED: Object = Object {
                 key("policies", NAMES, "Names of policies to delete."),
                 key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
             ];
-            FIXED.iter().copied().chain(record_keys::removed_sections()).collect()
+            FIXED.iter().copied().chain(records::removed_sections()).collect()
         });
         &KEYS
     }),

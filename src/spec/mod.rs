@@ -5,27 +5,6 @@
 //! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
 //! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
 
-use crate::model::{QueueType, VhostName};
-pub use allow::Allow;
-pub use definitions_file::{guess_vhosts, is_spec};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use explained::{code_names, code_page, key_names, key_of, key_page};
-pub use lint_keys::Level;
-pub use node::{Keyed, Location, SourceFile, Sourced};
-use node::{Node, Value};
-pub use notation::Notation;
-use references::Declared;
-pub(crate) use retry_layers::is_even;
-use shape::Shape;
-pub use spec_types::{
-    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
-    RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
-};
-use std::collections::BTreeMap;
-pub use variables::Variables;
-pub(crate) use words::closest;
-
-mod allow;
 mod check;
 mod convert;
 mod definitions_file;
@@ -40,11 +19,9 @@ mod plain_yaml;
 mod queue;
 mod queue_keys;
 mod read;
-mod record_keys;
 mod records;
 mod references;
 mod retry;
-mod retry_keys;
 mod retry_layers;
 mod rule_names;
 mod scalar;
@@ -54,15 +31,34 @@ mod shape;
 mod shared_keys;
 mod spec_types;
 mod syntax;
-mod tags;
 #[cfg(test)]
 mod tests;
 mod units;
 mod unknown_keys;
 mod value;
 mod variables;
-mod words;
 mod yaml;
+
+pub use definitions_file::{guess_vhosts, is_spec};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use explained::{code_names, code_page, key_names, key_of, key_page};
+pub(crate) use hints::closest;
+pub use lint_keys::Level;
+pub use node::{Keyed, Location, SourceFile, Sourced};
+pub use notation::Allow;
+pub use notation::Notation;
+pub(crate) use retry_layers::is_even;
+pub use spec_types::{
+    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
+    RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
+};
+pub use variables::Variables;
+
+use crate::model::{QueueType, VhostName};
+use node::{Node, Value};
+use references::Declared;
+use shape::Shape;
+use std::collections::BTreeMap;
 
 /// All documents of one vhost.
 #[derive(Default)]
@@ -97,7 +93,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             is_all_known = false;
             continue;
         };
-        let mut allows = allow::allows(index, file, &documents, &mut diagnostics);
+        let mut allows = notation::allows(index, file, &documents, &mut diagnostics);
         let lines: Vec<usize> = documents.iter().skip(1).map(|document| document.at.line).collect();
         for (position, mut document) in documents.into_iter().enumerate() {
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));

@@ -1,9 +1,9 @@
 //! The grammar of queues: their own keys, the defaults of a document, dead-letter queues and `deadLetter`. The keys of
 //! arguments come from the model's table of known arguments.
 
-use super::retry_keys::{MAX_RETRIES, RETRY};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::shared_keys::{AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, QUEUE_TYPES};
+use super::shared_keys::{MAX_RETRIES, RETRY};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 

@@ -4,7 +4,7 @@
 use super::convert::declared_twice;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Location, Node, Sourced, Value};
-use super::retry_keys::NO_RETRY;
+use super::shared_keys::NO_RETRY;
 use super::spec_types::{RetryKeys, RetryPolicySpec, Schedule, SetBy, Setting, Spec};
 use crate::model::Strategy;
 use crate::model::units::duration;

@@ -1,6 +1,8 @@
-//! The keys that queues and exchanges share, and those of the bindings under both.
+//! The parts of the grammar that several objects share: the properties of queues and exchanges, the bindings under both,
+//! and the retries of queues, of `defaults` and of `retryPolicies`.
 
 use super::shape::{Key, Keys, Object, Shape, key};
+use crate::model::Strategy;
 
 pub(super) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
 
@@ -53,6 +55,95 @@ static INCOMING_BINDING: Object = Object {
             key("exchange", Shape::Name, "The exchange that messages come from.").required().like("orders"),
             ROUTING_KEY,
             BINDING_ARGUMENTS,
+        ];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+/// The word that disables a default retry.
+pub(super) const NO_RETRY: &str = "none";
+
+const STRATEGIES: Shape = Shape::OneOf(&[
+    Strategy::Ladder.as_str(),
+    Strategy::Republish.as_str(),
+    Strategy::Redeliver.as_str(),
+    Strategy::Delayed.as_str(),
+]);
+
+/// The number of retries.
+pub(super) const MAX_RETRIES: Key = key(
+    "maxRetries",
+    Shape::Count(0, MOST_RETRIES),
+    "The number of retries of a failed message after the first attempt: N retries are N + 1 deliveries. 0 means that \
+     the first failure is final. The default is the number of `delays`.",
+)
+.like("5")
+.not_of_streams();
+
+/// More than any queue needs; it fits into every integer type that a broker or a worker may use.
+const MOST_RETRIES: i64 = 1_000_000;
+
+const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
+
+/// The strategy and delays of retries.
+pub(super) const RETRY: Key = key(
+    "retry",
+    NAME_OR_TABLE,
+    "The retries of a failed message: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
+)
+.like("{delays: [5s, 30s, 5m]}")
+.not_of_streams();
+
+static RETRY_TABLE: Object =
+    Object { what: "`retry`", name: "Retry", keys: Keys::Fixed(|| &RETRY_KEYS), external: &[], is_queue: false };
+
+/// An entry of `retryPolicies`.
+pub(super) static RETRY_POLICY: Object = Object {
+    what: "a retry policy",
+    name: "RetryPolicy",
+    keys: Keys::Fixed(|| &RETRY_KEYS),
+    external: &[],
+    is_queue: false,
+};
+
+static RETRY_KEYS: [Key; 5] = [
+    MAX_RETRIES,
+    key(
+        "strategy",
+        STRATEGIES,
+        "The component that counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry \
+         queue for each retry; the worker only rejects. `republish`: the worker counts, and publishes to a delayed \
+         retry queue or to the back of the queue. `redeliver`: the broker, without delay (quorum queues). `delayed`: the \
+         broker, with a delay that grows linearly (quorum queues, RabbitMQ 4.3). The default is `ladder` with delays, \
+         and `redeliver` without.",
+    )
+    .like("ladder"),
+    key(
+        "delays",
+        Shape::NonEmptyList(&Shape::Delay),
+        "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
+    )
+    .like("[5s, 30s, 5m]"),
+    key("backoff", Shape::Object(&BACKOFF), "Computed delays: each is the previous one multiplied by `factor`.")
+        .like("{initial: 2s, factor: 2, max: 60s}"),
+    key(
+        "jitter",
+        Shape::Delay,
+        "The most by which a worker can shorten a delay with a per-message `expiration`; for `republish` with delays.",
+    )
+    .like("500ms"),
+];
+
+static BACKOFF: Object = Object {
+    what: "`backoff`",
+    name: "Backoff",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[
+            key("initial", Shape::Delay, "The first delay.").required().like("2s"),
+            key("factor", Shape::Factor, "The multiplier from each delay to the next.").or("2"),
+            key("max", Shape::Delay, "The longest delay.").like("60s"),
         ];
         KEYS
     }),

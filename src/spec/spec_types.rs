@@ -1,9 +1,9 @@
 //! Defines the spec of one vhost, with positions. Documents and files are merged and defaults are applied, but nothing
 //! is expanded.
 
-use super::allow::Allow;
 use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
+use super::notation::Allow;
 use super::notation::Notation;
 use crate::model::retry::backoff_delays;
 use crate::model::{

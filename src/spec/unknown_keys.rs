@@ -1,10 +1,10 @@
 //! Reports unknown keys, with a suggestion or the list of valid keys.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::hints::closest;
 use super::keys::POLICY_KEYS;
 use super::node::{Entry, Node};
 use super::shape::{Key, Object, Shape};
-use super::words::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 

@@ -5,7 +5,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::SourceFile;
 use super::node::{Absent, Entry, Location, Node, Value};
 use super::scalar::{self, DEEPEST, MOST_NODES, QUOTES, absent_reason, differs_from_source};
-use super::{plain_yaml, syntax, tags};
+use super::{plain_yaml, syntax};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -50,9 +50,9 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             duplicate = Some(at);
             continue;
         }
-        let tag = tags::before_value(text, at.start).filter(|_| is_about_a_tag(&text_of_error));
+        let tag = scalar::tag_before_value(text, at.start).filter(|_| is_about_a_tag(&text_of_error));
         if let Some(tag) = tag {
-            let diagnostic = tags::diagnostic(text, &tag, at);
+            let diagnostic = scalar::tag_diagnostic(text, &tag, at);
             if diagnostic.primary == at {
                 replaced.push(at.start);
             }
@@ -229,8 +229,8 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                 .into_iter()
                 .map(|(key, value)| {
                     let at = location(file, text, &key.defined);
-                    if let Some(tag) = tags::before_key(text, at.start) {
-                        diagnostics.push(tags::diagnostic(text, &tag, at));
+                    if let Some(tag) = scalar::tag_before_key(text, at.start) {
+                        diagnostics.push(scalar::tag_diagnostic(text, &tag, at));
                     }
                     let mut node = node(file, text, value, diagnostics);
                     if let Value::Null(why) = &mut node.value
@@ -244,11 +244,11 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                 .collect(),
         ),
     };
-    let tag = tags::before_value(text, at.start).filter(|_| at.start < at.end);
+    let tag = scalar::tag_before_value(text, at.start).filter(|_| at.start < at.end);
     let value = match tag {
         None => value,
-        Some(tag) => tags::applied(text, &tag, &value, at).unwrap_or_else(|| {
-            diagnostics.push(tags::diagnostic(text, &tag, at));
+        Some(tag) => scalar::apply_tag(text, &tag, &value, at).unwrap_or_else(|| {
+            diagnostics.push(scalar::tag_diagnostic(text, &tag, at));
             value
         }),
     };

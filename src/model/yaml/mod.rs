@@ -1,6 +1,5 @@
 //! Trees for writing YAML: specs, parts of specs, and JSON. No other module writes YAML.
 
-pub(crate) mod plain;
 pub(crate) mod scalar;
 pub(crate) mod value;
 mod writer;

@@ -2,15 +2,14 @@
 //!
 //! A few refusals are topo's own: the broker would accept the declaration but create something else.
 
-mod binding;
 mod exchange;
 mod policy;
 mod queue;
 mod refusal;
 mod vhost;
 
-pub use binding::{Ends, binding_refusals};
 pub(crate) use exchange::is_known_type;
+pub use exchange::{Ends, binding_refusals};
 pub use policy::{plugin_keys, policy_keys};
 pub use queue::with_default_type;
 pub use refusal::Refusal;
@@ -27,7 +26,7 @@ use crate::model::Object;
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {
         Object::Queue(name, queue) => {
-            let mut found = vhost::declared(name.as_str(), "queue");
+            let mut found = refusal::name_refusals(name.as_str(), "queue");
             found.extend(queue::refusals(queue, profile));
             found
         }

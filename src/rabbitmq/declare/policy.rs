@@ -1,8 +1,8 @@
 //! Predicts refusals of policies and of operator policies: those of their definitions, by each validating module of the
 //! broker, and those of their patterns, their objects, and keys that an operator policy cannot set.
 
+use super::refusal;
 use super::refusal::Refusal;
-use super::vhost;
 use crate::model::known_arguments::Versions;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
 use crate::rabbitmq::BrokerProfile;
@@ -177,7 +177,7 @@ const LONGEST_PATTERN: usize = 1024;
 /// A pattern is refused only if every PCRE refuses it, because the version of the broker does not determine its PCRE version.
 pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
-    let mut found: Vec<Refusal> = vhost::dot_segment(policy_name.as_str()).into_iter().collect();
+    let mut found: Vec<Refusal> = refusal::dot_segment(policy_name.as_str()).into_iter().collect();
     found.extend(definition(&policy.definition, version));
     let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
     if by_type && !version.is_at_least(3, 12) {

@@ -6,7 +6,6 @@
 mod arrivals;
 mod dead_letters;
 mod exchange;
-mod fate;
 mod keys;
 mod message;
 mod outgoing;
@@ -14,9 +13,9 @@ mod route;
 
 pub use super::wiring::DeadLettering;
 pub use arrivals::Arrivals;
+pub use arrivals::Fate;
 pub use dead_letters::{DeathHistory, Reason};
 pub use exchange::Unclear;
-pub use fate::Fate;
 pub use keys::{Certainty, Keys};
 pub use message::{Headers, Message};
 pub use outgoing::{Kind, TopicIndex};
