@@ -4,10 +4,8 @@
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::text;
-use super::tiers::Objects;
-use super::tiers::Tiers;
-use crate::model::naming;
-use crate::model::{Arguments, Binding, Destination};
+use super::tiers::{Objects, Tiers};
+use crate::model::{Arguments, Binding, Destination, naming};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 

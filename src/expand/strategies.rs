@@ -6,8 +6,7 @@
 //! - `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is a queue argument.
 
 use super::case::{Case, FinalTarget, Refusal};
-use super::tiers::Objects;
-use super::tiers::Tiers;
+use super::tiers::{Objects, Tiers};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{Arguments, Destination, QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;

@@ -1,12 +1,11 @@
 //! Exports a vhost: writes the spec, checks it, and simplifies it until its plan contains no changes.
 
-use super::Live;
 use super::check::{self, Mismatch};
 use super::document::{self, Comments, Document};
 use super::left_out::{LeftOut, Reason};
 use super::recognize::patterns::{GivenUp, Recognized};
 use super::recognize::recognize;
-use super::{choice, comments};
+use super::{Live, choice, comments};
 use crate::model::yaml::{self, Text, scalar};
 use crate::model::{Glob, ObjectId, Topology};
 use crate::plan::{InterruptedMigration, before_migrations};

@@ -3,8 +3,7 @@
 use super::Live;
 use super::objects::{self, binding_tree, dead_letter_exchange, exchange_tree, incoming, policy_tree};
 use super::recognize::patterns::Recognized;
-use super::shared::Shared;
-use super::shared::extract_defaults;
+use super::shared::{Shared, extract_defaults};
 use crate::model::count::count;
 use crate::model::yaml::{Entry, Text, Tree, entry};
 use crate::model::{ArgumentValue, Destination, ExchangeName, ObjectId, QueueName, Topology, Vhost};

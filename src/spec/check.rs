@@ -3,11 +3,9 @@
 //! and `references` check how names relate to each other.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints;
-use super::hints::{listed, listed_all};
+use super::hints::{self, listed, listed_all};
 use super::keys::{OPTIONAL, POLICY_KEYS};
-use super::node::Location;
-use super::node::{Absent, Entry, Node, Value};
+use super::node::{Absent, Entry, Location, Node, Value};
 use super::shape::{Object, Shape};
 use super::unknown_keys::{refuse_policy_key, report_unknown_key};
 use super::value;

@@ -3,8 +3,7 @@
 //! be wrong, so callers must verify it after parsing.
 
 use super::diagnostic::Diagnostic;
-use super::node::SourceFile;
-use super::node::{Location, Value};
+use super::node::{Location, SourceFile, Value};
 use super::{Diagnostics, yaml};
 use crate::model::VhostName;
 use std::collections::BTreeSet;

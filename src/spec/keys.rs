@@ -4,9 +4,8 @@ use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
 use super::records;
 use super::shape::{Key, Keys, Object, Shape, key};
-use super::shared_keys::RETRY_POLICY;
 use super::shared_keys::{
-    AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, ROUTING_KEY,
+    AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, RETRY_POLICY, ROUTING_KEY,
 };
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::record_kinds::APPLY_TO;

@@ -2,10 +2,8 @@
 //! duplicate keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. For
 //! files that both can read, the trees are equal.
 
-use super::node::Location;
-use super::node::{Entry, Node, Value};
-use super::scalar;
-use super::scalar::{DEEPEST, MOST_NODES, absent_reason, differs_from_source};
+use super::node::{Entry, Location, Node, Value};
+use super::scalar::{self, DEEPEST, MOST_NODES, absent_reason, differs_from_source};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 

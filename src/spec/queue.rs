@@ -4,11 +4,9 @@
 use super::convert::{on_conflict, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::listed;
-use super::node::Location;
-use super::node::{Entry, Node, Value};
+use super::node::{Entry, Location, Node, Value};
 use super::retry_layers::Layers;
-use super::spec_types::{DeadLetter, QueueSpec, SetBy, Setting, Spec, Wiring};
-use super::spec_types::{RetryKeys, RetrySpec};
+use super::spec_types::{DeadLetter, QueueSpec, RetryKeys, RetrySpec, SetBy, Setting, Spec, Wiring};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ExchangeName, OnConflict, Places, QueueName, QueueType, SetIn};
 use std::collections::{BTreeMap, BTreeSet};

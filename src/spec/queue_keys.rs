@@ -2,8 +2,9 @@
 //! arguments come from the model's table of known arguments.
 
 use super::shape::{Key, Keys, Object, Shape, key};
-use super::shared_keys::{AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, QUEUE_TYPES};
-use super::shared_keys::{MAX_RETRIES, RETRY};
+use super::shared_keys::{
+    AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, MAX_RETRIES, QUEUE_TYPES, RETRY,
+};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 

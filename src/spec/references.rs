@@ -2,10 +2,8 @@
 //! names come from the unchecked tree, so that a mistake in an object does not cause errors about its bindings.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::closest;
-use super::hints::means_none;
-use super::node::Location;
-use super::node::{Entry, Node, Value};
+use super::hints::{closest, means_none};
+use super::node::{Entry, Location, Node, Value};
 use super::records;
 use super::spec_types::{DeadLetter, Spec};
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};

@@ -2,8 +2,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::retry::too_many_delays;
-use super::spec_types::Setting;
-use super::spec_types::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule};
+use super::spec_types::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule, Setting};
 use crate::model::Strategy;
 use crate::model::units::duration;
 use std::collections::BTreeMap;

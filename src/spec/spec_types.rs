@@ -3,8 +3,7 @@
 
 use super::lint_keys::Level;
 use super::node::{Keyed, Location, Sourced};
-use super::notation::Allow;
-use super::notation::Notation;
+use super::notation::{Allow, Notation};
 use crate::model::retry::backoff_delays;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,

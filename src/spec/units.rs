@@ -273,7 +273,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod unit_hints_tests {
+mod hint_tests {
     use super::*;
 
     #[test]

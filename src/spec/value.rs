@@ -1,13 +1,11 @@
 //! Checks single values: converts a scalar to the shape that the grammar expects, and reports every other value.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::{closest, listed};
-use super::node::Location;
-use super::node::{Entry, Node, Value};
-use super::scalar;
+use super::hints::{self, closest, listed};
+use super::node::{Entry, Location, Node, Value};
 use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
-use super::{hints, units};
+use super::{scalar, units};
 use crate::model::names::MAX_NAME_BYTES;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};

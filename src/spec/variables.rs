@@ -1,8 +1,7 @@
 //! Substitutes `${NAME}` and `${NAME:-default}` in the strings and keys of a tree. The caller provides the values.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::Location;
-use super::node::{Node, Value};
+use super::node::{Location, Node, Value};
 use std::collections::BTreeMap;
 
 /// The values of variables, merged by the caller from `--var`, `--var-file` and `TOPO_VAR_NAME`.

@@ -2,8 +2,7 @@
 //! the limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::SourceFile;
-use super::node::{Absent, Entry, Location, Node, Value};
+use super::node::{Absent, Entry, Location, Node, SourceFile, Value};
 use super::scalar::{self, DEEPEST, MOST_NODES, QUOTES, absent_reason, differs_from_source};
 use super::{plain_yaml, syntax};
 use serde::Deserialize;

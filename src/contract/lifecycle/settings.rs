@@ -6,8 +6,7 @@ use crate::expand::Retry;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::{duration, with_unit};
 use crate::model::{ArgumentValue, Arguments, PolicyName};
-use crate::rabbitmq::WIRING_KEYS;
-use crate::rabbitmq::{Effective, Source as SetIn};
+use crate::rabbitmq::{Effective, Source as SetIn, WIRING_KEYS};
 use crate::spec::{DeadLetter, Location, RetrySpec, Schedule, SetBy, Setting, Wiring};
 
 /// Formats the arguments of a binding on one line.

@@ -1,7 +1,6 @@
 //! Predicts refusals of exchanges and of the bindings from them.
 
-use super::refusal;
-use super::refusal::{Refusal, null_refusal};
+use super::refusal::{self, Refusal, null_refusal};
 use crate::model::{
     ArgumentValue, Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, Queue, QueueType, encoding,
 };

@@ -1,8 +1,7 @@
 //! Predicts refusals of policies and of operator policies: those of their definitions, by each validating module of the
 //! broker, and those of their patterns, their objects, and keys that an operator policy cannot set.
 
-use super::refusal;
-use super::refusal::Refusal;
+use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
 use crate::rabbitmq::BrokerProfile;
@@ -240,7 +239,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod record_tests {
+mod operator_policy_tests {
     use super::*;
     use crate::model::{Arguments, RecordId, RecordKind};
 

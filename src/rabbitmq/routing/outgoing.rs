@@ -298,7 +298,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod topic_index_tests {
+mod index_tests {
     use super::*;
     use crate::rabbitmq::routing::Keys;
     use crate::rabbitmq::routing::keys::Certainty;

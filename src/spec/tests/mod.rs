@@ -1,7 +1,6 @@
 //! Tests of whole specs: accepted ones, and the messages and positions of errors.
 
 mod agreement;
-mod codes;
 mod plain_yaml;
 mod retry;
 mod text;
