@@ -260,7 +260,7 @@ fn dependencies(files: &[(String, String)]) -> BTreeMap<Module, BTreeSet<Module>
             let end = (i..tokens.len()).find(|end| tokens[*end].1 == ";").unwrap_or(tokens.len());
             for (_, path) in paths(&tokens[i + 2..end]) {
                 if let (Some(path), Some(name)) = (absolute(&path), path.last()) {
-                    reexported.insert([&module[..], &[name.clone()]].concat(), path);
+                    reexported.insert([&module[..], std::slice::from_ref(name)].concat(), path);
                 }
             }
             private.extend(paths(&tokens[begin..i]));
