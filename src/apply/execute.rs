@@ -1,12 +1,13 @@
 //! Executes the waves of a plan, one after another. The steps of a wave run concurrently.
 
-use super::ApplyResources;
 use super::migrate::{Ended, Event, migrate};
-use super::recreates::{Recreates, prepares_keep};
-use super::recreates::{expect_no_new_bindings, expect_same_topic_permissions, rehearse_bindings, verify};
+use super::recreates::{
+    Recreates, expect_no_new_bindings, expect_same_topic_permissions, prepares_keep, rehearse_bindings, verify,
+};
+use super::request::{ApplyResources, Progress};
 use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
 use crate::broker::{BrokerError, LockedBroker, Performed};
-use crate::model::{ObjectId, QueueName};
+use crate::model::ObjectId;
 use crate::plan::{Action, Guard, Step, VhostPlan};
 use futures_util::{StreamExt, stream};
 use std::cell::{Cell, RefCell};
@@ -20,26 +21,6 @@ pub const CONCURRENCY: usize = 16;
 
 /// The maximum number of concurrent migrations. Each keeps the messages of one connection in memory, and mostly waits.
 const CONCURRENT_MIGRATIONS: usize = 4;
-
-/// An event for the observer of an apply.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
-    /// A step was done.
-    Done(&'a Step),
-    /// A step failed.
-    Failed(&'a Step, &'a BrokerError),
-    /// A step is left for the next run, because the object to delete is still in use.
-    Waiting(&'a Step),
-    /// A queue drains: the number of moved messages, the number of remaining messages if known, and the reason for a
-    /// stall.
-    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// A step is retried, because the object to delete is still in use.
-    Stalled(&'a Step, &'a BrokerError),
-    /// The deletion waits for two ticks of the queue, which prove its guard. The duration is the length of this wait.
-    Proving(&'a Step, Duration),
-    /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
-    RollingBack(&'a QueueName, Option<&'a BrokerError>),
-}
 
 /// The result of a step.
 enum Outcome {

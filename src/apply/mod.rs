@@ -14,14 +14,13 @@ mod outcome;
 mod planning;
 mod recreates;
 mod request;
-mod resources;
 mod run;
 
 pub use backup::{Backup, BackupError};
-pub use execute::{CONCURRENCY, Progress, apply};
-pub use migrate::{Consumers, Migrated, Missing};
-pub use outcome::{FailedStep, Outcome, Report, Status, StepDone, WaitingStep};
+pub use execute::{CONCURRENCY, apply};
+pub use outcome::{Consumers, FailedStep, Migrated, Missing, Outcome, Report, Status, StepDone, WaitingStep};
 pub use planning::{plan, plan_snapshots};
-pub use request::{BackupWriter, RunError, RunEvent, RunFailure, RunOptions, RunRequest};
-pub use resources::{ApplyResources, Interrupt};
+pub use request::{
+    ApplyResources, BackupWriter, Interrupt, Progress, RunError, RunEvent, RunFailure, RunOptions, RunRequest,
+};
 pub use run::run;

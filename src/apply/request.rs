@@ -1,13 +1,14 @@
-//! The request of a run: a reviewed plan and its settings. The events of the run, and the errors that end it before its
-//! first step.
+//! The request of a run: a reviewed plan with its settings, and the resources of each vhost. Also the events that a run
+//! reports, and the errors that end it before its first step.
 
-use super::execute::Progress;
-use super::{Backup, BackupError, Interrupt, Outcome};
+use super::{Backup, BackupError, Outcome};
+use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::{QueueName, VhostName};
 use crate::plan::{Allowance, ApprovedPlan, Blockers, Desired, Plan, Step};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Writes a backup before the first step. After an error, nothing is changed.
@@ -54,6 +55,33 @@ impl Default for RunOptions {
     }
 }
 
+/// The resources of an apply, in addition to the plan.
+#[derive(Clone, Copy)]
+pub struct ApplyResources<'a> {
+    /// The maximum number of concurrent requests.
+    pub concurrency: usize,
+    /// The transport for messages; `None` if the plan needs none.
+    pub transport: Option<&'a Transport>,
+    /// The time for which a migration may stall before it is rolled back.
+    pub drain_timeout: Duration,
+}
+
+/// A flag that a signal sets once. The executor checks it before each step.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Requests a stop after the current steps.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true if a stop was requested.
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 /// An event for the observer of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum RunEvent<'a> {
@@ -80,6 +108,26 @@ pub enum RunEvent<'a> {
     Ended(&'a Outcome),
     /// A lock could not be released; it expires within a minute.
     LockNotReleased(&'a BrokerError),
+}
+
+/// An event for the observer of an apply.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A step was done.
+    Done(&'a Step),
+    /// A step failed.
+    Failed(&'a Step, &'a BrokerError),
+    /// A step is left for the next run, because the object to delete is still in use.
+    Waiting(&'a Step),
+    /// A queue drains: the number of moved messages, the number of remaining messages if known, and the reason for a
+    /// stall.
+    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
+    /// A step is retried, because the object to delete is still in use.
+    Stalled(&'a Step, &'a BrokerError),
+    /// The deletion waits for two ticks of the queue, which prove its guard. The duration is the length of this wait.
+    Proving(&'a Step, Duration),
+    /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
+    RollingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
 /// A run that ended before its first step.

@@ -1,9 +1,10 @@
 //! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it in several vhosts concurrently,
 //! and verifies the result.
 
-use super::execute::{CONCURRENCY, Progress, apply};
+use super::execute::{CONCURRENCY, apply};
 use super::locks::Locks;
 use super::planning::plan;
+use super::request::Progress;
 use super::{ApplyResources, Backup, Outcome, Report, RunError, RunEvent, RunFailure, RunRequest};
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};

@@ -5,6 +5,7 @@ use super::moving::length_limit::Limit;
 use super::moving::return_messages::Return;
 use super::state::{Event, Run};
 use super::step_failure::StepFailure;
+use crate::apply::outcome::Consumers;
 use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
@@ -286,7 +287,7 @@ impl Run<'_> {
         let deadline = Instant::now() + self.broker.broker().intervals().consumers_return();
         loop {
             let after = self.current_consumers().await;
-            self.migrated.consumers = after.map(|after| super::Consumers { before, after });
+            self.migrated.consumers = after.map(|after| Consumers { before, after });
             let have_returned = after.is_some_and(|after| after >= before);
             if have_returned || Instant::now() >= deadline || self.interrupt.is_requested() {
                 return;

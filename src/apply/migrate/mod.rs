@@ -7,16 +7,15 @@
 
 mod binding_swap;
 mod execute_stages;
-mod migrated;
 mod moving;
 mod stall;
 mod state;
 mod step_failure;
 
-pub use migrated::{Consumers, Migrated, Missing};
 pub(super) use state::Event;
 
-use super::{ApplyResources, Interrupt};
+use super::outcome::Migrated;
+use super::request::{ApplyResources, Interrupt};
 use crate::broker::{BrokerError, LockedBroker, Performed};
 use crate::model::QueueName;
 use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected};

@@ -5,9 +5,9 @@ mod drain;
 pub(super) mod length_limit;
 pub(super) mod return_messages;
 
-use super::migrated::Missing;
 use super::step_failure::{StepFailure, classify_fault};
-use crate::apply::ApplyResources;
+use crate::apply::outcome::Missing;
+use crate::apply::request::ApplyResources;
 use crate::broker::transport::{AmqpTransport, Fault, Move, Order, Progress, ShovelTransport, State, Transport};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::MigrationNames;

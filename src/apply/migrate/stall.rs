@@ -2,12 +2,10 @@
 
 use crate::broker::transport::Fault;
 use crate::broker::{LockedBroker, QueueState};
-use crate::model::Intervals;
-use crate::model::QueueName;
 use crate::model::count::number;
 use crate::model::intervals::in_words;
-use crate::plan::Level;
-use crate::plan::QueueActivity;
+use crate::model::{Intervals, QueueName};
+use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::Instant;
 

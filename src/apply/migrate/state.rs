@@ -1,8 +1,8 @@
 //! The state of a running migration, and its events.
 
-use super::migrated::Migrated;
 use super::moving::Moving;
-use crate::apply::Interrupt;
+use crate::apply::outcome::Migrated;
+use crate::apply::request::Interrupt;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
 use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
 use crate::plan::{Action, Migration, Stage, Step, request};

@@ -3,7 +3,7 @@
 use super::super::stall::{StallDetector, describe_stall};
 use super::super::step_failure::StepFailure;
 use super::{Moving, POLL, Purpose};
-use crate::apply::Interrupt;
+use crate::apply::request::Interrupt;
 use crate::broker::{BrokerError, Snapshot};
 use crate::model::units::duration;
 use crate::model::{ExchangeName, QueueName, QueueType};
