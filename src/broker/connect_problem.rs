@@ -3,8 +3,7 @@
 use super::redact::foreign;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use std::error::Error;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// The reason for a failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

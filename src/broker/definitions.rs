@@ -7,10 +7,9 @@
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
+use super::permissions::is_user_parameter;
 use super::records::of_parameter;
-use super::rights::is_user_parameter;
-use super::snapshot::Cluster;
-use super::snapshot::{Lists, Snapshot};
+use super::snapshot::{Cluster, Lists, Snapshot};
 use super::wire;
 use crate::model::memory::bounded;
 use crate::model::record_kinds::RECORD_KINDS;

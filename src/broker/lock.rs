@@ -15,8 +15,7 @@
 
 mod inspect;
 
-pub use inspect::HeldLock;
-pub use inspect::Process;
+pub use inspect::{HeldLock, Process};
 
 use super::connection::Broker;
 use super::deletion::{Performed, accept_not_found};

@@ -8,26 +8,24 @@ pub mod address;
 pub mod amqp;
 mod answers;
 mod argument_types;
-mod broker_identity;
 mod connection;
 pub mod declare;
+mod endpoints;
 mod field_table;
 mod frames;
 mod pipeline;
 pub mod progress;
-mod queue_counts;
 mod raw_properties;
 mod session;
 pub mod shovel;
 mod socket;
-mod subscription;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpTransport};
 pub use argument_types::Typing;
 pub use declare::Binder;
+pub use endpoints::Counted;
 pub use progress::{Fault, Order, Progress, State};
-pub use queue_counts::Counted;
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 
 use super::error::BrokerError;

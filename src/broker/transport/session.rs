@@ -2,10 +2,10 @@
 //! Each operation returns the reason if it ends the session.
 
 use super::connection::{Connection, error_text, is_channel_error, not_carried_reason, protocol_error};
+use super::endpoints::{CAREFUL, check_publish_permission, subscribe};
 use super::pipeline::{Acknowledging, Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use super::raw_properties::{RawProperties, without_counts};
-use super::subscription::{CAREFUL, check_publish_permission, subscribe};
 use crate::broker::error::BrokerError;
 use futures_util::StreamExt;
 use lapin::message::Delivery;

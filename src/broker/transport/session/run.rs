@@ -1,10 +1,10 @@
 //! Runs the sessions of a move: each one until it stops, fails or loses its connection. Then ends it without messages in
 //! transit and, as far as the queue permits, without requeued messages.
 
+use super::super::endpoints::{subscribe, was_delivered_before};
 use super::super::progress::State;
-use super::super::queue_counts::{SETTLE_TIME, ack_settled, counted};
-use super::super::subscription::{subscribe, was_delivered_before};
 use super::{GRACE, Job, Session, SessionEnd, stop_requested};
+use crate::broker::transport::endpoints::{SETTLE_TIME, ack_settled, counted};
 use crate::model::QueueName;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
