@@ -5,12 +5,11 @@
 //! [`Options::all`] is set. A graph that is too large for one page is drawn in groups. [`layout`] computes positions;
 //! [`render`](crate::render) adds colors and texts.
 
-mod fold;
 mod groups;
 pub mod layout;
-mod manual_retries;
 mod parts;
 mod raw;
+mod retries;
 mod stacks;
 #[cfg(test)]
 mod tests;
@@ -20,8 +19,8 @@ pub use parts::{Arrow, ArrowKind, DeadLetters, Graph, Kind, Label, Mark, Node, R
 use crate::model::{ExchangeName, Object, ObjectId, QueueName, Topology};
 use crate::plan::{Desired, PlannedChange, VhostPlan};
 use crate::rabbitmq::BrokerProfile;
-use fold::Folds;
 use raw::Raw;
+use retries::Folds;
 use std::collections::BTreeSet;
 
 /// The part of a topology to draw.
@@ -46,7 +45,7 @@ pub struct Focus {
 /// Builds the graph of a spec. Returns `None` if the object of the focus does not exist.
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
-    manual_retries::mark_retries(&mut raw, &manual_retries::queues(desired, profile), &BTreeSet::new());
+    retries::mark_retries(&mut raw, &retries::manual_retry_queues(desired, profile), &BTreeSet::new());
     draw(raw, desired, &[], options)
 }
 
@@ -55,10 +54,10 @@ pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> 
     let before = Desired { topology: original_topology(plan), ..(*plan.desired).clone() };
     let mut raw =
         Raw::merge(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
-    manual_retries::mark_retries(
+    retries::mark_retries(
         &mut raw,
-        &manual_retries::queues(&plan.desired, profile),
-        &manual_retries::queues(&before, profile),
+        &retries::manual_retry_queues(&plan.desired, profile),
+        &retries::manual_retry_queues(&before, profile),
     );
     let mut graph = draw(raw, &plan.desired, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
@@ -67,8 +66,8 @@ pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> 
 }
 
 fn draw(raw: Raw, desired: &Desired, changes: &[PlannedChange], options: &Options) -> Option<VhostGraph> {
-    let folds = fold::find_folds(&raw, desired, changes);
-    let folded = fold::fold(&raw, &folds, desired, changes);
+    let folds = retries::find_folds(&raw, desired, changes);
+    let folded = retries::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
         Some(focus) => Some(near(&folded, &folds, focus)?),
         None => None,

@@ -1,6 +1,6 @@
 //! Renders diagnostics as JSON and as workflow annotations, and in a short form next to a plan.
 
-use super::diagnostics::repeats::Grouped;
+use super::diagnostics::Grouped;
 use super::plan_github::annotate;
 use super::plan_markdown::inline;
 use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};

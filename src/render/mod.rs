@@ -11,7 +11,6 @@ pub mod findings;
 pub mod glossary;
 pub mod graph;
 pub mod lifecycle_text;
-pub mod next_command;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_short;

@@ -2,8 +2,8 @@
 //! conflict, and the complete text in another one.
 
 use super::change_details::full_binding;
-use super::next_command::next_command;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
+use super::shell::next_command;
 use super::style::clean;
 use crate::model::Object;
 use crate::model::count::count;

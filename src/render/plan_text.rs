@@ -3,7 +3,7 @@
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
-use super::next_command::next_command;
+use super::shell::next_command;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
 use super::{report_text, resolutions_text};
 use crate::model::count::count;

@@ -8,7 +8,6 @@
 //! labels overlap.
 
 mod layers;
-mod order;
 mod place;
 mod route;
 #[cfg(test)]
@@ -79,7 +78,7 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
 fn lay_out(boxes: &[Size], wires: &[Wire]) -> Layout {
     let is_reversed = layers::reversed(boxes.len(), wires);
     let mut graph = layers::Layered::of(boxes, wires, &is_reversed);
-    order::order(&mut graph);
+    place::order(&mut graph);
     place::place(&mut graph);
     route::routed(&graph, boxes, wires, &is_reversed)
 }

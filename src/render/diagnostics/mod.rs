@@ -1,14 +1,19 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
+//!
+//! Diagnostics of one kind are grouped: the first ones are rendered in full, the next ones on one line each, and the rest
+//! is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough to fix
+//! it.
 
-mod excerpt;
-pub(super) mod repeats;
-
-use super::style::{columns, folded};
+use super::style::{clean, columns, folded};
+use crate::model::count::number;
 use crate::model::printable::is_hidden;
 use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
 use annotate_snippets::{Group, Level, Renderer};
 use excerpt::{FileLines, Part, margin, parts};
-use repeats::Grouped;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+mod excerpt;
 
 /// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Of repeated
 /// diagnostics, only the first ones are rendered in full.
@@ -102,6 +107,85 @@ fn without_colors(line: &str) -> String {
         Some(_) | None => part,
     });
     text.collect()
+}
+
+/// The maximum number of diagnostics of one kind that are rendered in full.
+const IN_FULL: usize = 20;
+/// The maximum number of further diagnostics of one kind that are listed on one line each.
+const LISTED: usize = 20;
+
+/// The command that prints all of them.
+const LISTS_ALL: &str = "`topo validate --format json` lists all";
+
+/// The key of a group: the severity and the code.
+pub(in crate::render) type Kind = (Severity, &'static str);
+
+/// The diagnostics that are rendered in full, and the repeated ones by kind.
+pub(in crate::render) struct Grouped<'a> {
+    pub(in crate::render) full: Vec<&'a Diagnostic>,
+    repeats: Vec<Repeats<'a>>,
+}
+
+struct Repeats<'a> {
+    kind: Kind,
+    listed: Vec<&'a Diagnostic>,
+    count: usize,
+}
+
+impl<'a> Grouped<'a> {
+    pub(in crate::render) fn new(diagnostics: &'a Diagnostics) -> Self {
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut repeats: BTreeMap<Kind, Repeats<'a>> = BTreeMap::new();
+        let mut full = Vec::new();
+        for diagnostic in diagnostics {
+            let kind = (diagnostic.severity, diagnostic.code);
+            let count = counts.entry(kind).or_default();
+            *count += 1;
+            if *count <= IN_FULL {
+                full.push(diagnostic);
+                continue;
+            }
+            let repeats = repeats.entry(kind).or_insert_with(|| Repeats { kind, listed: Vec::new(), count: 0 });
+            repeats.count += 1;
+            if repeats.listed.len() < LISTED {
+                repeats.listed.push(diagnostic);
+            }
+        }
+        Self { full, repeats: repeats.into_values().collect() }
+    }
+
+    /// Returns one entry for each kind with repeats: the first repeated diagnostic, and a sentence with their number.
+    pub(in crate::render) fn rest(&self) -> impl Iterator<Item = (&'a Diagnostic, String)> {
+        self.repeats.iter().filter_map(|repeats| {
+            let sentence = format!("{}: {LISTS_ALL}", repeats.title());
+            Some((*repeats.listed.first()?, sentence))
+        })
+    }
+
+    /// Returns one entry for each kind with repeats: the kind, a title, and the lines below it.
+    fn paragraphs(&self, files: &[SourceFile], width: usize) -> Vec<(Kind, String, String)> {
+        self.repeats.iter().map(|repeats| (repeats.kind, repeats.title(), repeats.lines(files, width))).collect()
+    }
+}
+
+impl Repeats<'_> {
+    fn title(&self) -> String {
+        format!("{} more of the same kind", number(self.count as u64))
+    }
+
+    fn lines(&self, files: &[SourceFile], width: usize) -> String {
+        let line = |Diagnostic { primary, message, .. }: &&Diagnostic| {
+            let file = files.get(primary.file).map_or("", |file| &*file.name);
+            format!("{}:{}:{}: {}", clean(file), primary.line, primary.column, clean(message))
+        };
+        let rest = self.count - self.listed.len();
+        let more = (rest > 0).then(|| format!("and {} more: {LISTS_ALL}", number(rest as u64)));
+        let mut text = String::new();
+        for line in self.listed.iter().map(line).chain(more) {
+            let _ = writeln!(text, "  {}", folded(&line, width.saturating_sub(4)).replace('\n', "\n    "));
+        }
+        text
+    }
 }
 
 #[cfg(test)]
