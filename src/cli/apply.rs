@@ -1,10 +1,7 @@
 //! `topo apply`: plans, asks for confirmation, runs the plan and prints the report.
 
-use super::arguments::PlanFormat;
-use super::arguments::{Global, ReportFormat};
-use super::failure::Exit;
-use super::failure::Failure;
-use super::files;
+use super::arguments::{Global, PlanFormat, ReportFormat};
+use super::failure::{Exit, Failure};
 use super::outcome::{self, check_expected, check_fresh};
 use super::plan::{Layout, shown};
 use super::plan_arguments::ApplyArguments;
@@ -12,14 +9,14 @@ use super::planning::Planned;
 use super::progress::Progress;
 use super::run_display::RunDisplay;
 use super::sources::Sources;
-use super::{backup, connection, findings, input, interaction, output, planning, rights};
+use super::{backup, connection, files, findings, input, interaction, output, planning, rights};
 use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
 use crate::broker::Access;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
 use crate::render::shell::quoted;
-use crate::render::{next_command, report_json, report_text};
+use crate::render::{report_json, report_text, shell};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +53,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     check_expected(arguments, &intent.reviewed)?;
     let open = blockers_of(&intent.reviewed, &allowed);
     if !open.is_empty() {
-        let command = next_command::paste_line(&intent.next_command, &open);
+        let command = shell::paste_line(&intent.next_command, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
             failure = failure.hint(format!("to apply anyway: {command}"));

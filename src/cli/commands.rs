@@ -1,7 +1,6 @@
 //! The commands of the command line, and its help.
 
-use super::arguments::Global;
-use super::arguments::{CompletionsArguments, ManArguments};
+use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
 use super::explain::{ExplainArguments, RulesArguments};
 use super::export::ExportArguments;

@@ -1,8 +1,7 @@
 //! `topo contract`: prints the contracts of workers, from the specs alone.
 
 use super::arguments::SpecArguments;
-use super::failure::Exit;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
 use super::value_parsers::broker_version;
 use super::{arguments::FindingsFormat, output};

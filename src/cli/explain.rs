@@ -1,8 +1,7 @@
 //! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
 //! or term. `topo rules` lists the lint rules with their severities.
 
-use super::arguments::ExplainFormat;
-use super::arguments::{FindingsFormat, SpecArguments};
+use super::arguments::{ExplainFormat, FindingsFormat, SpecArguments};
 use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
 use super::output;

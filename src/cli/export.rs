@@ -5,11 +5,9 @@
 use super::arguments::Global;
 use super::connection::ConnectionArguments;
 use super::export_files::ExportTarget;
-use super::failure::Exit;
-use super::failure::{Failure, no_such_vhost};
+use super::failure::{Exit, Failure, no_such_vhost};
 use super::progress::Progress;
-use super::value_parsers::WithKinds;
-use super::value_parsers::broker_version;
+use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};

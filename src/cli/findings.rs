@@ -1,9 +1,7 @@
 //! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo
 //! plan`.
 
-use super::arguments::Global;
-use super::arguments::LintArguments;
-use super::arguments::PlanFormat;
+use super::arguments::{Global, LintArguments, PlanFormat};
 use super::connection::environment;
 use super::failure::Failure;
 use super::input::Loaded;

@@ -2,12 +2,9 @@
 //!
 //! The arguments of `topo graph`.
 
-use super::arguments::Show;
-use super::arguments::{FindingsFormat, SpecArguments};
-use super::failure::Exit;
-use super::failure::Failure;
-use super::value_parsers::broker_version;
-use super::value_parsers::whole_number;
+use super::arguments::{FindingsFormat, Show, SpecArguments};
+use super::failure::{Exit, Failure};
+use super::value_parsers::{broker_version, whole_number};
 use super::{hints, input, output};
 use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;

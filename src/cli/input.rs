@@ -2,10 +2,9 @@
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
-use super::files;
 use super::files::unreadable;
-use super::output;
 use super::sources::Sources;
+use super::{files, output};
 use crate::expand::{Expansion, expand};
 use crate::lint::PartialSpec;
 use crate::model::memory::bounded;

@@ -3,8 +3,7 @@
 //! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends). A plan that
 //! can lose messages requires more than a habitual `y`.
 
-use super::failure::Exit;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::output;
 use crate::apply::Interrupt;
 use crate::plan::Plan;

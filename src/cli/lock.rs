@@ -4,8 +4,7 @@
 
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;
-use super::failure::Exit;
-use super::failure::{Failure, no_such_vhost};
+use super::failure::{Exit, Failure, no_such_vhost};
 use super::progress::Progress;
 use super::sources::Sources;
 use super::{connection, input, interaction, output};

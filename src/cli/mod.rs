@@ -39,8 +39,7 @@ use crate::broker::redacted_urls_in;
 use crate::model::printable::clean;
 use clap::error::ErrorKind;
 use commands::Command;
-use failure::Exit;
-use failure::Failure;
+use failure::{Exit, Failure};
 use std::ffi::OsString;
 use std::process::ExitCode;
 

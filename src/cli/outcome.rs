@@ -1,10 +1,8 @@
 //! The outcome of an apply: its exit code, and its message on standard error. Converts the reasons why a plan is not
 //! executed to failures, with hints. The report contains the details.
 
-use super::arguments::Global;
-use super::arguments::PlanFormat;
-use super::failure::Exit;
-use super::failure::Failure;
+use super::arguments::{Global, PlanFormat};
+use super::failure::{Exit, Failure};
 use super::plan::{Layout, shown};
 use super::plan_arguments::ApplyArguments;
 use super::{hints, output, planning};
@@ -13,8 +11,8 @@ use crate::model::count::{count, number};
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::rights::Needs;
 use crate::plan::{Allowance, Plan};
-use crate::render::next_command;
 use crate::render::report_text::steps_done;
+use crate::render::shell;
 
 impl From<Status> for Exit {
     fn from(status: Status) -> Self {
@@ -146,7 +144,7 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         RunError::Stale(news) => stale(message, &news),
         RunError::Blocked(refused) => {
             let (plan, open) = *refused;
-            let command = next_command::paste_line(next_command, &open);
+            let command = shell::paste_line(next_command, &open);
             let global = Global { color: None, quiet: false, verbose: false };
             output::eprint(&shown(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
             planning::blocked(&open).hint(format!("the broker has changed since the plan was shown; {command}"))

@@ -2,11 +2,8 @@
 //!
 //! `--against`: plans without a broker, against an empty one or a definitions file.
 
-use super::arguments::Global;
-use super::arguments::LintArguments;
-use super::arguments::{PlanFormat, PrintingArguments};
-use super::failure::Exit;
-use super::failure::Failure;
+use super::arguments::{Global, LintArguments, PlanFormat, PrintingArguments};
+use super::failure::{Exit, Failure};
 use super::input::{self, Loaded};
 use super::plan_arguments::PlanArguments;
 use super::planning::{self, Planned};

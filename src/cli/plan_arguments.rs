@@ -1,7 +1,8 @@
 //! The arguments of `topo plan`, `topo apply` and `topo validate`.
 
-use super::arguments::{FindingsFormat, PlanningArguments, ReportFormat, SpecArguments};
-use super::arguments::{LintArguments, PrintingArguments};
+use super::arguments::{
+    FindingsFormat, LintArguments, PlanningArguments, PrintingArguments, ReportFormat, SpecArguments,
+};
 use super::connection::ConnectionArguments;
 use super::value_parsers::{TypedVersion, broker_version, duration, typed_version};
 use crate::model::{Address, BrokerVersion};

@@ -1,8 +1,7 @@
 //! Plans specs against a broker: reads both concurrently, and calls the pure planner. topo parses and lints the specs
 //! while the broker produces its lists.
 
-use super::arguments::LintArguments;
-use super::arguments::PlanningArguments;
+use super::arguments::{LintArguments, PlanningArguments};
 use super::failure::{Exit, Failure};
 use super::findings::{self, Found};
 use super::input::{self, Loaded};

@@ -1,9 +1,7 @@
 //! `topo show`: prints a saved plan like `topo plan`, without a broker.
 
-use super::arguments::Global;
-use super::arguments::{PrintingArguments, Show};
-use super::failure::Exit;
-use super::failure::Failure;
+use super::arguments::{Global, PrintingArguments, Show};
+use super::failure::{Exit, Failure};
 use super::plan::{self, Layout};
 use super::{connection, files, input, planning};
 use crate::plan::Allowances;

@@ -2,8 +2,7 @@
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
-use super::files::unreadable;
-use super::files::{link_stays_in, stays_inside};
+use super::files::{link_stays_in, stays_inside, unreadable};
 use super::{files, variables};
 use crate::model::VhostName;
 use crate::model::printable::clean;

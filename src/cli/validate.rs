@@ -1,8 +1,7 @@
 //! `topo validate`: checks specs offline, for one version of RabbitMQ.
 
 use super::arguments::{FindingsFormat, Global};
-use super::failure::Exit;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::input::Loaded;
 use super::plan_arguments::ValidateArguments;
 use super::value_parsers::TypedVersion;

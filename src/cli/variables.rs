@@ -2,8 +2,7 @@
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
-use super::files::unreadable;
-use super::files::{is_pipe_of_shell, stays_inside};
+use super::files::{is_pipe_of_shell, stays_inside, unreadable};
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 

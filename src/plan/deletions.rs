@@ -1,11 +1,10 @@
 //! Plans the deletion of current objects that the spec does not declare, or only reports these objects.
 
-use super::auto_delete;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange, Unmanaged};
 use super::hazard::HazardKind;
-use super::{recreate, retries};
+use super::{auto_delete, recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};

@@ -3,10 +3,9 @@
 //! now, and includes their settings, because RabbitMQ does not merge policies.
 
 use super::current_keys::{DEAD_LETTER, destination_keys, is_of_retries};
-use super::keep;
 use super::places::{self, Edits};
 use super::recreate::Fragment;
-use super::{Subject, exchange_named, takeover};
+use super::{Subject, exchange_named, keep, takeover};
 use crate::model::count::count;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;

@@ -25,10 +25,10 @@ mod unexpected;
 
 pub(super) use blockers::MigrationBlocker;
 pub(super) use hazards::hazards;
-pub use interrupted::before_migrations;
-pub use interrupted::interrupted_queues;
-pub(super) use interrupted::remove_migration_objects;
-pub(super) use interrupted::{abort, has_interrupted_migration, is_interrupted, keep_planned, resume};
+pub(super) use interrupted::{
+    abort, has_interrupted_migration, is_interrupted, keep_planned, remove_migration_objects, resume,
+};
+pub use interrupted::{before_migrations, interrupted_queues};
 pub(super) use names::migration;
 pub use next_actions::NextAction;
 pub use unexpected::Unexpected;

@@ -10,12 +10,11 @@ mod ends;
 mod generations;
 mod leftovers;
 
-use super::QueueActivity;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Desired, Options};
 use super::hazard::HazardKind;
-use super::recreate;
+use super::{QueueActivity, recreate};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::naming::{self, TierName};
@@ -26,8 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use contract::{hazards, strategy_of};
 pub(super) use ends::{ends, hazards as final_target_hazards, live_end};
-pub(super) use generations::adapted;
-pub(super) use generations::{Switch, switches};
+pub(super) use generations::{Switch, adapted, switches};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,7 @@
 //! Tests of retired retries: the retired objects, their steps, and above all the objects that stay.
 
 use super::super::simulate::run;
-use super::super::{Action, HazardKind, Step};
-use super::super::{Activity, Desired, PlanContext, VhostPlan, plan_vhost};
+use super::super::{Action, Activity, Desired, HazardKind, PlanContext, Step, VhostPlan, plan_vhost};
 use super::Options;
 use crate::expand::expand;
 use crate::model::retry::counted;
