@@ -1,5 +1,5 @@
-//! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it in several vhosts concurrently,
-//! and verifies the result.
+//! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it in several vhosts
+//! concurrently, and verifies the result.
 
 use super::execute::{CONCURRENCY, apply};
 use super::locks::Locks;

@@ -1,5 +1,5 @@
-//! Reads the user of a connection, and its permissions in a vhost. Also reads the topic permissions of a vhost, and restores
-//! those that the broker deleted with an exchange.
+//! Reads the user of a connection, and its permissions in a vhost. Also reads the topic permissions of a vhost, and
+//! restores those that the broker deleted with an exchange.
 //!
 //! Every user may read its own tags. Only administrators may read permissions (401 "Not administrator user", 3.8 to
 //! 4.3). A plan treats permissions that cannot be read as unknown.

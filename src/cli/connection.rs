@@ -1,6 +1,5 @@
-//! Determines the broker's address and credentials: from flags, then the environment, then `~/.rabbitmqadmin.conf`.
-//!
-//! The statistics and tick intervals of the broker, which the management API does not report.
+//! Determines the connection to the broker: its address and credentials, from flags, then the environment, then
+//! `~/.rabbitmqadmin.conf`. Also its statistics and tick intervals, which the management API does not report.
 
 use super::failure::Failure;
 use super::files;

@@ -1,6 +1,4 @@
 //! `topo export`: writes the current topology as a spec, to standard output or to files.
-//!
-//! The arguments of `topo export`.
 
 use super::arguments::Global;
 use super::connection::ConnectionArguments;

@@ -1,5 +1,5 @@
-//! The end of a command: its exit code, or the reason why it ended early. Exit codes are stable, because pipelines depend
-//! on them. A reason is printed as `error:`, `caused by:`, and hints to paste.
+//! The end of a command: its exit code, or the reason why it ended early. Exit codes are stable, because pipelines
+//! depend on them. A reason is printed as `error:`, `caused by:`, and hints to paste.
 
 use super::hints::hints;
 use crate::broker::{BrokerError, redacted_urls_in};

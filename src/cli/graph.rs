@@ -1,6 +1,4 @@
 //! `topo graph`: draws the topology of the specs, or the changes of a saved plan.
-//!
-//! The arguments of `topo graph`.
 
 use super::arguments::{FindingsFormat, Show, SpecArguments};
 use super::failure::{Exit, Failure};

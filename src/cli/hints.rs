@@ -1,5 +1,5 @@
-//! Hints for errors: the flag or the command that resolves an error of the broker, and the name that was probably intended
-//! for an unknown one. For a missing permission, the command grants the least privilege.
+//! Hints for errors: the flag or the command that resolves an error of the broker, and the name that was probably
+//! intended for an unknown one. For a missing permission, the command grants the least privilege.
 
 use crate::broker::{BrokerError, ConnectProblem};
 use crate::plan::rights::{Needs, added};

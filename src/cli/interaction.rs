@@ -1,7 +1,7 @@
 //! The user's control over a running command: signals and confirmations.
 //!
-//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends). A plan that
-//! can lose messages requires more than a habitual `y`.
+//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends). A plan
+//! that can lose messages requires more than a habitual `y`.
 
 use super::failure::{Exit, Failure};
 use super::output;

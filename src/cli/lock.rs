@@ -1,6 +1,4 @@
 //! `topo lock`: shows who holds the lock of a vhost, and deletes the lock with `--break`.
-//!
-//! The arguments of `topo lock`.
 
 use super::arguments::{Global, ReportFormat, SpecArguments};
 use super::connection::ConnectionArguments;

@@ -1,6 +1,5 @@
-//! Progress on standard error: a spinner or a bar on a terminal, plain lines in a log, nothing when quiet.
-//!
-//! Measures how fast messages are moved.
+//! Progress on standard error: a spinner or a bar on a terminal, plain lines in a log, nothing when quiet. The bar
+//! shows how fast messages are moved.
 
 use super::arguments::Global;
 use super::output::eprint;

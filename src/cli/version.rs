@@ -1,5 +1,5 @@
-//! `topo version` and `topo schema`: print what the build contains, which are the version with its details, and the JSON
-//! Schemas that are committed under `schema/`.
+//! `topo version` and `topo schema`: print what the build contains, which are the version with its details, and the
+//! JSON Schemas that are committed under `schema/`.
 
 use super::arguments::ExplainFormat;
 use super::failure::{Exit, Failure};

@@ -1,5 +1,5 @@
-//! Recognizes retries and dead-lettering. Folds the generated objects of retries into their queue, and the exchange of a
-//! dead-letter queue into that queue.
+//! Recognizes retries and dead-lettering. Folds the generated objects of retries into their queue, and the exchange of
+//! a dead-letter queue into that queue.
 //!
 //! Manual retries are only marked: a queue rejects a message, the message waits in another queue until it expires, and
 //! returns. The broker dead-letters the message both times, but neither arrow is an end of its lifecycle.

@@ -1,5 +1,5 @@
-//! Collects the parts of a plan before its steps are ordered, and sorts its changes by their operation. Conflicts are left
-//! out.
+//! Collects the parts of a plan before its steps are ordered, and sorts its changes by their operation. Conflicts are
+//! left out.
 
 use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Summary, Unmanaged, VhostPlan};
 use super::hazard::{Hazard, HazardKind};

@@ -1,5 +1,5 @@
-//! Text for a shell: quoted words, commands that wrap at the width, the command to run after a plan, and `NAME=value` lines
-//! of contracts.
+//! Text for a shell: quoted words, commands that wrap at the width, the command to run after a plan, and `NAME=value`
+//! lines of contracts.
 
 use super::style::{columns, wrap};
 use crate::model::Address;

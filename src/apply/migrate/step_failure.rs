@@ -1,5 +1,5 @@
-//! The failure of a step of a migration, and how the migration reacts to it: tries again, rolls back or stops. A fault of
-//! the transport either ends by itself or is such a failure.
+//! The failure of a step of a migration, and how the migration reacts to it: tries again, rolls back or stops. A fault
+//! of the transport either ends by itself or is such a failure.
 
 use crate::broker::BrokerError;
 use crate::broker::transport::Fault;

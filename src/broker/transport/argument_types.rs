@@ -4,8 +4,8 @@
 //! `double`, and strings `longstr`. Void is supported, too, which HTTP cannot carry.
 //!
 //! A binding of another client may have other types. The management API shows a timestamp, a short and a long as the
-//! same number, and a void as the string `undefined`. It never shows the types, but the properties key of a binding is a
-//! hash over them. So topo binds with one combination of types after another until the key is equal.
+//! same number, and a void as the string `undefined`. It never shows the types, but the properties key of a binding is
+//! a hash over them. So topo binds with one combination of types after another until the key is equal.
 
 use super::amqp::AmqpTransport;
 use super::connection::short;

@@ -1,8 +1,9 @@
-//! Declares and binds over AMQP: for requests that must follow each other without a pause, and for values that HTTP cannot
-//! carry.
+//! Declares and binds over AMQP: for requests that must follow each other without a pause, and for values that HTTP
+//! cannot carry.
 //!
 //! topo decides over HTTP, and so verifies first that AMQP and HTTP reach the same broker. They can differ even with
-//! correct URLs. For example, a tunnel forwards the management port of a remote broker to a host that has its own broker.
+//! correct URLs. For example, a tunnel forwards the management port of a remote broker to a host that has its own
+//! broker.
 
 use super::amqp::AmqpTransport;
 use super::argument_types::table;

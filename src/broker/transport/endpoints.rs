@@ -1,5 +1,6 @@
-//! The two ends of a move. Checks that the user may publish to the target, before the first message is consumed. Subscribes
-//! to the source with the highest priority, queries its counts, and waits until it has processed all acknowledgements.
+//! The two ends of a move. Checks that the user may publish to the target, before the first message is consumed.
+//! Subscribes to the source with the highest priority, queries its counts, and waits until it has processed all
+//! acknowledgements.
 
 use super::connection::{Connection, short};
 use super::raw_properties::RawProperties;

@@ -4,8 +4,8 @@
 //! when it started, and count rejected messages as moved. A shovel publishes without `mandatory`, so messages that its
 //! target does not route are lost. It is started only if the target is bound.
 //!
-//! A killed run leaves its shovels. Only policymakers may read shovel definitions, but every user with access to a queue
-//! may see its consumers. So topo finds the shovels that this user cannot remove by their consumers.
+//! A killed run leaves its shovels. Only policymakers may read shovel definitions, but every user with access to a
+//! queue may see its consumers. So topo finds the shovels that this user cannot remove by their consumers.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;

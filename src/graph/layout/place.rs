@@ -1,6 +1,6 @@
-//! Places the stops within each layer. First orders them: linked stops get close positions, so that few wires cross. Then
-//! computes their vertical positions: each stop is as close as possible to the stops that it is linked to, at a minimum
-//! distance from its neighbors.
+//! Places the stops within each layer. First orders them: linked stops get close positions, so that few wires cross.
+//! Then computes their vertical positions: each stop is as close as possible to the stops that it is linked to, at a
+//! minimum distance from its neighbors.
 
 use super::layers::{Layered, Stop, StopKind};
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! Lists the ways to recreate an object that resolve a conflict: the flag of each, its effect on the current messages, and
-//! the part of a spec to write. Predicts the broker's response to applications that declare the object themselves
+//! Lists the ways to recreate an object that resolve a conflict: the flag of each, its effect on the current messages,
+//! and the part of a spec to write. Predicts the broker's response to applications that declare the object themselves
 //! afterwards.
 
 use crate::diff::fields;

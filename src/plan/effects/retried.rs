@@ -1,9 +1,9 @@
 //! Finds unmanaged policies that break retries and dead-lettering, and the objects that this plan generates for them.
 //!
-//! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or a
-//! dead-letter queue deletes its messages. Measured: a TTL by a policy on `^w` cut a tier of 300 ms to 110 ms, and one on
-//! `^orders\.` deleted dead-lettered messages. For policies of the spec itself, the expansion refuses those that break
-//! retries by the same rules (`expand::ladder`, `expand::case`), and the others are a lint finding.
+//! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or
+//! a dead-letter queue deletes its messages. Measured: a TTL by a policy on `^w` cut a tier of 300 ms to 110 ms, and
+//! one on `^orders\.` deleted dead-lettered messages. For policies of the spec itself, the expansion refuses those that
+//! break retries by the same rules (`expand::ladder`, `expand::case`), and the others are a lint finding.
 
 use super::Sides;
 use crate::model::units::with_unit;

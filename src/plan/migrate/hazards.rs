@@ -1,5 +1,5 @@
-//! Adds the hazards of a migration. One of them is a policy that was created after the plan and removes messages from the
-//! holding queues.
+//! Adds the hazards of a migration. One of them is a policy that was created after the plan and removes messages from
+//! the holding queues.
 
 use super::names::removing_key;
 use super::{Migration, blockers};

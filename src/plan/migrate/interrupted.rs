@@ -1,6 +1,6 @@
 //! Detects interrupted migrations in the current state, and plans to resume them or to roll them back. For that,
-//! reconstructs the topology before the migration: the bindings of its tap belonged to the queue, and its objects did not
-//! exist.
+//! reconstructs the topology before the migration: the bindings of its tap belonged to the queue, and its objects did
+//! not exist.
 
 use super::blockers::{MigrationBlocker, transport_blocker};
 use super::names::unexpected_object;

@@ -21,9 +21,9 @@ mod names;
 mod next_actions;
 #[cfg(test)]
 mod tests;
-mod unexpected;
 
 pub(super) use blockers::MigrationBlocker;
+pub use blockers::Unexpected;
 pub(super) use hazards::hazards;
 pub(super) use interrupted::{
     abort, has_interrupted_migration, is_interrupted, keep_planned, remove_migration_objects, resume,
@@ -31,7 +31,6 @@ pub(super) use interrupted::{
 pub use interrupted::{before_migrations, interrupted_queues};
 pub(super) use names::migration;
 pub use next_actions::NextAction;
-pub use unexpected::Unexpected;
 
 use crate::diff::fields;
 use crate::model::naming::MigrationNames;

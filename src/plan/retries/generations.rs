@@ -2,12 +2,12 @@
 //! tier of another generation replaces it: `orders.work.retry.1.5s~2`. So a tier is never in conflict, and never
 //! recreated with messages in it.
 //!
-//! A routing key changes to another tier atomically, so that no message goes into both tiers or into none. A bind and an
-//! unbind are two requests. Between them, a rejected message would go to both tiers, or start again at the first one. So
-//! topo first binds the new tier to the switch. The switch is the alternate of the exchange, and receives only messages
-//! whose key the exchange does not match. Unbinding the old tier is then the atomic switch. Afterwards, topo binds the
-//! new tier to the exchange itself, and unbinds it from the switch. Both lead to the same queue, so no message is
-//! delivered twice.
+//! A routing key changes to another tier atomically, so that no message goes into both tiers or into none. A bind and
+//! an unbind are two requests. Between them, a rejected message would go to both tiers, or start again at the first
+//! one. So topo first binds the new tier to the switch. The switch is the alternate of the exchange, and receives only
+//! messages whose key the exchange does not match. Unbinding the old tier is then the atomic switch. Afterwards, topo
+//! binds the new tier to the exchange itself, and unbinds it from the switch. Both lead to the same queue, so no
+//! message is delivered twice.
 
 use super::leftovers::is_tier;
 use crate::diff::{Field, fields};

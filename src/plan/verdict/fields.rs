@@ -1,9 +1,9 @@
 //! Classifies a field of a queue or of an exchange that differs.
 //!
 //! The broker compares those arguments of a queue that its type uses. Every exchange type, also those of RabbitMQ's
-//! plugins, compares `alternate-exchange` and no other argument (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3),
-//! except the upstreams of a federation. The broker validates arguments only when it creates an exchange. For an existing
-//! exchange, it answers 204 to arguments that it refuses for a new one.
+//! plugins, compares `alternate-exchange` and no other argument (`rabbit_exchange:assert_args_equivalence`, 3.8 to
+//! 4.3), except the upstreams of a federation. The broker validates arguments only when it creates an exchange. For an
+//! existing exchange, it answers 204 to arguments that it refuses for a new one.
 
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument, checked, compared};

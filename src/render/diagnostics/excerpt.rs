@@ -1,6 +1,6 @@
-//! Divides the locations of a diagnostic into parts, each with an excerpt: the lines that a message refers to, with very
-//! long lines shortened. The renderer reads the whole excerpt again for each message, and a generated file may consist of
-//! one line. If the terminal is too narrow, labels of underlines become notes.
+//! Divides the locations of a diagnostic into parts, each with an excerpt: the lines that a message refers to, with
+//! very long lines shortened. The renderer reads the whole excerpt again for each message, and a generated file may
+//! consist of one line. If the terminal is too narrow, labels of underlines become notes.
 
 use crate::model::printable::masked;
 use crate::render::style::columns;

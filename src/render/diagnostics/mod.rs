@@ -1,8 +1,8 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 //!
-//! Diagnostics of one kind are grouped: the first ones are rendered in full, the next ones on one line each, and the rest
-//! is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough to fix
-//! it.
+//! Diagnostics of one kind are grouped: the first ones are rendered in full, the next ones on one line each, and the
+//! rest is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough
+//! to fix it.
 
 use super::style::{clean, columns, folded};
 use crate::model::count::number;

@@ -1,5 +1,5 @@
-//! Renders graphs: as JSON, Mermaid for Markdown, DOT for Graphviz, and SVG. Each format except JSON has a module, and the
-//! other modules are shared.
+//! Renders graphs: as JSON, Mermaid for Markdown, DOT for Graphviz, and SVG. Each format except JSON has a module, and
+//! the other modules are shared.
 
 pub mod dot;
 pub mod mermaid;

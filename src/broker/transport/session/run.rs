@@ -1,5 +1,5 @@
-//! Runs the sessions of a move: each one until it stops, fails or loses its connection. Then ends it without messages in
-//! transit and, as far as the queue permits, without requeued messages.
+//! Runs the sessions of a move: each one until it stops, fails or loses its connection. Then ends it without messages
+//! in transit and, as far as the queue permits, without requeued messages.
 
 use super::super::endpoints::{subscribe, was_delivered_before};
 use super::super::progress::State;

@@ -1,6 +1,4 @@
-//! Objects of others with names that topo would generate.
-//!
-//! Tests of the hazard `contract-change`.
+//! Tests of objects of others with names that topo would generate, and of the hazard `contract-change`.
 
 use super::{LADDER, REPUBLISH, desired, planned, retired, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};

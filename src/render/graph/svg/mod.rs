@@ -1,5 +1,5 @@
-//! Renders a graph as SVG: one file with its own style sheet for light and dark pages, with a legend, and without external
-//! resources.
+//! Renders a graph as SVG: one file with its own style sheet for light and dark pages, with a legend, and without
+//! external resources.
 
 mod boxes;
 mod lines;
