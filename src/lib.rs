@@ -36,7 +36,7 @@
 //!     bindings: [{exchange: orders, routingKey: "order.#"}]
 //! "##;
 //! let file = SourceFile { name: "topology.yaml".to_owned(), text: text.to_owned() };
-//! let specs = parse(&[file], &Variables::new())?;
+//! let specs = parse(&[file], &Variables::new())?.vhosts;
 //! let profile = BrokerProfile::of(BrokerVersion::new(4, 3, 0));
 //! let desired = Arc::new(expand(&specs[0], &profile)?.into_desired());
 //!

@@ -30,7 +30,7 @@ use topo::contract::contracts;
 use topo::expand::expand;
 use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, blockers_of, plan_vhost};
+use topo::plan::{Activity, Desired, Options, PlanContext, Target, assemble, blockers_of, plan_cluster, plan_vhost};
 use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
@@ -156,6 +156,7 @@ fn offline(input: &Input) -> bool {
         findings::lines(found, &files, 80);
     };
     let (specs, found) = parse_all(&files, &variables);
+    let specs: Vec<_> = specs.cluster.into_iter().chain(specs.vhosts).collect();
     if let Err(found) = found.or_value(()) {
         assert!(!found.is_empty());
         let rest = specs
@@ -164,7 +165,7 @@ fn offline(input: &Input) -> bool {
         told(&rest.fold(found.clone(), Diagnostics::and));
         return false;
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut cluster) = (Vec::new(), None);
     let options = Options::default();
     // The oldest and the newest supported version expand the same spec differently.
     for version in [BrokerVersion::NEWEST_KNOWN, "3.8".parse().expect("a version")] {
@@ -185,6 +186,13 @@ fn offline(input: &Input) -> bool {
             let empty = definitions::empty(spec.vhost.value.clone(), version);
             let desired =
                 Arc::new(Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() });
+            if spec.vhost.value.is_cluster() {
+                let empty = definitions::empty_cluster(version);
+                let activity = Activity::default();
+                let context = empty.snapshot.context(&desired, &activity);
+                cluster = Some(plan_cluster(&context, &empty.facts, &options));
+                continue;
+            }
             let context = PlanContext {
                 current: &empty.topology,
                 desired: &desired,
@@ -203,7 +211,7 @@ fn offline(input: &Input) -> bool {
         product: "RabbitMQ".to_owned(),
         version: "4".to_owned(),
     };
-    let plan = assemble(target, options, parts);
+    let plan = assemble(target, options, cluster, parts);
     assert!(!serde_json::to_string(&plan).unwrap().is_empty());
     let blockers = blockers_of(&plan, &[]);
     let view = View { width: 80, blockers: &blockers, specs: "fuzz.yaml", apply: None, details: true, all: true };

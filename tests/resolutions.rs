@@ -50,7 +50,7 @@ fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
 
 fn desired(spec: &str, profile: &BrokerProfile) -> Desired {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: spec.to_owned() };
-    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
+    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}")).vhosts;
     let expansion = expand(&specs[0], profile).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
     Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }

@@ -14,7 +14,7 @@ const RULES: [&str; 3] = ["no-effect-setting", "lazy-mode", "at-least-once-witho
 /// The keys of queue `q` without an effect by `topo explain`, and the number of such findings.
 fn both(version: &str, spec: &str) -> (BTreeSet<String>, usize) {
     let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{spec}") };
-    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);
     let profile = BrokerProfile::of(version.parse().unwrap());
     let expansion = expand(&spec, &profile).unwrap();
     let Some(Explanation::Queue(life)) = explanation(&"q".into(), &spec, &expansion, &profile) else {

@@ -52,7 +52,7 @@ fn stations(queues: usize, rounds: usize) {
     let mut best = [f64::INFINITY; 4];
     for _ in 0..rounds {
         let start = cpu();
-        let spec = parse(&files, &Variables::new()).unwrap().remove(0);
+        let spec = parse(&files, &Variables::new()).unwrap().vhosts.remove(0);
         let parsed = cpu();
         let expansion = expand(&spec, &profile).unwrap();
         let expanded = cpu();

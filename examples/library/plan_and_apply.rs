@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let desired = desired(spec, &access).await?;
     let plan = apply::plan(&access, &desired, &Options::default()).await?;
-    for step in plan.vhosts.iter().flat_map(|part| &part.steps) {
+    for step in plan.parts().flat_map(|part| &part.steps) {
         println!("planned: {}", report_text::action(&step.action));
     }
     if plan.is_empty() {
@@ -43,12 +43,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if outcome.status() == Status::Applied { Ok(()) } else { Err("the plan was not applied completely".into()) }
 }
 
-/// Parses a spec, and expands it for the versions of its vhosts on the broker.
+/// Parses a spec, and expands it for the versions of its vhosts on the broker. The cluster comes first.
 pub(crate) async fn desired(spec: SourceFile, access: &Access) -> Result<Vec<Arc<Desired>>, Box<dyn Error>> {
     let specs = parse(&[spec], &Variables::new())?;
     let survey = access.broker.survey().await?;
     let mut desired = Vec::new();
-    for spec in &specs {
+    for spec in specs.cluster.iter().chain(&specs.vhosts) {
         let profile = survey.profile(&spec.vhost.value);
         desired.push(Arc::new(expand(spec, &profile)?.into_desired()));
     }

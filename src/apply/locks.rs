@@ -1,11 +1,13 @@
-//! Acquires and releases the locks of a run: one in each vhost that the run changes.
+//! Acquires and releases the locks of a run: one in each vhost that the run changes. The lock of one agreed vhost, `/` by
+//! default, also protects the cluster.
 
 use super::{Report, RunError, RunEvent, RunRequest, StepDone};
 use crate::broker::{BrokerError, Holder, LockedBroker, Performed};
 use crate::model::{BrokerVersion, VhostName};
-use crate::plan::{Action, Step};
+use crate::plan::{Action, Step, VhostPlan};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// The number of locks that are released concurrently. Locks are acquired one after another, by name, to avoid
 /// deadlocks.
@@ -17,11 +19,13 @@ pub(super) struct Locks {
     held: Vec<LockedBroker>,
     /// Vhosts that did not exist, and the steps that created them.
     created: Vec<(VhostName, Step)>,
+    /// The vhost whose lock protects the cluster.
+    of_cluster: Option<VhostName>,
 }
 
 impl Locks {
-    /// Locks every vhost that the run changes, in the order of their names. Creates a missing vhost first, because the
-    /// lock is a queue in it.
+    /// Locks every vhost that the run changes, in the order of their names, and the vhost whose lock protects the cluster
+    /// if the run changes the cluster. Creates a missing vhost first, because the lock is a queue in it.
     pub(super) async fn acquire(
         &mut self,
         request: &RunRequest<'_>,
@@ -29,11 +33,16 @@ impl Locks {
     ) -> Result<(), RunError> {
         let RunRequest { access, reviewed, options, interrupt, .. } = request;
         let version = reviewed.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
-        for part in reviewed.vhosts.iter().filter(|part| !part.steps.is_empty()) {
-            let vhost = &part.vhost;
-            let missing = part.creates_vhost();
-            let first = part.steps.first();
-            if let Some(step) = first.filter(|step| missing && matches!(step.action, Action::PutVhost { .. })) {
+        let changed = reviewed.vhosts.iter().filter(|part| !part.steps.is_empty());
+        let mut parts: BTreeMap<&VhostName, Option<&VhostPlan>> =
+            changed.map(|part| (&part.vhost, Some(part))).collect();
+        if reviewed.cluster.as_ref().is_some_and(|cluster| !cluster.part().steps.is_empty()) {
+            parts.entry(&options.cluster_lock_vhost).or_default();
+            self.of_cluster = Some(options.cluster_lock_vhost.clone());
+        }
+        for (vhost, part) in parts {
+            let first = part.filter(|part| part.creates_vhost()).and_then(|part| part.steps.first());
+            if let Some(step) = first.filter(|step| matches!(step.action, Action::PutVhost { .. })) {
                 access.broker.perform(vhost, &step.action).await?;
                 self.created.push((vhost.clone(), step.clone()));
             }
@@ -52,8 +61,9 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns the lock of a vhost.
+    /// Returns the lock of a vhost, or the one that protects the cluster.
     pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
+        let vhost = if vhost.is_cluster() { self.of_cluster.as_ref()? } else { vhost };
         self.held.iter().find(|lock| lock.vhost() == vhost)
     }
 

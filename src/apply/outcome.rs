@@ -6,10 +6,10 @@ use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{ApprovedPlan, Step};
 use std::time::Duration;
 
-/// The report of one vhost. Every step of its plan is in one of the lists, in the order in which the steps ended.
+/// The report of one vhost, or of the cluster. Every step of its plan is in one of the lists, in the order in which the steps ended.
 #[derive(Debug)]
 pub struct Report {
-    /// The vhost.
+    /// The vhost; [`VhostName::cluster`] for the cluster.
     pub vhost: VhostName,
     /// Steps that the broker executed.
     pub done: Vec<StepDone>,

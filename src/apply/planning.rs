@@ -1,26 +1,43 @@
-//! Plans against a live broker: reads the vhosts and the activity that affects their plans, and calls the pure planner.
+//! Plans against a live broker: reads the cluster, the vhosts and the activity that affects their plans, and calls the pure planner.
 
-use crate::broker::{Access, BrokerError, Snapshot};
+use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
 use crate::plan::{
-    Activity, Desired, Options, Plan, Target, VhostPlan, assemble, deletes_exchanges, deletes_queues,
-    limits_connections, moves_messages, needs_activity, plan_vhost, queues_with_stale_counts,
+    Activity, ClusterPlan, Desired, Options, Plan, Target, VhostPlan, assemble, deletes_exchanges, deletes_queues,
+    limits_connections, moves_messages, needs_activity, plan_cluster, plan_vhost, queues_with_stale_counts,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
+use tokio::join;
 
 /// The number of vhosts whose counts are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// Reads the vhosts of desired topologies, and plans the changes to them.
+/// Reads the vhosts of desired topologies, and the cluster if one of them is that of the cluster, and plans the changes
+/// to them.
 ///
 /// # Errors
 /// The broker could not be read.
 pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) -> Result<Plan, BrokerError> {
-    let vhosts: Vec<VhostName> = desired.iter().map(|desired| desired.topology.vhost.clone()).collect();
-    let mut snapshots = access.broker.read(&vhosts).await?;
-    read_records(access, &mut snapshots, desired).await?;
-    plan_snapshots(access, &snapshots, desired, options).await
+    let broker = &access.broker;
+    let (of_cluster, of_vhosts) = split(desired);
+    let vhosts: Vec<VhostName> = of_vhosts.iter().map(|desired| desired.topology.vhost.clone()).collect();
+    let (survey, listed) = join!(broker.survey(), broker.lists(&vhosts));
+    let survey = survey?;
+    let cluster = match of_cluster {
+        Some(desired) => Some(broker.read_desired_cluster(&survey, &desired.topology, &desired.scope).await?),
+        None => None,
+    };
+    let mut snapshots = listed.snapshots(survey)?;
+    read_records(access, &mut snapshots, &of_vhosts).await?;
+    plan_snapshots(access, cluster.as_ref(), &snapshots, desired, options).await
+}
+
+/// Splits desired topologies into that of the cluster, if there is one, and those of vhosts.
+fn split(desired: &[Arc<Desired>]) -> (Option<&Arc<Desired>>, Vec<&Arc<Desired>>) {
+    let (of_cluster, of_vhosts): (Vec<_>, Vec<_>) =
+        desired.iter().partition(|desired| desired.topology.vhost.is_cluster());
+    (of_cluster.first().copied(), of_vhosts)
 }
 
 /// Reads the records of the kinds in the scope of the desired topologies, in the order of the snapshots.
@@ -30,7 +47,7 @@ pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) 
 async fn read_records(
     access: &Access,
     snapshots: &mut [Snapshot],
-    desired: &[Arc<Desired>],
+    desired: &[&Arc<Desired>],
 ) -> Result<(), BrokerError> {
     for (snapshot, desired) in snapshots.iter_mut().zip(desired) {
         access.broker.read_records(snapshot, &desired.scope.record_kinds()).await?;
@@ -38,21 +55,25 @@ async fn read_records(
     Ok(())
 }
 
-/// Plans vhosts from their snapshots, in the order of their desired topologies.
+/// Plans the cluster and vhosts from their snapshots. Those of the vhosts are in the order of their desired topologies.
 ///
 /// # Errors
 /// The activity of a vhost could not be read.
 pub async fn plan_snapshots(
     access: &Access,
+    cluster: Option<&ClusterSnapshot>,
     snapshots: &[Snapshot],
     desired: &[Arc<Desired>],
     options: &Options,
 ) -> Result<Plan, BrokerError> {
-    let parts = snapshots.iter().zip(desired);
+    let (of_cluster, of_vhosts) = split(desired);
+    let cluster_plan =
+        of_cluster.zip(cluster).map(|(desired, cluster)| plan_part_of_cluster(cluster, desired, options));
+    let parts = snapshots.iter().zip(of_vhosts);
     let parts = parts.map(|(snapshot, desired)| plan_snapshot(access, snapshot, desired, options));
     let parts: Vec<VhostPlan> = stream::iter(parts).buffered(CONCURRENT_VHOSTS).try_collect().await?;
     let url = access.broker.shown_url();
-    let target = match snapshots.first() {
+    let target = match cluster.map(|cluster| &cluster.snapshot).or(snapshots.first()) {
         None => Target { url, cluster: String::new(), product: String::new(), version: String::new() },
         Some(snapshot) => Target {
             url,
@@ -61,7 +82,11 @@ pub async fn plan_snapshots(
             version: snapshot.profile.version.to_string(),
         },
     };
-    Ok(assemble(target, options.clone(), parts))
+    Ok(assemble(target, options.clone(), cluster_plan, parts))
+}
+
+fn plan_part_of_cluster(cluster: &ClusterSnapshot, desired: &Arc<Desired>, options: &Options) -> ClusterPlan {
+    plan_cluster(&cluster.snapshot.context(desired, &Activity::default()), &cluster.facts, options)
 }
 
 async fn plan_snapshot(

@@ -4,7 +4,7 @@
 use super::{Backup, BackupError, Outcome};
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
-use crate::model::names::LOCK_QUEUE;
+use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::{QueueName, VhostName};
 use crate::plan::{Allowance, ApprovedPlan, Blockers, Desired, Plan, Step};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
 pub struct RunRequest<'a> {
     /// The broker.
     pub access: &'a Access,
-    /// The desired topologies that the plan was made for, in the same order.
+    /// The desired topologies that the plan was made for, in the same order. That of the cluster, if any, is the first.
     pub desired: &'a [Arc<Desired>],
     /// The reviewed plan. The run executes only its steps, without those that are already done.
     pub reviewed: &'a Plan,
@@ -38,6 +38,8 @@ pub struct RunRequest<'a> {
 pub struct RunOptions {
     /// The queue that serves as the lock. All applies to a vhost must use the same one.
     pub lock_queue: QueueName,
+    /// The vhost whose lock also protects the cluster. All applies to the cluster must use the same one.
+    pub cluster_lock_vhost: VhostName,
     /// The time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
     /// The time to wait while messages make no progress. After this time, retired tiers are left for the next apply,
@@ -49,6 +51,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             lock_queue: QueueName::new(LOCK_QUEUE),
+            cluster_lock_vhost: VhostName::new(DEFAULT_VHOST),
             lock_timeout: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
         }

@@ -1,5 +1,5 @@
-//! Runs a reviewed plan: locks its vhosts, plans again, checks the new plan, executes it in several vhosts
-//! concurrently, and verifies the result.
+//! Runs a reviewed plan: locks its vhosts and the cluster, plans again, checks the new plan, executes it in the cluster
+//! and then in several vhosts concurrently, and verifies the result.
 
 use super::execute::{CONCURRENCY, apply};
 use super::locks::Locks;
@@ -10,7 +10,7 @@ use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
 use crate::model::{Address, BrokerVersion, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, gate};
+use crate::plan::{ApprovedPlan, ClusterPlan, Options, Plan, PlannedChange, VhostPlan, gate};
 use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of all vhosts. After a failure, no further vhost is started.
+/// Executes the steps of the cluster, and then those of all vhosts. After a failure, no further part is started.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -129,7 +129,14 @@ async fn execute(
         stopped.set(stopped.get() || !report.is_complete());
         report
     };
-    stream::iter(parts.into_iter().map(one)).buffered(concurrent_vhosts).collect().await
+    let mut reports = Vec::new();
+    let cluster = approved.plan().cluster.as_ref().map(ClusterPlan::part);
+    if let Some(cluster) = cluster.filter(|part| !part.steps.is_empty()) {
+        reports.push(one(cluster).await);
+    }
+    let of_vhosts: Vec<Report> = stream::iter(parts.into_iter().map(one)).buffered(concurrent_vhosts).collect().await;
+    reports.extend(of_vhosts);
+    reports
 }
 
 /// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
@@ -148,7 +155,7 @@ async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> 
         // Retired objects are deleted together with their tiers.
         !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
     };
-    let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
+    let changes = after.parts().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
     let mut left: Vec<Address> =
         changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.clone()).collect();
     // The executed plan had no blockers, so these blockers are new.
@@ -157,7 +164,7 @@ async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> 
             left.push(block.address.clone());
         }
     }
-    let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| &note.address);
+    let interrupted = after.parts().flat_map(|part| &part.interrupted).map(|note| &note.address);
     left.extend(interrupted.filter(|address| reviewed.abort.contains(address)).cloned());
     Ok(left)
 }

@@ -4,16 +4,17 @@
 //! A definitions file contains less than a broker reports: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 on
 //! no internal exchanges.
 
+use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
 use super::permissions::is_user_parameter;
-use super::records::of_parameter;
-use super::snapshot::{Cluster, Lists, Snapshot};
+use super::records::{of_owner, of_parameter};
+use super::snapshot::{Cluster, Lists, Snapshot, Survey};
 use super::wire;
 use crate::model::memory::bounded;
-use crate::model::record_kinds::RECORD_KINDS;
-use crate::model::{Arguments, BrokerVersion, RecordKind, Records, VhostName};
+use crate::model::record_kinds::{RECORD_KINDS, RecordRow, RecordScope};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, VhostName};
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -193,6 +194,33 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         has_transient_queues: false,
         ..Snapshot::of(vhost.clone(), &cluster, lists)
     })
+}
+
+/// Returns the cluster of an empty broker. The objects that its records belong to are not known.
+pub fn empty_cluster(version: BrokerVersion) -> ClusterSnapshot {
+    let survey = Survey { cluster: cluster(version), settings: BTreeMap::new() };
+    survey.cluster()
+}
+
+/// Reads the records of the cluster from a file. An export of one vhost has none.
+pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<ClusterSnapshot, DefinitionsError> {
+    let file = File::parse(text)?;
+    let mut cluster = empty_cluster(version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    for row in RecordRow::of_scope(RecordScope::Cluster) {
+        let Some((owners, list)) = row.owners.and_then(|owners| Some((owners, file.list(owners.path)?))) else {
+            continue;
+        };
+        let mut names = BTreeSet::new();
+        for entry in list.elements() {
+            let name = entry.name("name");
+            let settings = entry.field(owners.field).and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());
+            let records = settings.into_iter().flat_map(|settings| of_owner(row, &name, settings));
+            cluster.snapshot.topology.records.extend(records.map(|record| (record.id.clone(), record)));
+            names.insert(name);
+        }
+        cluster.facts.owners.insert(row.kind, Some(names));
+    }
+    Ok(cluster)
 }
 
 /// Removes repeated objects. The broker imports the first object of a name (`rabbit_definitions:add_queue_int`).

@@ -5,6 +5,7 @@
 
 mod access;
 pub mod base_url;
+mod cluster;
 pub mod connect_problem;
 pub mod connection;
 pub mod credentials;
@@ -34,6 +35,7 @@ mod wire;
 
 pub use access::{Access, TransportKind};
 pub use base_url::{BaseUrl, BaseUrlError, UrlWithLogin};
+pub use cluster::ClusterSnapshot;
 pub use connect_problem::ConnectProblem;
 pub use connection::Broker;
 pub use deletion::Performed;

@@ -42,8 +42,8 @@ struct Listed {
 /// An entry of `GET /api/users` or `/api/global-parameters`. All other fields are dropped, such as the password hashes
 /// of users.
 #[derive(Deserialize)]
-struct Named {
-    name: String,
+pub(super) struct Named {
+    pub(super) name: String,
 }
 
 /// An entry of `GET /api/vhosts/VHOST/permissions` or `/topic-permissions`.

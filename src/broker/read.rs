@@ -11,6 +11,7 @@ use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
 use super::{records, wire};
 use crate::model::naming::TRANSPORT_TAG;
 use crate::model::printable::clean;
+use crate::model::record_kinds::RecordScope;
 use crate::model::{
     Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, Record, RecordKind, Records, VhostName,
 };
@@ -287,7 +288,9 @@ impl Broker {
     /// Adds the records of these kinds to a snapshot. One request per kind; every snapshot contains the operator
     /// policies.
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
-        for kind in kinds.iter().filter(|kind| **kind != RecordKind::OperatorPolicy) {
+        let is_unread =
+            |kind: &&RecordKind| **kind != RecordKind::OperatorPolicy && kind.row().scope == RecordScope::Vhost;
+        for kind in kinds.iter().filter(is_unread) {
             match self.records(*kind, &snapshot.topology.vhost).await {
                 Ok(records) => snapshot.topology.records.extend(records),
                 // The vhost does not exist yet.

@@ -10,22 +10,28 @@ pub(super) fn listed(kind: RecordKind, entries: Vec<Arguments>) -> Records {
         let owner = row.owner.and_then(|owner| entry.get(owner)).and_then(ArgumentValue::as_text).map(str::to_owned);
         match row.layout {
             Layout::Fields(_) => of(row, owner, entry),
-            Layout::Settings(_) => match entry.remove("value") {
-                Some(ArgumentValue::Table(settings)) => of(row, owner, settings),
-                // Up to 3.10, the broker returns an empty list if there are no settings.
-                Some(
-                    ArgumentValue::Null
-                    | ArgumentValue::Boolean(_)
-                    | ArgumentValue::Integer(_)
-                    | ArgumentValue::Float(_)
-                    | ArgumentValue::Text(_)
-                    | ArgumentValue::List(_),
-                )
-                | None => Vec::new(),
-            },
+            Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| of_value(row, owner, value)),
         }
     });
     records.map(|record| (record.id.clone(), record)).collect()
+}
+
+/// Converts the settings of an owner in a definitions file.
+pub(super) fn of_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) -> Vec<Record> {
+    of_value(row, Some(owner.to_owned()), settings)
+}
+
+fn of_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -> Vec<Record> {
+    match settings {
+        ArgumentValue::Table(settings) => of(row, owner, settings),
+        // Up to 3.10, the broker returns an empty list if there are no settings.
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::Text(_)
+        | ArgumentValue::List(_) => Vec::new(),
+    }
 }
 
 /// Converts the value of a runtime parameter of a definitions file.

@@ -12,6 +12,7 @@ use super::sources::Sources;
 use super::{backup, connection, files, findings, input, interaction, output, planning, rights};
 use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
 use crate::broker::Access;
+use crate::model::names::DEFAULT_VHOST;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
@@ -42,7 +43,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
-    let missing_rights = rights::note(&access, &mut intent.reviewed, &arguments.lock_name).await;
+    let missing_rights = rights::note(&access, &mut intent.reviewed, &arguments.lock_name, &arguments.lock_vhost).await;
     let all = arguments.planning.show.is_some();
     if arguments.format == ReportFormat::Text {
         let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
@@ -124,7 +125,7 @@ async fn intent(
             .hint(format!("apply it there: --url {}", quoted(made_for)))
             .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
-    let desired: Vec<Arc<Desired>> = saved.vhosts.iter().map(|part| Arc::clone(&part.desired)).collect();
+    let desired: Vec<Arc<Desired>> = saved.parts().map(|part| Arc::clone(&part.desired)).collect();
     let now = planning::plan(access, &desired, &saved.options, progress).await?;
     check_fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
@@ -182,7 +183,11 @@ fn no_terminal(arguments: &ApplyArguments) -> Failure {
 /// Returns the flags of apply that suggested commands need too.
 fn own_flags(arguments: &ApplyArguments) -> String {
     let rights = if arguments.ignore_missing_rights { " --ignore-missing-rights" } else { "" };
-    format!("{}{rights}", connection::lock_flag(&arguments.lock_name))
+    let vhost = match arguments.lock_vhost.as_str() {
+        DEFAULT_VHOST => String::new(),
+        other => format!(" --lock-vhost {}", quoted(other)),
+    };
+    format!("{}{vhost}{rights}", connection::lock_flag(&arguments.lock_name))
 }
 
 /// Returns the command that continues after this run.
@@ -204,6 +209,7 @@ async fn run_plan(
     let write_backup = |backup: &Backup| backup::write(arguments, progress.is_quiet(), backup);
     let options = RunOptions {
         lock_queue: QueueName::new(arguments.lock_name.as_str()),
+        cluster_lock_vhost: VhostName::new(arguments.lock_vhost.as_str()),
         lock_timeout: arguments.lock_timeout,
         drain_timeout: arguments.drain_timeout,
     };

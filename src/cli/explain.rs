@@ -122,6 +122,7 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
     let name = QueueName::new(name);
     let (parsed, _) = parse_all(&files, &variables);
     parsed
+        .vhosts
         .iter()
         .any(|spec| spec.queues.contains_key(&name) || spec.dead_letter_queues.contains_key(&name))
         .then_some(specs)

@@ -5,12 +5,13 @@ use super::connection::ConnectionArguments;
 use super::export_files::ExportTarget;
 use super::failure::{Exit, Failure, no_such_vhost};
 use super::progress::Progress;
+use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
-use crate::broker::{NamesByKind, Snapshot, definitions};
-use crate::export::{Export, Live, counted, export};
+use crate::broker::{ClusterSnapshot, NamesByKind, Snapshot, definitions};
+use crate::export::{ClusterExport, Export, Live, counted, export, export_cluster};
 use crate::model::count::{count, number};
-use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::record_kinds::RecordScope;
 use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
 use crate::render::shell::quoted;
 use crate::render::style::{Painted, YELLOW, clean};
@@ -19,6 +20,7 @@ use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use tokio::join;
 
 /// The number of vhosts whose permissions are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
@@ -26,6 +28,8 @@ const CONCURRENT_VHOSTS: usize = 4;
 /// The vhosts to export, and the objects that a spec cannot declare.
 struct Source {
     snapshots: Vec<Snapshot>,
+    /// The records of the cluster, if they are exported.
+    cluster: Option<ClusterSnapshot>,
     /// Objects of the cluster.
     cluster_wide: NamesByKind,
     /// The permissions in each vhost, in the order of the snapshots. For a definitions file, the snapshots contain
@@ -41,8 +45,8 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         return Err(stray_failure(stray));
     }
     let target = ExportTarget::of(arguments.out.as_deref())?;
-    let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|kinds| kinds.0.iter().copied()).collect();
-    let Source { snapshots, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
+    let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|with| with.kinds.iter().copied()).collect();
+    let Source { snapshots, cluster, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
         None => live(arguments, &with, global).await?,
     };
@@ -58,12 +62,24 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         })?;
         exported.push((vhost, one));
     }
-    if !arguments.patterns.is_empty() && exported.iter().all(|(_, one)| is_empty(one)) {
+    let of_cluster = cluster.as_ref().map(|cluster| export_cluster(&cluster.snapshot.topology.records, &globs));
+    let of_cluster = of_cluster.filter(|one| !one.records.is_empty() || !one.left_out.is_empty());
+    if !arguments.patterns.is_empty() && of_cluster.is_none() && exported.iter().all(|(_, one)| is_empty(one)) {
         return Err(no_match(&arguments.patterns, &snapshots, &exported));
     }
-    let texts: Vec<(&VhostName, &str)> = exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())).collect();
+    let cluster_name = VhostName::cluster();
+    let mut texts: Vec<(&VhostName, &str)> = of_cluster.iter().map(|one| (&cluster_name, one.text.as_str())).collect();
+    texts.extend(exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())));
     target.write(&texts, arguments.force)?;
     if !global.quiet {
+        if let Some(one) = &of_cluster {
+            output::eprint(&cluster_summary(one));
+        }
+        for kind in cluster.iter().flat_map(|cluster| &cluster.facts.unreadable) {
+            let (plural, tag) = (kind.row().plural, kind.row().writer.as_str());
+            let note = Painted(YELLOW, "info:");
+            output::eprint(&format!("{note} {plural} are not exported: reading them requires the tag {tag}\n"));
+        }
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
             for (thing, names) in permissions.get(index).into_iter().flatten() {
@@ -160,7 +176,11 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
         }
         named => named.iter().map(VhostName::new).collect(),
     };
-    let mut snapshots = broker.read(&vhosts).await?;
+    let kinds = cluster_kinds(arguments);
+    let (survey, listed) = join!(broker.survey(), broker.lists(&vhosts));
+    let survey = survey?;
+    let cluster = if kinds.is_empty() { None } else { Some(broker.read_cluster(&survey, &kinds).await?) };
+    let mut snapshots = listed.snapshots(survey)?;
     for snapshot in &mut snapshots {
         broker.read_records(snapshot, with).await?;
     }
@@ -168,7 +188,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
         check_exist(&snapshots, &broker.vhosts().await?)?;
     }
     let mut source =
-        Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
+        Source { snapshots, cluster, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
     // An export of some names or vhosts does not count other objects.
     let is_counted = arguments.patterns.is_empty() && !global.quiet;
@@ -182,6 +202,24 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
     }
     drop(reading);
     Ok(source)
+}
+
+/// Returns the kinds of the cluster to export. An export of some vhosts contains only those that `--with` names.
+fn cluster_kinds(arguments: &ExportArguments) -> BTreeSet<RecordKind> {
+    let with = arguments.with.iter().filter(|with| arguments.vhost.is_empty() || !with.is_all);
+    let kinds = with.flat_map(|with| with.kinds.iter().copied());
+    kinds.filter(|kind| kind.row().scope == RecordScope::Cluster).collect()
+}
+
+/// Summarizes the export of the cluster.
+fn cluster_summary(export: &ClusterExport) -> String {
+    let mut text = format!("cluster: {}\n", record_counts(&export.records).join(", "));
+    for (kind, names) in &export.left_out {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let line = format!("{} of {}", kind.row().plural, names.join(", "));
+        text.push_str(&format!("  not in the spec: {}: a spec cannot contain the name\n", clean(&line)));
+    }
+    text
 }
 
 fn no_vhosts(username: &str) -> Failure {
@@ -225,7 +263,12 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
     check_exist(&snapshots, &known)?;
     let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
-    Ok(Source { snapshots, cluster_wide, permissions: Vec::new(), is_uncounted: false })
+    let kinds = cluster_kinds(arguments);
+    let cluster = match kinds.is_empty() {
+        true => None,
+        false => Some(definitions::read_cluster(&text, arguments.broker_version).map_err(unusable)?),
+    };
+    Ok(Source { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
 }
 
 /// Summarizes an export: counts of objects, and of those that are left out.
@@ -235,11 +278,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         1 => "1 policy".to_owned(),
         many => format!("{} policies", number(many as u64)),
     };
-    let records = RECORD_KINDS.iter().filter_map(|row| {
-        let many = topology.records.keys().filter(|id| id.kind == row.kind).count();
-        (many > 0).then(|| format!(", {}", row.counted(many)))
-    });
-    let records: String = records.collect();
+    let records: String = record_counts(&topology.records).iter().map(|counted| format!(", {counted}")).collect();
     let mut text = format!(
         "vhost {}: {}, {}, {}, {policies}{records}\n",
         clean(vhost.as_str()),

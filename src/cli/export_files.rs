@@ -42,7 +42,7 @@ impl ExportTarget {
         }
     }
 
-    /// Writes the text of each vhost. If one of the files exists or cannot be written, nothing is written.
+    /// Writes the text of each vhost, and of the cluster. If one of the files exists or cannot be written, nothing is written.
     pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
         let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
         match self {
@@ -58,6 +58,10 @@ impl ExportTarget {
 
 /// Returns a name that every file system accepts and `topo plan FOLDER` reads: names with a leading dot are hidden.
 fn file_name(vhost: &VhostName) -> String {
+    if vhost.is_cluster() {
+        // The encoded name of a vhost contains no `@`.
+        return "@cluster.yaml".to_owned();
+    }
     let encoded = encode(vhost.as_str());
     let mut name = match encoded.strip_prefix('.') {
         Some(rest) => format!("%2E{rest}"),

@@ -27,7 +27,7 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
     let levels = levels(arguments);
     let profile = BrokerProfile::of(version);
     let mut diagnostics = Diagnostics::new();
-    for (spec, expansion) in &loaded.expanded {
+    for (spec, expansion) in loaded.cluster.iter().chain(&loaded.expanded) {
         let found = lint(&Subject::new(spec, expansion, &profile), &levels);
         found.iter().for_each(|finding| diagnostics.push(finding.into()));
     }

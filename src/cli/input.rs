@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::files::unreadable;
 use super::sources::Sources;
 use super::{files, output};
-use crate::expand::{Expansion, expand};
+use crate::expand::{Expansion, expand, expand_all};
 use crate::lint::PartialSpec;
 use crate::model::memory::bounded;
 use crate::model::{BrokerVersion, RecordKind, VhostName};
@@ -16,12 +16,14 @@ use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::render::shell::quoted;
-use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
+use crate::spec::{Diagnostics, SourceFile, Spec, Specs, parse_all};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The loaded specs, one for each vhost.
+/// The loaded specs, one for each vhost, and one for the cluster.
 pub(super) struct Loaded {
+    /// The spec of the cluster with its expansion.
+    pub(super) cluster: Option<(Spec, Expansion)>,
     /// Each spec with its expansion.
     pub(super) expanded: Vec<(Spec, Expansion)>,
     /// The broker profile of each expansion.
@@ -67,10 +69,15 @@ fn loaded(
     profile_of: impl Fn(&VhostName) -> BrokerProfile,
 ) -> Result<Loaded, Failure> {
     let Sources { files, unreadable, variables, only, specs, names } = sources;
-    let (parsed, wrong) = parse_all(&files, &variables);
+    let (Specs { cluster, vhosts: parsed }, wrong) = parse_all(&files, &variables);
     let wrong = unreadable.and(wrong);
     let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
     let for_each = || parsed.iter().zip(&profiles);
+    // Only records: their expansion has no errors, and does not depend on the version.
+    let mut cluster = cluster.map(|spec| {
+        let (expansion, _) = expand_all(&spec, &BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
+        (spec, expansion)
+    });
     let expansions: Result<Vec<Expansion>, _> = for_each().map(|(spec, profile)| expand(spec, profile)).collect();
     let mut expanded: Vec<(Spec, Expansion)> = match expansions {
         Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
@@ -82,6 +89,7 @@ fn loaded(
         }
     };
     if let Some(only) = &only {
+        cluster = None;
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         // Filtered together, so that specs and profiles stay aligned.
         let of_vhost = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
@@ -91,7 +99,7 @@ fn loaded(
                 .hint(format!("the specs declare {}", known.join(", "))));
         }
     }
-    Ok(Loaded { expanded, profiles, files, specs, names, format })
+    Ok(Loaded { cluster, expanded, profiles, files, specs, names, format })
 }
 
 impl Loaded {
@@ -120,6 +128,11 @@ impl Loaded {
             }
         }
         if findings.is_empty() { Ok(()) } else { Err(refused(&findings, &self.files, self.format)) }
+    }
+
+    /// Returns the desired topology of the cluster.
+    pub(super) fn take_cluster(&mut self) -> Option<Desired> {
+        self.cluster.take().map(|(_, expansion)| expansion.into_desired())
     }
 
     /// Returns the desired topologies in the same order, and drops the parsed specs, which can be large and are no

@@ -84,7 +84,7 @@ struct Vhosts {
     is_typed: bool,
 }
 
-/// Returns the vhosts of the specs, or that of `--vhost` if no spec is named.
+/// Returns the vhosts of the specs, and the one whose lock protects the cluster, or that of `--vhost` if no spec is named.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
@@ -93,7 +93,11 @@ fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
         }
         Some(_) | None => {
             let loaded = input::load(Sources::read(spec, "topo lock")?)?;
-            Ok(Vhosts { names: loaded.vhosts(), is_typed: false })
+            let mut names = loaded.vhosts();
+            let of_cluster = loaded.cluster.map(|_| VhostName::new(arguments.lock_vhost.as_str()));
+            names.extend(of_cluster.filter(|vhost| !names.contains(vhost)));
+            names.sort();
+            Ok(Vhosts { names, is_typed: false })
         }
     }
 }
@@ -220,6 +224,9 @@ pub(super) struct LockArguments {
     /// Name of the queue that is the lock, as in apply --lock-name
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME")]
     pub(super) lock_name: String,
+    /// Vhost whose lock also protects the objects of the cluster, as in apply --lock-vhost
+    #[arg(long, value_name = "VHOST", default_value = crate::model::names::DEFAULT_VHOST, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_VHOST")]
+    pub(super) lock_vhost: String,
     /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ReportFormat,

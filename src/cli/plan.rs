@@ -12,10 +12,12 @@ use super::sources::Sources;
 use super::{connection, files, findings, output, rights};
 use crate::broker::{Snapshot, definitions};
 use crate::model::BrokerVersion;
-use crate::model::names::LOCK_QUEUE;
+use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};
 use crate::model::printable::clean_json;
 use crate::plan::fingerprint::content_hash;
-use crate::plan::{Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, blockers_of, plan_vhost};
+use crate::plan::{
+    Activity, Allowance, Blockers, Desired, Options, Plan, Target, assemble, blockers_of, plan_cluster, plan_vhost,
+};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
@@ -41,8 +43,9 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             };
             let progress = Progress::new(global);
             let mut planned = planning::read(&access, sources, &options, &arguments.lint, &progress).await?;
-            let lock = connection::environment("TOPO_LOCK_NAME");
-            rights::note(&access, &mut planned.plan, lock.as_deref().unwrap_or(LOCK_QUEUE)).await;
+            let [lock, vhost] = ["TOPO_LOCK_NAME", "TOPO_LOCK_VHOST"].map(connection::environment);
+            let (lock, vhost) = (lock.as_deref().unwrap_or(LOCK_QUEUE), vhost.as_deref().unwrap_or(DEFAULT_VHOST));
+            rights::note(&access, &mut planned.plan, lock, vhost).await;
             planned
         }
     };
@@ -186,17 +189,29 @@ pub(super) fn plan(
                 .map_err(|error| files::definitions_failure(Path::new(source), text, &error))?,
         });
     }
+    let cluster = loaded.cluster.is_some().then(|| match &text {
+        None => Ok(definitions::empty_cluster(newest.version)),
+        Some(text) => definitions::read_cluster(text, version)
+            .map_err(|error| files::definitions_failure(Path::new(source), text, &error)),
+    });
+    let cluster = cluster.transpose()?;
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.profile))?;
     // The message counts are unknown, which means "some", not "none".
     let unknown_activity = Activity::default();
     let levels = findings::levels(lint);
     let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
     let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
-    let desired: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
-    let parts = snapshots.iter().zip(&desired);
+    let of_cluster = loaded.take_cluster().map(Arc::new);
+    let cluster_plan = of_cluster.iter().zip(&cluster).next().map(|(desired, cluster)| {
+        plan_cluster(&cluster.snapshot.context(desired, &unknown_activity), &cluster.facts, options)
+    });
+    let of_vhosts: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
+    let parts = snapshots.iter().zip(&of_vhosts);
     let parts =
         parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
-    let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
+    let snapshot = snapshots.last().or(cluster.as_ref().map(|cluster| &cluster.snapshot));
+    let version = snapshot.map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    Ok(Planned { loaded, plan: assemble(target, options.clone(), parts), desired, found })
+    let plan = assemble(target, options.clone(), cluster_plan, parts);
+    Ok(Planned { loaded, plan, desired: of_cluster.into_iter().chain(of_vhosts).collect(), found })
 }

@@ -10,7 +10,8 @@ use super::progress::Progress;
 use super::sources::Sources;
 use super::value_parsers::Recreate;
 use crate::apply;
-use crate::broker::{Access, Broker, Snapshot, Survey};
+use crate::broker::{Access, Broker, ClusterSnapshot, Snapshot, Survey};
+use crate::expand::Expansion;
 use crate::lint::Levels;
 use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, OnConflict, VhostName};
@@ -94,9 +95,9 @@ pub(super) async fn read(
     progress: &Progress,
 ) -> Result<Planned, Failure> {
     let reading = progress.start_spinner(format!("reading {}", access.broker.shown_url()));
-    let Reading { loaded, desired, found, snapshots } =
+    let Reading { loaded, desired, found, cluster, snapshots } =
         read_concurrently(&access.broker, sources, findings::levels(lint), options.prune.clone()).await?;
-    let plan = apply::plan_snapshots(access, &snapshots, &desired, options).await?;
+    let plan = apply::plan_snapshots(access, cluster.as_ref(), &snapshots, &desired, options).await?;
     drop(reading);
     Ok(Planned { loaded, plan, desired, found })
 }
@@ -121,7 +122,7 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let mut addresses: BTreeSet<Address> = BTreeSet::new();
-    for part in &plan.vhosts {
+    for part in plan.parts() {
         let topology = &part.desired.topology;
         let address = |id: ObjectId| Address::of(&topology.vhost, &id);
         addresses.insert(address(ObjectId::Vhost));
@@ -165,10 +166,11 @@ pub(super) fn blocked(blockers: &Blockers) -> Failure {
 /// The loaded specs and the state of their vhosts, in the same order.
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
-    /// The desired topologies for this broker.
+    /// The desired topologies for this broker. That of the cluster, if any, is the first.
     pub(super) desired: Vec<Arc<Desired>>,
     /// The lint findings for this broker.
     pub(super) found: Found,
+    pub(super) cluster: Option<ClusterSnapshot>,
     pub(super) snapshots: Vec<Snapshot>,
 }
 
@@ -218,14 +220,20 @@ pub(super) async fn read_concurrently(
         }
     };
     let ((survey, (mut loaded, found, levels)), listed) = try_join!(specs, lists)?;
+    let cluster = match &loaded.cluster {
+        Some((_, Expansion { topology, scope, .. })) => {
+            Some(broker.read_desired_cluster(&survey, topology, scope).await?)
+        }
+        None => None,
+    };
     let mut snapshots = listed.snapshots(survey)?;
     for (snapshot, kinds) in snapshots.iter_mut().zip(loaded.record_kinds()) {
         broker.read_records(snapshot, &kinds).await?;
     }
     let join = move || {
         let found = found.with_live_objects(&loaded, &snapshots, (&levels, &prune));
-        let desired = loaded.take_desired().into_iter().map(Arc::new).collect();
-        Ok(Reading { loaded, desired, found, snapshots })
+        let desired = loaded.take_cluster().into_iter().chain(loaded.take_desired()).map(Arc::new).collect();
+        Ok(Reading { loaded, desired, found, cluster, snapshots })
     };
     on_other_thread(join).await
 }

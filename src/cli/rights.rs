@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::hints::{listed, set_permissions};
 use crate::broker::Access;
-use crate::model::{Address, ObjectId, QueueName};
+use crate::model::{Address, ObjectId, QueueName, VhostName};
 use crate::plan::rights::{MissingRights, User, lacking};
 use crate::plan::{Info, Plan, VhostPlan};
 use crate::render::shell::quoted;
@@ -15,22 +15,27 @@ pub(super) struct MissingRight {
     commands: Vec<String>,
 }
 
-/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan
+/// Adds a note to the plan of each vhost, and of the cluster, for every right that the user lacks, as far as the broker reports it. A plan
 /// is often made by a user with fewer rights than the apply, so missing rights do not stop a plan.
-pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
+pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str, cluster_lock_vhost: &str) -> Vec<MissingRight> {
     let mut all = Vec::new();
     if plan.step_count() == 0 {
         return all;
     }
     let Some(user) = access.broker.user().await else { return all };
     let lock = QueueName::new(lock);
-    for part in plan.vhosts.iter_mut().filter(|part| !part.steps.is_empty()) {
+    for part in plan.parts_mut().filter(|part| !part.steps.is_empty()) {
+        // The lock of a vhost protects the cluster, and the user needs permission for it.
+        let vhost = match part.vhost.is_cluster() {
+            true => VhostName::new(cluster_lock_vhost),
+            false => part.vhost.clone(),
+        };
         let permission = match part.creates_vhost() {
             // The creator of a vhost has all permissions in it.
             true => None,
-            false => access.broker.permission(&part.vhost, &user).await,
+            false => access.broker.permission(&vhost, &user).await,
         };
-        let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
+        let missing = missing(part, &vhost, &user, &lacking(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
         if permission.is_none() && !part.creates_vhost() {
             part.infos.push(Info { address: address.clone(), text: unknown_permissions(&user) });
@@ -78,8 +83,8 @@ impl MissingRight {
     }
 }
 
-fn missing(part: &VhostPlan, user: &User, lacking: &MissingRights) -> Vec<MissingRight> {
-    let vhost = part.vhost.as_str();
+fn missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &MissingRights) -> Vec<MissingRight> {
+    let vhost = vhost.as_str();
     let mut all = Vec::new();
     let grant = |patterns: &[String; 3]| set_permissions(vhost, &user.name, patterns);
     if lacking.administrator && part.creates_vhost() {

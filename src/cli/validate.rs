@@ -6,8 +6,9 @@ use super::input::Loaded;
 use super::plan_arguments::ValidateArguments;
 use super::value_parsers::TypedVersion;
 use super::{findings, input, output};
-use crate::model::BrokerVersion;
 use crate::model::count::count;
+use crate::model::record_kinds::RECORD_KINDS;
+use crate::model::{BrokerVersion, Records};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings::{github, json};
 use crate::render::style::{self, clean};
@@ -44,6 +45,11 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
 /// Summarizes the specs and the findings. `typed` is the version of `--broker-version`.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
+    if let Some((_, expansion)) = &loaded.cluster {
+        let counts = record_counts(&expansion.topology.records);
+        let counts = if counts.is_empty() { "no objects".to_owned() } else { counts.join(", ") };
+        text.push_str(&wrapped(&format!("{}: cluster: {counts}", clean(&loaded.names))));
+    }
     for (_, expansion) in &loaded.expanded {
         let topology = &expansion.topology;
         let line = format!(
@@ -75,6 +81,12 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         None => format!("{}, the newest known; set another with --broker-version", BrokerVersion::NEWEST_KNOWN),
     };
     text + &wrapped(&format!("{verdict} Checked for RabbitMQ {checked}."))
+}
+
+/// Counts the records of each kind.
+pub(super) fn record_counts(records: &Records) -> Vec<String> {
+    let counts = RECORD_KINDS.iter().map(|row| (row, records.keys().filter(|id| id.kind == row.kind).count()));
+    counts.filter(|(_, many)| *many > 0).map(|(row, many)| row.counted(many)).collect()
 }
 
 /// Wraps a sentence at the width of the terminal.

@@ -39,14 +39,18 @@ impl FromStr for PruneKinds {
 
 /// The kinds of `--with`: `operatorPolicies`, `all`.
 #[derive(Clone, Debug)]
-pub(super) struct WithKinds(pub(super) Vec<RecordKind>);
+pub(super) struct WithKinds {
+    pub(super) kinds: Vec<RecordKind>,
+    /// True for `all`.
+    pub(super) is_all: bool,
+}
 
 impl FromStr for WithKinds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.trim() == "all" {
-            return Ok(Self(RECORD_KINDS.iter().map(|row| row.kind).collect()));
+            return Ok(Self { kinds: RECORD_KINDS.iter().map(|row| row.kind).collect(), is_all: true });
         }
         let kind = |word: &str| {
             RecordKind::of_section(word.trim()).ok_or_else(|| {
@@ -54,7 +58,7 @@ impl FromStr for WithKinds {
                 format!("`{word}` is not an optional kind; use {known}or all")
             })
         };
-        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
+        Ok(Self { kinds: text.split(',').map(kind).collect::<Result<_, _>>()?, is_all: false })
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 fn all(yaml: &str, version: BrokerVersion) -> Contracts {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
-    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);
     let profile = BrokerProfile::of(version);
     let expansion = expand(&spec, &profile).unwrap();
     let vhosts = BTreeMap::from([(VhostName::new("v"), contracts(&spec, &expansion, &profile))]);

@@ -96,6 +96,7 @@ pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnosti
 fn scope(spec: &Spec) -> Scope {
     let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
     Scope {
+        cluster_name: spec.cluster_name.as_ref().map(|name| name.value.clone()),
         owns: globs(&spec.owns),
         protect: globs(&spec.protect),
         ignore: globs(&spec.ignore),

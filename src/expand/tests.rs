@@ -9,7 +9,7 @@ pub(super) fn spec(text: &str) -> Spec {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let files = [SourceFile { name: "topology.yaml".to_owned(), text }];
     match parse(&files, &Variables::new()) {
-        Ok(mut specs) => specs.remove(0),
+        Ok(mut specs) => specs.vhosts.remove(0),
         Err(diagnostics) => panic!("{diagnostics}"),
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Read {
 pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> {
     let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
     let all = |found: &Diagnostics| found.iter().map(|it| from_diagnostic(text, it)).collect::<Vec<_>>();
-    let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?;
+    let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?.vhosts;
     let [spec] =
         <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("the text does not contain exactly one spec")])?;
     let expansion = expand(&spec, live.profile).map_err(|found| all(&found))?;

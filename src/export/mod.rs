@@ -8,6 +8,7 @@
 
 mod check;
 mod choice;
+mod cluster;
 mod comments;
 mod convergence;
 mod document;
@@ -18,6 +19,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use cluster::{ClusterExport, export_cluster};
 pub use convergence::{Export, ExportError, export};
 pub use left_out::{LeftOut, Reason, counted};
 

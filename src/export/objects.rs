@@ -1,12 +1,12 @@
 //! Writes single objects: exchanges, bindings, policies, and records, whose sections follow the table of record kinds.
 
 use super::recognize::DeadLetterQueue;
-use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
 use crate::model::yaml::value::{arguments, with_unit, without_key};
 use crate::model::yaml::{Entry, Tree, entry};
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Exchange, ObjectId, Policy, Priority, QueueName, Record, RecordId,
-    Topology,
+    Records, Topology,
 };
 use crate::plan::spec_keys::{self, key_and_arguments};
 use crate::rabbitmq::policy_keys::PolicyKey;
@@ -16,15 +16,19 @@ type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
 
 /// Returns the sections that are not empty.
 pub(super) fn sections(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
-    let rows = RECORD_KINDS.iter().filter(|row| row.place == Place::Section);
+    let rows = RecordRow::of_scope(RecordScope::Vhost).filter(|row| row.place == Place::Section);
     filled(rows.map(|row| (row.section, records(kept, write, row))))
 }
 
 /// Returns the keys of `vhost` that are records.
 pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
-        Place::Vhost(key) => Some((key, settings_of(kept, write, row, None))),
-        Place::Section => None,
+        Place::Vhost(key) => {
+            let settings = settings_of(&kept.records, row, None).into_iter();
+            let entries = settings.map(|(id, key, value)| write(ObjectId::Record(id), key, value));
+            Some((key, entries.collect()))
+        }
+        Place::Section | Place::Entry(..) => None,
     });
     filled(rows)
 }
@@ -35,12 +39,15 @@ fn filled(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry
 }
 
 /// Returns the settings of an owner, each of which is a record.
-fn settings_of(kept: &Topology, write: WriteObject<'_>, row: &RecordRow, owner: Option<&str>) -> Vec<Entry> {
+pub(super) fn settings_of(
+    records: &Records,
+    row: &RecordRow,
+    owner: Option<&str>,
+) -> Vec<(RecordId, &'static str, Tree)> {
     let setting = |field: &RecordField| {
         let key = owner.into_iter().chain([field.name]).map(str::to_owned).collect();
-        let record = kept.records.get(&RecordId { kind: row.kind, key })?;
-        let value = written(field, record.fields.get("value")?);
-        Some(write(ObjectId::Record(record.id.clone()), field.key, value))
+        let record = records.get(&RecordId { kind: row.kind, key })?;
+        Some((record.id.clone(), field.key, written(field, record.fields.get("value")?)))
     };
     row.settings().iter().filter_map(setting).collect()
 }
@@ -49,17 +56,17 @@ fn records(kept: &Topology, write: WriteObject<'_>, row: &RecordRow) -> Vec<Entr
     let own = kept.records.values().filter(|record| record.id.kind == row.kind);
     let named = own.map(|record| {
         let id = ObjectId::Record(record.id.clone());
-        write(id, record.id.name().unwrap_or_default(), settings(record, row))
+        write(id, record.id.name().unwrap_or_default(), Tree::table(settings(record, row)))
     });
     named.collect()
 }
 
 /// Returns the settings of a record that differ from their defaults.
-fn settings(record: &Record, row: &RecordRow) -> Tree {
-    let Layout::Fields(fields) = row.layout else { return Tree::table([]) };
+pub(super) fn settings(record: &Record, row: &RecordRow) -> Vec<Entry> {
+    let Layout::Fields(fields) = row.layout else { return Vec::new() };
     let fields = fields.iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
     let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
-    Tree::table(differs.map(|(field, value)| entry(field.key, written(field, value))))
+    differs.map(|(field, value)| entry(field.key, written(field, value))).collect()
 }
 
 fn written(field: &RecordField, value: &ArgumentValue) -> Tree {

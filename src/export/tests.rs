@@ -17,7 +17,7 @@ pub(super) fn profile(version: &str) -> BrokerProfile {
 
 fn read(text: &str) -> Spec {
     let file = SourceFile { name: "spec".to_owned(), text: text.to_owned() };
-    parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}\n{text}")).remove(0)
+    parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{found}\n{text}")).vhosts.remove(0)
 }
 
 /// Returns the objects of a broker after an apply of the spec.

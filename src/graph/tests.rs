@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 fn draw(yaml: &str, options: &Options) -> Option<VhostGraph> {
     let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{yaml}") };
-    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     let expansion = expand(&spec, &profile).unwrap();
     let source = |(id, origin): (ObjectId, Origin)| {

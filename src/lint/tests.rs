@@ -44,7 +44,7 @@ fn lint_text(text: &str, profile: &BrokerProfile) -> Vec<Finding> {
 fn lint_at(text: &str, profile: &BrokerProfile, levels: &Levels) -> Vec<Finding> {
     let vhost = if text.starts_with("vhost:") { "" } else { "vhost: shop\n" };
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\n{vhost}{text}") };
-    let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
+    let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).vhosts.remove(0);
     let expansion = expand(&spec, profile).unwrap_or_else(|found| panic!("{text}\n{found}"));
     lint(&Subject::new(&spec, &expansion, profile), levels)
 }
@@ -304,7 +304,7 @@ fn comments_belong_to_the_document_that_contains_them() {
         "version: 1\nvhost: a\n{queue} # topo: allow no-dead-letter a\n---\n# topo: allow unused-allow b\nversion: 1\nvhost: b\n{queue}\n"
     );
     let files = [SourceFile { name: "a.yaml".to_owned(), text }];
-    let specs = parse(&files, &Variables::new()).unwrap();
+    let specs = parse(&files, &Variables::new()).unwrap().vhosts;
     let lines = |spec: &crate::spec::Spec| spec.allows.iter().map(|allow| allow.line).collect::<Vec<_>>();
     assert_eq!(specs.iter().map(lines).collect::<Vec<_>>(), [vec![3], vec![6]]);
 }

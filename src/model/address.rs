@@ -2,9 +2,9 @@
 //!
 //! `queues/shop/a%2Fb` consists of the kind, the vhost and the name. Each is percent-encoded, because names may contain
 //! `/`, `:`, `@`, `,` and `*`. A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. If it has arguments, they
-//! follow as one more segment: `n=1,region=eu`.
+//! follow as one more segment: `n=1,region=eu`. An object of the cluster has no segment for a vhost.
 
-use super::record_kinds::RECORD_KINDS;
+use super::record_kinds::{RECORD_KINDS, RecordScope};
 use super::units::unambiguous;
 use super::{Destination, ObjectId, VhostName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -14,6 +14,9 @@ use std::fmt;
 
 /// All characters except the unreserved ones. A `*` in an address is therefore always a wildcard.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The address of the cluster itself.
+const CLUSTER: &str = "cluster";
 
 /// Percent-encodes one segment of an address or of a path of the management API.
 pub fn encode(segment: &str) -> String {
@@ -28,17 +31,24 @@ pub fn encode(segment: &str) -> String {
 pub struct Address(String);
 
 impl Address {
-    /// Returns the address of an object in a vhost.
+    /// Returns the address of an object in a vhost. The address of a record of the cluster does not depend on the vhost.
     pub fn of(vhost: &VhostName, id: &ObjectId) -> Self {
+        let is_cluster = vhost.is_cluster();
         let vhost = encode(vhost.as_str());
         Self(match id {
+            ObjectId::Vhost if is_cluster => CLUSTER.to_owned(),
             ObjectId::Vhost => format!("vhosts/{vhost}"),
             ObjectId::Exchange(name) => format!("exchanges/{vhost}/{}", encode(name.as_str())),
             ObjectId::Policy(name) => format!("policies/{vhost}/{}", encode(name.as_str())),
             ObjectId::Queue(name) => format!("queues/{vhost}/{}", encode(name.as_str())),
             ObjectId::Record(id) => {
-                let key: Vec<String> = id.key.iter().map(|segment| encode(segment)).collect();
-                format!("{}/{vhost}/{}", id.kind.row().section, key.join("/"))
+                let row = id.kind.row();
+                let vhost = match row.scope {
+                    RecordScope::Vhost => Some(vhost),
+                    RecordScope::Cluster => None,
+                };
+                let key = id.key.iter().map(|segment| encode(segment));
+                [row.section.to_owned()].into_iter().chain(vhost).chain(key).collect::<Vec<_>>().join("/")
             }
             ObjectId::Binding(binding) => {
                 let kind = match &binding.destination {
@@ -68,7 +78,7 @@ impl Address {
         let mut segments = text.split('/');
         let kind = segments.next().unwrap_or_default();
         let is_known = kinds.contains(&kind) || RECORD_KINDS.iter().any(|row| row.section == kind);
-        if is_known && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
+        if text == CLUSTER || is_known && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!("`{text}` is not an address; write queues/VHOST/NAME, percent-encoded, as plans print it"))

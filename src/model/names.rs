@@ -44,6 +44,24 @@ name!(
     /// The name of a virtual host, for example `/` or `shop`.
     VhostName
 );
+impl VhostName {
+    /// Returns the name of the cluster as a part of a plan or of a spec, beside vhosts. It is empty; no vhost has an empty
+    /// name.
+    pub fn cluster() -> Self {
+        Self(String::new())
+    }
+
+    /// Returns true if the name means the cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the words for messages: `vhost shop`, or `cluster`.
+    pub fn in_words(&self) -> String {
+        if self.is_cluster() { "cluster".to_owned() } else { format!("vhost {self}") }
+    }
+}
+
 name!(
     /// The name of a queue: 1 to 255 bytes of UTF-8 without CR or LF.
     QueueName
@@ -64,6 +82,9 @@ name!(
 
 /// The maximum length of a name in bytes: an AMQP short string.
 pub const MAX_NAME_BYTES: usize = 255;
+
+/// The vhost of a new broker. Its lock also protects the cluster, unless `--lock-vhost` sets a different vhost.
+pub const DEFAULT_VHOST: &str = "/";
 
 /// The queue that is the lock of an apply, unless `--lock-name` sets a different name.
 pub const LOCK_QUEUE: &str = "topo.lock";

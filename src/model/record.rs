@@ -131,15 +131,15 @@ impl FieldShape {
 }
 
 /// In documents, records are a list: the keys of JSON objects are strings.
-pub(super) mod as_list {
+pub(crate) mod as_list {
     use super::{Record, Records};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(in crate::model) fn serialize<S: Serializer>(records: &Records, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(records: &Records, serializer: S) -> Result<S::Ok, S::Error> {
         records.values().collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Records, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Records, D::Error> {
         let list = Vec::<Record>::deserialize(deserializer)?;
         Ok(list.into_iter().map(|record| (record.id.clone(), record)).collect())
     }

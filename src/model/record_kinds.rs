@@ -3,8 +3,8 @@
 //!
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
-use super::ArgumentValue;
 use super::count::number;
+use super::{ArgumentValue, BrokerVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,8 @@ pub struct RecordRow {
     pub plural: &'static str,
     /// The first segment of its addresses, and its word in `--prune` and `--with`.
     pub section: &'static str,
+    /// The part of a broker that the records belong to.
+    pub scope: RecordScope,
     /// The position of the records in a spec.
     pub place: Place,
     /// The documentation of the section.
@@ -41,6 +43,8 @@ pub struct RecordRow {
     pub removed_doc: &'static str,
     /// The field of an entry of the broker's list that holds the name; `None` if records have no name of their own.
     pub owner: Option<&'static str>,
+    /// The list of the objects that the records belong to, if these objects must exist.
+    pub owners: Option<Owners>,
     /// The path of the list, without `/api/` and the vhost.
     pub path: &'static str,
     /// The conversion of settings to records.
@@ -49,6 +53,30 @@ pub struct RecordRow {
     pub component: &'static str,
     /// The tag that a user needs to write records.
     pub writer: Tag,
+    /// The version that adds the kind; `None` if every supported version has it.
+    pub since: Option<BrokerVersion>,
+}
+
+/// The part of a broker that the records of a kind belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordScope {
+    /// A vhost.
+    Vhost,
+    /// The whole cluster.
+    Cluster,
+}
+
+/// The objects that records belong to, such as the users that have limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Owners {
+    /// The path of their list, without `/api/`.
+    pub path: &'static str,
+    /// The field of an entry of this list that holds the records in a definitions file.
+    pub field: &'static str,
+    /// The word for one of them.
+    pub word: &'static str,
+    /// The way to create a missing one.
+    pub remedy: &'static str,
 }
 
 /// The position of the records of a kind in a spec.
@@ -58,7 +86,32 @@ pub enum Place {
     Section,
     /// In the mapping `vhost`, below this key. The records have no name of their own.
     Vhost(&'static str),
+    /// In each entry of a section, below this key. The name of the entry is the name of the records.
+    Entry(&'static Section, &'static str),
 }
+
+/// A section whose entries contain records below their keys, such as `users` with `limits`.
+#[derive(Debug)]
+pub struct Section {
+    /// The key of the section.
+    pub name: &'static str,
+    /// The word for one entry, with its article.
+    pub what: &'static str,
+    /// The name of its mapping in the JSON Schema.
+    pub schema: &'static str,
+    /// The documentation of the section.
+    pub doc: &'static str,
+    /// An example of the section, as in a spec.
+    pub example: &'static str,
+}
+
+impl PartialEq for Section {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Section {}
 
 /// The conversion of the settings of an owner to records.
 #[derive(Clone, Copy, Debug)]
@@ -179,15 +232,18 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         schema: "OperatorPolicy",
         plural: "operator policies",
         section: "operatorPolicies",
+        scope: RecordScope::Vhost,
         place: Place::Section,
         doc: "The operator policies, by name: they bound what arguments and policies set. Writing them requires the tag \
           `administrator`.",
         removed_doc: "Names of operator policies to delete.",
         owner: Some("name"),
+        owners: None,
         path: "operator-policies",
         layout: Layout::Fields(POLICY_FIELDS),
         component: "operator_policy",
         writer: Tag::Administrator,
+        since: None,
     },
     RecordRow {
         kind: RecordKind::VhostLimit,
@@ -196,14 +252,17 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         schema: "VhostLimits",
         plural: "vhost limits",
         section: "vhostLimits",
+        scope: RecordScope::Vhost,
         place: Place::Vhost("limits"),
         doc: "The limits of the vhost. topo deletes limits that are not listed. Writing them requires the tag `administrator`.",
         removed_doc: "",
         owner: None,
+        owners: None,
         path: "vhost-limits",
         layout: Layout::Settings(VHOST_LIMITS),
         component: "vhost-limits",
         writer: Tag::Administrator,
+        since: None,
     },
 ];
 
@@ -233,6 +292,11 @@ impl RecordKind {
 }
 
 impl RecordRow {
+    /// Returns the kinds of a scope.
+    pub fn of_scope(scope: RecordScope) -> impl Iterator<Item = &'static Self> {
+        RECORD_KINDS.iter().filter(move |row| row.scope == scope)
+    }
+
     /// Returns the kinds that `--prune` can name: those of which a spec can leave records unmanaged.
     pub fn prunable() -> impl Iterator<Item = &'static Self> {
         RECORD_KINDS.iter().filter(|row| row.owner.is_some())

@@ -11,6 +11,9 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
+    /// The name that the cluster must have, if the spec of the cluster sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
     /// Names that this spec manages in addition to those that it declares.
     pub owns: Vec<Glob>,
     /// Names that topo never deletes or recreates, regardless of flags.

@@ -45,6 +45,11 @@ impl Topology {
         }
     }
 
+    /// Creates the topology of the cluster, which contains only records.
+    pub fn of_cluster(records: Records) -> Self {
+        Self { settings: Some(Vhost::default()), records, ..Self::missing(VhostName::cluster()) }
+    }
+
     /// Removes the objects with a value that topo did not read completely, together with their bindings. Returns the
     /// removed objects.
     pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {

@@ -129,10 +129,10 @@ impl PlanBuilder {
     }
 }
 
-/// Counts the changes of all vhosts.
-pub(super) fn summary(vhosts: &[VhostPlan]) -> Summary {
+/// Counts the changes of all parts.
+pub(super) fn summary<'a>(parts: impl Iterator<Item = &'a VhostPlan>) -> Summary {
     let mut summary = Summary::default();
-    for change in vhosts.iter().flat_map(|part| &part.changes) {
+    for change in parts.flat_map(|part| &part.changes) {
         let is_binding = matches!(change.id(), Some(ObjectId::Binding(_)));
         let count = match change.kind {
             ChangeKind::Create if is_binding => &mut summary.bind,

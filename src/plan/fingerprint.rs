@@ -23,7 +23,7 @@ pub fn fingerprint(plan: &Plan) -> String {
     };
     add(&plan.format_version);
     add(&(&plan.target.cluster, &plan.options));
-    for part in plan.vhosts.iter().filter(|part| !part.changes.is_empty() || !part.steps.is_empty()) {
+    for part in plan.parts().filter(|part| !part.changes.is_empty() || !part.steps.is_empty()) {
         add(&part.vhost);
         for change in &part.changes {
             add(&(&change.address, &change.kind, &change.before, &change.after));
@@ -60,14 +60,14 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
     if content != plan.fingerprint {
         return Some(format!("the fingerprint of its content is {content}, not {}", plan.fingerprint));
     }
-    if summary(&plan.vhosts) != plan.summary {
+    if summary(plan.parts()) != plan.summary {
         return Some("its summary does not match its changes".to_owned());
     }
-    let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
+    let steps = plan.parts().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
     let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
     if let Some((part, step)) = steps.into_iter().find(is_other) {
-        let (step, vhost) = (step.id, &part.vhost);
-        return Some(format!("the request of step {step} of vhost {vhost} differs from the one that its action sends"));
+        let (step, part) = (step.id, part.vhost.in_words());
+        return Some(format!("the request of step {step} of {part} differs from the one that its action sends"));
     }
     let content = content_hash(plan);
     let stated = if plan.content_hash.is_empty() { "missing" } else { &plan.content_hash };
@@ -134,7 +134,7 @@ pub enum Staleness {
 /// Compares a new plan with the saved one, step by step.
 pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     let keys = |plan: &Plan| -> BTreeSet<(String, Vec<u8>)> {
-        let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
+        let steps = plan.parts().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
         steps
             .map(|(part, step)| {
                 let shown = match &step.request {
@@ -208,7 +208,7 @@ fn different_changes(saved: &Plan, now: &Plan, is_complete: bool) -> Vec<String>
 }
 
 fn changes(plan: &Plan) -> impl Iterator<Item = &PlannedChange> {
-    plan.vhosts.iter().flat_map(|part| &part.changes)
+    plan.parts().flat_map(|part| &part.changes)
 }
 
 /// Serializes values of different types to JSON.

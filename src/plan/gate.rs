@@ -213,7 +213,7 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     if !blockers.is_empty() {
         return Err(Box::new((plan, blockers)));
     }
-    for part in &mut plan.vhosts {
+    for part in plan.parts_mut() {
         for step in &mut part.steps {
             // A retired tier becomes empty by itself.
             if let Action::DeleteQueue { guard: guard @ Guard::Empty, .. } = &mut step.action {

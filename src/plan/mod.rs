@@ -9,6 +9,7 @@ mod advice;
 mod auto_delete;
 mod backup_scope;
 mod changes_by_kind;
+pub mod cluster;
 mod conflict;
 mod context;
 mod deletions;
@@ -23,6 +24,7 @@ pub mod migrate;
 mod old_bindings;
 mod optional_activity;
 mod order;
+mod part;
 mod planner;
 mod recreate;
 pub mod request;
@@ -39,10 +41,11 @@ mod wiring;
 
 pub use action::{Action, Guard, Level};
 pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, Unasked};
+pub use cluster::{ClusterFacts, plan_cluster};
 pub use context::PlanContext;
 pub use document::{
-    Block, ChangeKind, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options, Plan,
-    PlannedChange, Source, Step, Summary, Target, Unmanaged, VhostPlan,
+    Block, ChangeKind, ClusterPlan, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options,
+    Plan, PlannedChange, Source, Step, Summary, Target, Unmanaged, VhostPlan,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, blockers_of, gate};
 pub use hazard::{Hazard, HazardKind};

@@ -2,7 +2,7 @@
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
+use super::document::{self, ChangeKind, ClusterPlan, Desired, Options, Plan, Summary, Target, VhostPlan};
 use super::{
     changes_by_kind, conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings,
     optional_activity, order, recreate, retries, simulate, target, topic_permissions, wiring,
@@ -143,18 +143,19 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
     deletions::mass_delete(builder, context);
 }
 
-/// Combines the plans of all vhosts into one document, with a summary and a fingerprint.
-pub fn assemble(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
-    let summary = changes_by_kind::summary(&vhosts);
+/// Combines the plans of the cluster and of all vhosts into one document, with a summary and a fingerprint.
+pub fn assemble(target: Target, options: Options, cluster: Option<ClusterPlan>, vhosts: Vec<VhostPlan>) -> Plan {
     let mut plan = Plan {
         format_version: document::FORMAT_VERSION,
         target,
         options,
         fingerprint: String::new(),
-        summary,
+        summary: Summary::default(),
+        cluster,
         vhosts,
         content_hash: String::new(),
     };
+    plan.summary = changes_by_kind::summary(plan.parts());
     plan.fingerprint = fingerprint::fingerprint(&plan);
     plan
 }

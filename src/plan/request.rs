@@ -2,6 +2,7 @@
 
 use super::Action;
 use crate::model::address::encode;
+use crate::model::record_kinds::RecordScope;
 use crate::model::{Binding, Destination, RecordId, VhostName, encoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -180,10 +181,15 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     })
 }
 
-/// Builds the path of a record: `/api/operator-policies/shop/ceiling`.
+/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a record of the cluster has no vhost.
 fn record_path(vhost: &VhostName, id: &RecordId) -> String {
-    let key = id.key.iter().map(String::as_str);
-    path(id.kind.row().path, &[vhost.as_str()].into_iter().chain(key).collect::<Vec<_>>())
+    let row = id.kind.row();
+    let vhost = match row.scope {
+        RecordScope::Vhost => Some(vhost.as_str()),
+        RecordScope::Cluster => None,
+    };
+    let segments: Vec<&str> = vhost.into_iter().chain(id.key.iter().map(String::as_str)).collect();
+    path(row.path, &segments)
 }
 
 /// Returns the broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all

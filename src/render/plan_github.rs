@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Renders one annotation on each line: blockers as errors, other hazards as warnings, changes as notices.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
-    for part in &plan.vhosts {
+    for part in plan.parts() {
         let source = |address: &Address| {
             let change = part.changes.iter().find(|change| change.address == *address);
             change.and_then(|change| change.source.clone())

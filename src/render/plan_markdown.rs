@@ -19,7 +19,9 @@ const LIMIT_OF_ALL: usize = 65_000;
 pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let mut out = String::new();
     let vhosts: Vec<String> = plan.vhosts.iter().map(|part| format!("**{}**", inline(part.vhost.as_str()))).collect();
-    let _ = writeln!(out, "### topo plan: vhost {}\n", vhosts.join(", "));
+    let cluster = plan.cluster.iter().map(|_| "cluster".to_owned());
+    let vhosts = (!vhosts.is_empty()).then(|| format!("vhost {}", vhosts.join(", ")));
+    let _ = writeln!(out, "### topo plan: {}\n", cluster.chain(vhosts).collect::<Vec<_>>().join(", "));
     if plan.is_empty() {
         let (objects, bindings) = compared(plan);
         let _ = writeln!(
@@ -39,7 +41,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         let text = inline(&note.text).replace("\\`", "`");
         let _ = writeln!(out, "- **{}** `{}`: {text}\n", note.label(), note.address);
     }
-    let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
+    let rows: Vec<String> = plan.parts().flat_map(|part| part.changes.iter().map(row)).collect();
     let _ = writeln!(out, "| | object | what |\n|---|---|---|");
     for (index, row) in rows.iter().enumerate() {
         if out.len() + row.len() > LIMIT / 2 {

@@ -11,11 +11,11 @@ use std::fmt::Write;
 /// Renders the lines, the hazards and blocks without their sentences, and the summary, with colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
-    for part in &plan.vhosts {
+    for part in plan.parts() {
         let before = text.len();
         lines(&mut text, part, view);
-        if plan.vhosts.len() > 1 && text.len() > before {
-            let heading = format!("{}\n", Painted(BOLD, format!("vhost {}", clean(part.vhost.as_str()))));
+        if plan.parts().count() > 1 && text.len() > before {
+            let heading = format!("{}\n", Painted(BOLD, part.vhost.in_words()));
             text.insert_str(before, &heading);
         }
     }
@@ -26,7 +26,7 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     }
     // A conflict already has a line.
     let is_listed = |address: &Address| {
-        let mut changes = plan.vhosts.iter().flat_map(|part| &part.changes);
+        let mut changes = plan.parts().flat_map(|part| &part.changes);
         changes.any(|change| change.kind == ChangeKind::Conflict && change.address == *address)
     };
     for block in view.blockers.blocks.iter().filter(|block| !is_listed(&block.address)) {

@@ -33,7 +33,7 @@ pub struct View<'a> {
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
     let is_full = resolutions_text::in_full(plan.summary.conflict, view.details);
-    for part in &plan.vhosts {
+    for part in plan.parts() {
         header(&mut text, plan, part, view);
         body(&mut text, part, view, is_full);
     }
@@ -55,7 +55,7 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
         }
         version => format!("{} {version} at {}", target.product, target.url),
     };
-    let parts = [format!("vhost {}", clean(part.vhost.as_str())), clean(&at), format!("spec {}", clean(view.specs))];
+    let parts = [part.vhost.in_words(), clean(&at), format!("spec {}", clean(view.specs))];
     for line in heading(&parts, view.width) {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     }
@@ -202,7 +202,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     for block in &view.blockers.blocks {
         let mut lines = sentence(&block.text, "", view);
         // A conflict lists its resolutions above.
-        let is_listed = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
+        let is_listed = plan.parts().flat_map(|part| &part.changes).any(|change| {
             let contains = |text: &String| block.remedy.as_ref().is_none_or(|remedy| remedy.contains(text));
             let resolutions = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);
             change.address == block.address && resolutions.map(|it| &it.text).any(contains)
@@ -257,8 +257,7 @@ pub fn blocked_by(blockers: &Blockers) -> String {
 
 /// Counts the compared objects and bindings.
 pub fn compared(plan: &Plan) -> (usize, usize) {
-    plan.vhosts
-        .iter()
+    plan.parts()
         .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))
 }
 
@@ -340,6 +339,7 @@ mod tests {
             fingerprint: String::new(),
             content_hash: String::new(),
             summary,
+            cluster: None,
             vhosts: Vec::new(),
         }
     }

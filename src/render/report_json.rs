@@ -37,37 +37,42 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, r
             "request": step.request,
         })
     };
-    let vhosts: Vec<Value> = reports
-        .iter()
-        .map(|report| {
-            let failed = report.failed.iter().map(|failed| {
-                let mut value = step(&failed.step);
-                value["error"] = json!(failed.error.to_string());
-                value["mayBeDone"] = json!(failed.error.may_have_been_processed());
-                value
-            });
-            let waiting = report.waiting.iter().map(|waiting| {
-                let mut value = step(&waiting.step);
-                value["why"] = json!(waiting.why.as_ref().map(ToString::to_string));
-                value
-            });
-            json!({
-                "vhost": report.vhost,
-                "interrupted": report.interrupted,
-                "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
-                "rolledBack": report.rolled_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
-                "failed": failed.collect::<Vec<_>>(),
-                "waiting": waiting.collect::<Vec<_>>(),
-                "migrated": report.migrated.iter().map(migrated).collect::<Vec<_>>(),
-                "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
-            })
+    let part = |report: &Report| {
+        let failed = report.failed.iter().map(|failed| {
+            let mut value = step(&failed.step);
+            value["error"] = json!(failed.error.to_string());
+            value["mayBeDone"] = json!(failed.error.may_have_been_processed());
+            value
+        });
+        let waiting = report.waiting.iter().map(|waiting| {
+            let mut value = step(&waiting.step);
+            value["why"] = json!(waiting.why.as_ref().map(ToString::to_string));
+            value
+        });
+        json!({
+            "vhost": report.vhost,
+            "interrupted": report.interrupted,
+            "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
+            "rolledBack": report.rolled_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
+            "failed": failed.collect::<Vec<_>>(),
+            "waiting": waiting.collect::<Vec<_>>(),
+            "migrated": report.migrated.iter().map(migrated).collect::<Vec<_>>(),
+            "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
         })
-        .collect();
-    json!({
+    };
+    let (of_cluster, of_vhosts): (Vec<&Report>, Vec<&Report>) =
+        reports.iter().partition(|report| report.vhost.is_cluster());
+    let mut document = json!({
         "formatVersion": 1,
         "result": result,
         "fingerprint": fingerprint,
         "left": left,
-        "vhosts": vhosts,
-    })
+        "vhosts": of_vhosts.into_iter().map(part).collect::<Vec<_>>(),
+    });
+    if let Some(report) = of_cluster.first() {
+        let mut value = part(report);
+        value.as_object_mut().and_then(|fields| fields.shift_remove("vhost"));
+        document["cluster"] = value;
+    }
+    document
 }

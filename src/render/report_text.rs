@@ -167,7 +167,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
     }
     for report in reports {
         if reports.len() > 1 {
-            let _ = writeln!(text, "{}", Painted(BOLD, format!("vhost {}", clean(report.vhost.as_str()))));
+            let _ = writeln!(text, "{}", Painted(BOLD, report.vhost.in_words()));
         }
         for step in &report.done {
             let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));

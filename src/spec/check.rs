@@ -81,7 +81,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         value::report_wrong_type(node, subject, "a mapping", hints::for_expected_mapping(node, kind), at, diagnostics);
         return None;
     }
-    if kind.name == "Document" && report_unsupported_version(node, diagnostics) {
+    if ["Document", "ClusterDocument"].contains(&kind.name) && report_unsupported_version(node, diagnostics) {
         return None;
     }
     let keys = kind.keys();

@@ -2,6 +2,7 @@
 //! its meaning, its default and RabbitMQ's name for it; the pages are generated from the grammar of the parser. The page
 //! of a code describes the word in brackets after `error`.
 
+use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::shape::{Key, Object, Shape};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
@@ -68,6 +69,7 @@ fn all() -> Vec<Explained> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     walk(&DOCUMENT, &mut seen, &mut found);
+    walk(&CLUSTER_DOCUMENT, &mut seen, &mut found);
     for known in POLICY_KEYS.iter() {
         let key = super::shape::key(known.key, known.shape, known.doc);
         add(key, "a policy's definition", &mut found);

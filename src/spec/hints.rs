@@ -147,6 +147,12 @@ pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
 
 /// Returns a hint where a mapping is expected.
 pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String> {
+    if kind.name == "Cluster" {
+        return Some(match node.text() {
+            Some(name) => format!("write `cluster: {{name: {name}}}`"),
+            None => "write `cluster: {}`".to_owned(),
+        });
+    }
     let text = node.text()?;
     let has_type =
         ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();

@@ -8,11 +8,11 @@ use super::shared_keys::{
     AUTO_DELETE, BINDING_ARGUMENTS, BINDINGS, CONFLICT, DURABLE, EXTERNAL, QUEUE_TYPES, RETRY_POLICY, ROUTING_KEY,
 };
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
-use crate::model::record_kinds::APPLY_TO;
+use crate::model::record_kinds::{APPLY_TO, RecordScope};
 use crate::rabbitmq::policy_keys;
 use std::sync::LazyLock;
 
-const GLOBS: Shape = Shape::List(&Shape::Text);
+pub(super) const GLOBS: Shape = Shape::List(&Shape::Text);
 const NAMES: Shape = Shape::List(&Shape::Name);
 
 const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
@@ -78,7 +78,7 @@ pub(crate) static DOCUMENT: Object = Object {
                  comment: `# topo: allow RULE reason`.",
             )
             .like("{unbounded-queue: warning}");
-            FIXED.iter().copied().chain(records::sections()).chain([lint]).collect()
+            FIXED.iter().copied().chain(records::sections(RecordScope::Vhost)).chain([lint]).collect()
         });
         &KEYS
     }),
@@ -115,7 +115,7 @@ static REMOVED: Object = Object {
                 key("policies", NAMES, "Names of policies to delete."),
                 key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
             ];
-            FIXED.iter().copied().chain(records::removed_sections()).collect()
+            FIXED.iter().copied().chain(records::removed_sections(RecordScope::Vhost)).collect()
         });
         &KEYS
     }),

@@ -1,11 +1,12 @@
-//! Parses YAML into one [`Spec`] for each vhost, with positions. The caller reads files and the environment, `expand`
-//! expands short forms, and `lint` checks style.
+//! Parses YAML into one [`Spec`] for each vhost, and one for the cluster, with positions. The caller reads files and the
+//! environment, `expand` expands short forms, and `lint` checks style.
 //!
 //! `yaml` parses the text into a tree, and `variables` substitutes variables. `check` and `value` check the tree
 //! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
 //! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
 
 mod check;
+mod cluster_keys;
 mod convert;
 mod definitions_file;
 mod diagnostic;
@@ -55,33 +56,44 @@ pub use spec_types::{
 pub use variables::Variables;
 
 use crate::model::{QueueType, VhostName};
+use cluster_keys::CLUSTER_DOCUMENT;
 use node::{Node, Value};
 use references::Declared;
 use shape::Shape;
 use std::collections::BTreeMap;
 
-/// All documents of one vhost.
+/// The specs of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Specs {
+    /// The spec of the cluster, if a document describes it. Its vhost is [`VhostName::cluster`].
+    pub cluster: Option<Spec>,
+    /// The spec of each vhost, by name.
+    pub vhosts: Vec<Spec>,
+}
+
+/// All documents of one vhost, or of the cluster.
 #[derive(Default)]
-struct OfVhost {
+struct Part {
     declared: Declared,
     documents: Vec<Node>,
     allows: Vec<Allow>,
     notation: Notation,
 }
 
-/// Parses files into one spec for each vhost, in the order of the vhost names.
+/// Parses files into one spec for each vhost, in the order of the vhost names, and one for the cluster.
 ///
 /// # Errors Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to
 /// unknown objects.
-pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
+pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Specs, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)
 }
 
 /// Parses files as far as possible, and returns the specs without their invalid parts, together with all problems.
-pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Diagnostics) {
+pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
-    let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
+    let mut vhosts: BTreeMap<String, Part> = BTreeMap::new();
+    let mut cluster: Option<Part> = None;
     let mut is_all_known = true;
     for (index, file) in files.iter().enumerate() {
         if let Some(diagnostic) = definitions_file::refused(index, file) {
@@ -103,26 +115,29 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
-            let shape = Shape::Object(&keys::DOCUMENT);
+            let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
+            let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            is_all_known &= checked.as_ref().and_then(vhost_name).is_some();
+            is_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(checked) = checked {
-                // A document without a vhost is also read, to report its other errors.
-                let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
-                let of_vhost = vhosts.entry(name).or_default();
-                of_vhost.declared.add(&document);
-                of_vhost.notation.add(&document, &file.text);
-                of_vhost.documents.push(checked);
-                of_vhost.allows.extend(its_own);
+                let part = match is_cluster {
+                    true => cluster.get_or_insert_default(),
+                    // A document without a vhost is also read, to report its other errors.
+                    false => vhosts.entry(vhost_name(&checked).map_or("", |(name, _)| name).to_owned()).or_default(),
+                };
+                part.declared.add(&document);
+                part.notation.add(&document, &file.text);
+                part.documents.push(checked);
+                part.allows.extend(its_own);
             }
         }
     }
-    let mut specs = Vec::new();
-    for OfVhost { mut declared, documents, allows, notation } in vhosts.into_values() {
+    let mut read_part = |part: Part, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
+        let Part { mut declared, documents, allows, notation } = part;
         if !is_all_known {
             declared.set_unknown();
         }
-        let mut spec = Spec { allows, notation, ..empty_spec(files, &documents, &mut diagnostics) };
+        let mut spec = Spec { allows, notation, ..empty(files, &documents, &mut diagnostics) };
         // Before the queues, because a queue can use a policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
@@ -131,9 +146,11 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             read::document(document, &mut spec, &mut diagnostics);
         }
         references::check(&spec, &declared, &mut diagnostics);
-        specs.push(spec);
-    }
-    (specs, diagnostics)
+        spec
+    };
+    let cluster = cluster.map(|part| read_part(part, empty_cluster_spec));
+    let vhosts = vhosts.into_values().map(|part| read_part(part, empty_spec)).collect();
+    (Specs { cluster, vhosts }, diagnostics)
 }
 
 fn vhost_name(document: &Node) -> Option<(&str, Location)> {
@@ -151,6 +168,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     Spec {
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),
+        cluster_name: None,
         description: single_value("description", vhosts(), diagnostics),
         default_queue_type,
         owns: Vec::new(),
@@ -172,6 +190,15 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     }
 }
 
+/// Creates the spec of the cluster, with its name.
+fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
+    let entries = || documents.iter().filter_map(|document| document.entry("cluster"));
+    let at = entries().next().map(|entry| entry.at).unwrap_or_default();
+    let cluster_name = single_value("name", entries().map(|entry| &entry.node), diagnostics);
+    let vhost = Sourced::new(VhostName::cluster(), at);
+    Spec { vhost, cluster_name, ..empty_spec(files, &[], diagnostics) }
+}
+
 /// Returns the value of a key that several documents can set; reports different values.
 fn single_value<'a>(
     key: &str,
@@ -185,7 +212,8 @@ fn single_value<'a>(
             None => first = Some(Sourced::new(text.to_owned(), node.at)),
             Some(first) if first.value == text => {}
             Some(first) => {
-                let message = format!("two documents set a different `{key}` for the vhost");
+                let part = if key == "name" { "cluster" } else { "vhost" };
+                let message = format!("two documents set a different `{key}` for the {part}");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
                 diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }

@@ -6,7 +6,9 @@ use super::diagnostic::Diagnostics;
 use super::node::{Entry, Location, Node, Sourced, Value};
 use super::shape::{Key, Keys, Object, Shape, key};
 use super::spec_types::{RecordSpec, Spec};
-use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow};
+use crate::model::record_kinds::{
+    FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope, Section,
+};
 use crate::model::{ArgumentValue, ObjectId, Record, RecordId};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,6 +23,10 @@ pub(super) fn declared<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<(O
         Place::Vhost(name) => {
             let entry = document.get("vhost")?.entry(name)?;
             Some(vec![(None, entry.at, &entry.node)])
+        }
+        Place::Entry(section, key) => {
+            let entries = document.get(section.name)?.entries().iter();
+            Some(entries.filter_map(|entry| Some((Some(&*entry.key), entry.at, entry.node.get(key)?))).collect())
         }
     }
 }
@@ -98,6 +104,32 @@ static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map
 /// The value of a name of each kind.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| OBJECTS.iter().map(Shape::Object).collect());
 
+/// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
+static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|| {
+    let mut entries: Vec<(&Section, RecordScope, Object)> = Vec::new();
+    for (row, shape) in RECORD_KINDS.iter().zip(SHAPES.iter()) {
+        let Place::Entry(section, name) = row.place else { continue };
+        let key = key(name, *shape, row.doc);
+        match entries.iter_mut().find(|(known, ..)| *known == section) {
+            Some((_, _, Object { keys: Keys::Built(keys), .. })) => keys.push(key),
+            Some(_) | None => entries.push((section, row.scope, entry(section, key))),
+        }
+    }
+    // An entry with nothing but one key declares nothing without it.
+    for (.., object) in &mut entries {
+        if let Keys::Built(keys) = &mut object.keys
+            && let [only] = &mut keys[..]
+        {
+            only.is_required = true;
+        }
+    }
+    entries
+});
+
+/// The value of a name of each of these sections.
+static ENTRY_SHAPES: LazyLock<Vec<Shape>> =
+    LazyLock::new(|| ENTRIES.iter().map(|(.., object)| Shape::Object(object)).collect());
+
 const NAMES: Shape = Shape::List(&Shape::Name);
 
 impl From<FieldShape> for Shape {
@@ -128,21 +160,32 @@ fn object(row: &'static RecordRow) -> Object {
     }
 }
 
-/// Returns the keys of a document that are sections of records.
-pub(super) fn sections() -> impl Iterator<Item = Key> {
-    let rows = RECORD_KINDS.iter().zip(SHAPES.iter()).filter(|(row, _)| row.place == Place::Section);
-    rows.map(|(row, shape)| key(row.section, Shape::Map(shape), row.doc))
+fn entry(section: &'static Section, key: Key) -> Object {
+    let (what, name) = (section.what, section.schema);
+    Object { what, name, keys: Keys::Built(vec![key]), external: &[], is_queue: false }
+}
+
+/// Returns the keys of a document of this scope that are sections of records.
+pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
+    let rows = RECORD_KINDS.iter().zip(SHAPES.iter());
+    let rows = rows.filter(move |(row, _)| row.scope == scope && row.place == Place::Section);
+    let whole = rows.map(|(row, shape)| key(row.section, Shape::Map(shape), row.doc));
+    let entries = ENTRIES.iter().zip(ENTRY_SHAPES.iter()).filter(move |((_, of, _), _)| *of == scope);
+    let entries =
+        entries.map(|((section, ..), shape)| key(section.name, Shape::Map(shape), section.doc).like(section.example));
+    whole.chain(entries)
 }
 
 /// Returns the keys of `vhost` that are records.
 pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     RECORD_KINDS.iter().zip(SHAPES.iter()).filter_map(|(row, shape)| match row.place {
         Place::Vhost(name) => Some(key(name, *shape, row.doc)),
-        Place::Section => None,
+        Place::Section | Place::Entry(..) => None,
     })
 }
 
-/// Returns the keys of `removed` that list records.
-pub(super) fn removed_sections() -> impl Iterator<Item = Key> {
-    RECORD_KINDS.iter().filter(|row| row.place == Place::Section).map(|row| key(row.section, NAMES, row.removed_doc))
+/// Returns the keys of `removed` that list records, in a document of this scope.
+pub(super) fn removed_sections(scope: RecordScope) -> impl Iterator<Item = Key> {
+    let rows = RecordRow::of_scope(scope).filter(|row| row.place == Place::Section);
+    rows.map(|row| key(row.section, NAMES, row.removed_doc))
 }

@@ -1,6 +1,7 @@
 //! Renders the grammar as a JSON Schema (draft-07), for editors. Both the parser and the schema use the same tables, so
 //! they know the same keys. Only the parser checks references and the ranges of values with units.
 
+use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
 use super::shape::{Key, Object, Shape};
@@ -22,17 +23,29 @@ const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
 /// Returns the JSON Schema of a spec document.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
-    let Value::Object(mut root) = table(DOCUMENT.keys_of(None), &mut definitions) else { return Value::Null };
-    root.insert("patternProperties".to_owned(), json!({"^x-": {"description": "Ignored: holds anchors."}}));
+    let mut document = |object: &Object, title: &str, description: &str| {
+        let mut document = table(object.keys_of(None), &mut definitions);
+        (document["title"], document["description"]) = (title.into(), description.into());
+        document["patternProperties"] = json!({"^x-": {"description": "Ignored: holds anchors."}});
+        document
+    };
+    let vhost = document(&DOCUMENT, "A spec", "The topology of one RabbitMQ vhost.");
+    let cluster = document(&CLUSTER_DOCUMENT, "A spec of the cluster", "Objects that belong to no vhost.");
+    definitions.insert(DOCUMENT.name.to_owned(), vhost);
+    definitions.insert(CLUSTER_DOCUMENT.name.to_owned(), cluster);
+    let reference = |object: &Object| json!({"$ref": format!("#/definitions/{}", object.name)});
     let mut all = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": ID,
         "title": "A topo spec",
-        "description": "The topology of one RabbitMQ vhost, as `topo apply` creates it.",
+        "description": "The topology of one RabbitMQ vhost, as `topo apply` creates it, or the objects of the cluster.",
+        "type": "object",
+        "if": {"required": ["cluster"], "not": {"required": ["vhost"]}},
+        "then": reference(&CLUSTER_DOCUMENT),
+        "else": reference(&DOCUMENT),
     });
     definitions.insert("Argument".to_owned(), argument());
     if let Value::Object(all) = &mut all {
-        all.extend(root);
         all.insert("definitions".to_owned(), Value::Object(definitions));
     }
     let mut schema = Schema::try_from(all).unwrap_or_default();

@@ -11,13 +11,15 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The spec of one vhost.
+/// The spec of one vhost, or of the cluster, whose spec contains only records.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The names of all files of the run, by [`Location::file`].
     pub files: Vec<String>,
     /// The vhost, with its first position.
     pub vhost: Sourced<VhostName>,
+    /// The name that the cluster must have; `None` for a vhost.
+    pub cluster_name: Option<Sourced<String>>,
     /// The description.
     pub description: Option<Sourced<String>>,
     /// The type of queues without a type.

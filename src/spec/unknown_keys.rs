@@ -1,8 +1,9 @@
 //! Reports unknown keys, with a suggestion or the list of valid keys.
 
+use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::closest;
-use super::keys::POLICY_KEYS;
+use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::node::{Entry, Node};
 use super::shape::{Key, Object, Shape};
 use crate::model::QueueType;
@@ -40,13 +41,13 @@ pub(super) fn report_unknown_key(
     let names = || keys.iter().map(|key| key.name);
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
-    let misplaced = misplaced(&entry.key, kind);
+    let misplaced = misplaced(&entry.key, kind).map(str::to_owned).or_else(|| of_other_document(&entry.key, kind));
     let suggestion = by_argument
         .filter(|_| misplaced.is_none())
         .or_else(|| if misplaced.is_none() { closest(&entry.key, names()) } else { None })
         .or_else(|| meant(&entry.key, &keys));
     let hint = match (misplaced, suggestion) {
-        (Some(hint), _) => Some(hint.to_owned()),
+        (Some(hint), _) => Some(hint),
         (None, Some(name)) => Some(format!("did you mean `{name}`?")),
         (None, None) if supports_arguments(&keys) && entry.key.starts_with("x-") => {
             Some("put an argument that topo does not know under `arguments:`".to_owned())
@@ -94,6 +95,23 @@ fn misplaced(key: &str, kind: &Object) -> Option<&'static str> {
             "remove the key: an exclusive queue is deleted with the connection that declares it, so a spec cannot declare one",
         ),
         (_, _) => None,
+    }
+}
+
+/// Returns a hint for a key of the other kind of document: the one of a vhost, or the one of the cluster.
+fn of_other_document(key: &str, kind: &Object) -> Option<String> {
+    let is_key_of = |other: &Object| other.keys().iter().any(|known| known.name == key);
+    match kind.name {
+        "Document" if key == "cluster" => {
+            Some("describe the cluster in a document of its own: move its keys behind a line `---`".to_owned())
+        }
+        "Document" if is_key_of(&CLUSTER_DOCUMENT) => {
+            Some(format!("`{key}` belongs to the cluster: write it in a document with `cluster: {{}}`"))
+        }
+        "ClusterDocument" if is_key_of(&DOCUMENT) => {
+            Some(format!("`{key}` belongs to a vhost: write it in a document with `vhost: NAME`"))
+        }
+        _ => None,
     }
 }
 

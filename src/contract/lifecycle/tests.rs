@@ -8,7 +8,7 @@ use crate::spec::{SourceFile, Variables, parse};
 fn explained(name: &str, yaml: &str, version: (u16, u16)) -> Option<Explanation> {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
-    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);
     let profile = BrokerProfile::of(BrokerVersion::new(version.0, version.1, 0));
     let expansion = expand(&spec, &profile).unwrap();
     explanation(&QueueName::new(name), &spec, &expansion, &profile)

@@ -25,7 +25,7 @@ impl Text {
         let mut text = Self::default();
         for section in sections {
             let is_scalar = matches!(section.tree.value, Value::Scalar(_));
-            let is_apart = !is_scalar && section.key != "vhost";
+            let is_apart = !is_scalar && !["vhost", "cluster"].contains(&section.key.as_str());
             if is_apart {
                 text.text.push('\n');
             }

@@ -205,8 +205,12 @@ fn limits_patterns(version: BrokerVersion) -> bool {
 
 /// Returns the reasons why the broker refuses a record.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
+    let (row, version) = (record.id.kind.row(), profile.version);
+    if let Some(since) = row.since.filter(|since| version < *since) {
+        let text = format!("{} require RabbitMQ {since}; the broker is {version}", row.plural);
+        return vec![Refusal::new("", text)];
+    }
     let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
-    let version = profile.version;
     let is_of_other_key = |subject: &str| {
         let key = PolicyKey::named(subject);
         policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_of_operators(version))

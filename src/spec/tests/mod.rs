@@ -13,7 +13,7 @@ fn file(text: &str) -> SourceFile {
 }
 
 fn parse_one(text: &str) -> Result<Spec, Diagnostics> {
-    let mut specs = parse(&[file(text)], &Variables::new())?;
+    let mut specs = parse(&[file(text)], &Variables::new())?.vhosts;
     assert_eq!(specs.len(), 1);
     Ok(specs.remove(0))
 }
@@ -161,7 +161,7 @@ fn several_documents_and_files_are_merged() {
         ),
         file("version: 1\nvhost: a\nqueues: {q: {bindings: [{exchange: e}]}}\n"),
     ];
-    let specs = parse(&files, &Variables::new()).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let specs = parse(&files, &Variables::new()).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).vhosts;
     assert_eq!(specs.iter().map(|spec| spec.vhost.value.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let queue_type = specs[0].queues[&"q".into()].queue_type.clone();
     assert_eq!(queue_type.map(|it| (it.value, it.set_by)), Some((QueueType::Quorum, SetBy::Vhost)));

@@ -84,7 +84,7 @@ fn policy_can_be_in_a_later_document() {
         file("version: 1\nvhost: a\nqueues: {q: {type: quorum, retry: p}}\n"),
         file("version: 1\nvhost: a\nretryPolicies: {p: {delays: [5s]}}\n"),
     ];
-    let specs = parse(&files, &Variables::new()).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let specs = parse(&files, &Variables::new()).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).vhosts;
     assert_eq!(specs[0].queues[&"q".into()].retry.as_ref().unwrap().delays(), [5000]);
     assert_eq!(specs[0].retry_uses.len(), 1);
     let twice = parse(&[files[1].clone(), files[1].clone()], &Variables::new()).expect_err("declared twice");

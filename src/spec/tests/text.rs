@@ -87,7 +87,7 @@ fn variables_have_the_expected_type() {
                 messageTtl: ${TTL}\n    singleActiveConsumer: ${SAC}\n    arguments: {x-note: \"$${X}\", x-max: \"${MAX}\"}\n";
     let pairs = [("VHOST", "/"), ("TYPE", "quorum"), ("MAX", "5"), ("TTL", "30s"), ("SAC", "true")];
     let variables = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let specs = parse(&[file(text)], &variables).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let specs = parse(&[file(text)], &variables).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).vhosts;
     let queue = &specs[0].queues[&"a.q".into()];
     let value = |name: &str| queue.arguments[name].value.clone();
     assert_eq!(value("x-max-length"), 5.into());

@@ -189,7 +189,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
         product: snapshot.product.clone(),
         version: snapshot.profile.version.to_string(),
     };
-    assemble(target, options.clone(), vec![plan_vhost(&context, options)])
+    assemble(target, options.clone(), None, vec![plan_vhost(&context, options)])
 }
 
 /// JSON is valid YAML.
@@ -201,7 +201,7 @@ pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
 
 fn desired(spec: &Value, vhost: &Vhost<'_>) -> Option<Arc<Desired>> {
     let file = SourceFile { name: "spec".to_owned(), text: text_of(spec, vhost.name()) };
-    let specs = parse(&[file], &Variables::new()).ok()?;
+    let specs = parse(&[file], &Variables::new()).ok()?.vhosts;
     let profile = BrokerProfile::of(vhost.node().version().parse().unwrap());
     let expansion = expand(specs.first()?, &profile).ok()?;
     Some(Arc::new(Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }))

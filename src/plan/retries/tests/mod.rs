@@ -24,7 +24,7 @@ fn profile() -> BrokerProfile {
 fn desired(text: &str) -> Desired {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let file = SourceFile { name: "topology.yaml".to_owned(), text };
-    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}")).vhosts;
     let expansion = expand(&specs[0], &profile()).unwrap_or_else(|wrong| panic!("{wrong}"));
     Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }

@@ -1,0 +1,94 @@
+//! Reads the records of the cluster, which belong to no vhost, and the objects that they belong to.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::permissions::Named;
+use super::records;
+use super::snapshot::{Snapshot, Survey};
+use crate::model::record_kinds::RecordScope;
+use crate::model::{RecordId, RecordKind, Records, Scope, Topology, VhostName};
+use crate::plan::ClusterFacts;
+use crate::plan::request::path;
+use std::collections::BTreeSet;
+
+/// The records of a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterSnapshot {
+    /// The records, as the only objects of a snapshot without a vhost.
+    pub snapshot: Snapshot,
+    /// The other properties of the cluster.
+    pub facts: ClusterFacts,
+}
+
+impl Survey {
+    /// Returns the snapshot of a cluster without records.
+    pub fn cluster(&self) -> ClusterSnapshot {
+        let mut snapshot = Snapshot::missing(VhostName::cluster(), &self.cluster);
+        snapshot.topology = Topology::of_cluster(Records::new());
+        ClusterSnapshot { snapshot, facts: ClusterFacts { name: self.cluster.name.clone(), ..ClusterFacts::default() } }
+    }
+}
+
+impl Broker {
+    /// Reads the records of the cluster of these kinds. One request per kind. A version without a kind has no records
+    /// of it.
+    pub async fn read_cluster(
+        &self,
+        survey: &Survey,
+        kinds: &BTreeSet<RecordKind>,
+    ) -> Result<ClusterSnapshot, BrokerError> {
+        let mut cluster = survey.cluster();
+        let version = cluster.snapshot.profile.version;
+        for kind in kinds {
+            let row = kind.row();
+            if row.scope != RecordScope::Cluster || row.since.is_some_and(|since| version < since) {
+                continue;
+            }
+            match self.get(path(row.path, &[])).await {
+                Ok(listed) => cluster.snapshot.topology.records.extend(records::listed(*kind, listed)),
+                Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => {
+                    cluster.facts.unreadable.insert(*kind);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// Reads the records of the cluster that a plan compares, and the objects that new ones belong to. Only an
+    /// administrator may read these objects.
+    pub async fn read_desired_cluster(
+        &self,
+        survey: &Survey,
+        desired: &Topology,
+        scope: &Scope,
+    ) -> Result<ClusterSnapshot, BrokerError> {
+        let mut cluster = self.read_cluster(survey, &scope.record_kinds()).await?;
+        let version = cluster.snapshot.profile.version;
+        for kind in scope.record_kinds() {
+            let row = kind.row();
+            let known: BTreeSet<&str> = of_kind(cluster.snapshot.topology.records.keys(), kind).collect();
+            let has_new = of_kind(desired.records.keys(), kind).any(|name| !known.contains(name));
+            let is_readable = !cluster.facts.unreadable.contains(&kind);
+            let Some(owners) = row.owners.filter(|_| has_new && is_readable) else { continue };
+            if row.since.is_some_and(|since| version < since) {
+                continue;
+            }
+            match self.get::<Vec<Named>>(path(owners.path, &[]) + "?columns=name").await {
+                Ok(named) => {
+                    let names = named.into_iter().map(|it| it.name).collect();
+                    cluster.facts.owners.insert(kind, Some(names));
+                }
+                Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => {
+                    cluster.facts.owners.insert(kind, None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(cluster)
+    }
+}
+
+fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {
+    ids.filter(move |id| id.kind == kind).filter_map(RecordId::name)
+}

@@ -1,0 +1,91 @@
+//! Exports the records of a cluster as a document of a spec.
+
+use super::objects::{settings, settings_of};
+use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
+use crate::model::yaml::{Entry, Text, Tree, entry};
+use crate::model::{Glob, RecordKind, Records};
+use crate::spec::{SourceFile, Variables, parse};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The exported cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterExport {
+    /// The document, as YAML.
+    pub text: String,
+    /// The exported records.
+    pub records: Records,
+    /// The names whose records a spec cannot represent, by kind.
+    pub left_out: BTreeMap<RecordKind, BTreeSet<String>>,
+}
+
+/// Exports the records whose names match one of the globs; without globs, all records. The spec that the text declares
+/// has exactly the exported records.
+pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
+    let is_chosen = |name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
+    let mut records = live.clone();
+    records.retain(|id, _| id.name().is_some_and(is_chosen));
+    let mut left_out: BTreeMap<RecordKind, BTreeSet<String>> = BTreeMap::new();
+    if declared(&text(&records)) != Some(records.clone()) {
+        let names: BTreeSet<String> = records.keys().filter_map(|id| id.name()).map(str::to_owned).collect();
+        for name in names {
+            let mut alone = records.clone();
+            alone.retain(|id, _| id.name() == Some(&name));
+            if declared(&text(&alone)) != Some(alone) {
+                for (id, _) in records.extract_if(.., |id, _| id.name() == Some(&name)) {
+                    left_out.entry(id.kind).or_default().insert(name.clone());
+                }
+            }
+        }
+    }
+    ClusterExport { text: text(&records), records, left_out }
+}
+
+/// Returns the records that a text declares; `None` for an invalid text.
+fn declared(text: &str) -> Option<Records> {
+    let file = SourceFile { name: "export".to_owned(), text: text.to_owned() };
+    let cluster = parse(&[file], &Variables::new()).ok()?.cluster?;
+    Some(cluster.records.into_iter().map(|(id, spec)| (id, spec.record)).collect())
+}
+
+fn text(records: &Records) -> String {
+    let mut sections: BTreeMap<&str, BTreeMap<&str, Vec<Entry>>> = BTreeMap::new();
+    for row in RecordRow::of_scope(RecordScope::Cluster) {
+        let names: BTreeSet<&str> =
+            records.keys().filter(|id| id.kind == row.kind).filter_map(|id| id.name()).collect();
+        for name in names {
+            let own = match row.layout {
+                Layout::Settings(_) => {
+                    let settings = settings_of(records, row, Some(name)).into_iter();
+                    settings.map(|(_, key, value)| entry(key, value)).collect()
+                }
+                Layout::Fields(_) => {
+                    let own = records.values().filter(|record| record.id.kind == row.kind);
+                    own.filter(|record| record.id.name() == Some(name))
+                        .flat_map(|record| settings(record, row))
+                        .collect()
+                }
+            };
+            match row.place {
+                Place::Entry(section, key) => {
+                    sections
+                        .entry(section.name)
+                        .or_default()
+                        .entry(name)
+                        .or_default()
+                        .push(entry(key, Tree::table(own)));
+                }
+                Place::Section => {
+                    sections.entry(row.section).or_default().entry(name).or_default().extend::<Vec<_>>(own)
+                }
+                // A key of a vhost.
+                Place::Vhost(_) => {}
+            }
+        }
+    }
+    let table = |entries: BTreeMap<&str, Vec<Entry>>| {
+        Tree::table(entries.into_iter().map(|(name, entries)| entry(name, Tree::table(entries))))
+    };
+    let head = [entry("version", Tree::plain(1)), entry("cluster", Tree::table([]))];
+    let sections = sections.into_iter().map(|(name, entries)| entry(name, table(entries)));
+    Text::of(&head.into_iter().chain(sections).collect::<Vec<_>>()).text
+}

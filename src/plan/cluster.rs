@@ -1,0 +1,94 @@
+//! Plans the cluster: the records that belong to no vhost. The planner of vhosts plans them as the only objects of a part
+//! without a vhost ([`VhostName::cluster`](crate::model::VhostName::cluster)).
+
+use super::context::PlanContext;
+use super::document::{Block, ChangeKind, ClusterPlan, Info, Options, VhostPlan};
+use super::planner::plan_vhost;
+use crate::model::count::count;
+use crate::model::{Address, BrokerVersion, ObjectId, RecordKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The properties of a cluster that a plan needs beside its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// The name of the cluster; empty without a broker.
+    pub name: String,
+    /// The existing objects that the records of a kind belong to, such as users; `None` if this user may not read them.
+    /// A kind without an entry was not read.
+    pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
+    /// The kinds whose records this user may not read.
+    pub unreadable: BTreeSet<RecordKind>,
+}
+
+/// Computes the plan of the cluster.
+pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &Options) -> ClusterPlan {
+    let mut readable = Arc::clone(context.desired);
+    if !facts.unreadable.is_empty() {
+        let desired = Arc::make_mut(&mut readable);
+        desired.topology.records.retain(|id, _| !facts.unreadable.contains(&id.kind));
+        desired.scope.sections.retain(|kind, _| !facts.unreadable.contains(kind));
+    }
+    let mut part = plan_vhost(&PlanContext { desired: &readable, ..*context }, options);
+    part.compared_objects = readable.topology.records.len();
+    part.desired = Arc::clone(context.desired);
+    let is_reported = |address: &Address| {
+        options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
+    };
+    let cluster = context.address(&ObjectId::Vhost);
+    if let Some(name) = &context.desired.scope.cluster_name
+        && !facts.name.is_empty()
+        && facts.name != *name
+    {
+        let text = format!("the spec is for cluster {name}, and this broker belongs to cluster {}", facts.name);
+        let remedy = format!("connect to cluster {name}, or change `cluster.name` in the spec");
+        part.blocks.push(block(&cluster, text, remedy));
+    }
+    for kind in &facts.unreadable {
+        let row = kind.row();
+        let declared = context.desired.topology.records.keys().filter(|id| id.kind == *kind);
+        let declared = declared.map(|id| context.address(&ObjectId::Record(id.clone()))).filter(is_reported).count();
+        if declared > 0 {
+            let text = format!("{} not compared: this user may not read {}", row.counted(declared), row.plural);
+            let remedy = format!("use a user with the tag {}", row.writer.as_str());
+            part.blocks.push(block(&cluster, text, remedy));
+        }
+    }
+    missing_owners(&mut part, facts, context.profile.version, &cluster);
+    ClusterPlan::new(part)
+}
+
+/// Blocks the plan if it creates records of an object that does not exist, once for each object.
+fn missing_owners(part: &mut VhostPlan, facts: &ClusterFacts, version: BrokerVersion, cluster: &Address) {
+    let mut seen: BTreeSet<(RecordKind, String)> = BTreeSet::new();
+    let mut unknown: BTreeMap<RecordKind, u64> = BTreeMap::new();
+    for change in part.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
+        let Some(ObjectId::Record(id)) = change.id() else { continue };
+        let row = id.kind.row();
+        let (Some(owners), Some(name)) = (row.owners, id.name()) else { continue };
+        let is_unsupported = row.since.is_some_and(|since| version < since);
+        if is_unsupported || !seen.insert((id.kind, name.to_owned())) {
+            continue;
+        }
+        match facts.owners.get(&id.kind) {
+            Some(Some(known)) if known.contains(name) => {}
+            Some(Some(_)) => {
+                let text = format!("{} `{name}` does not exist", owners.word);
+                part.blocks.push(block(&change.address, text, owners.remedy.replace("NAME", name)));
+            }
+            Some(None) | None => *unknown.entry(id.kind).or_default() += 1,
+        }
+    }
+    for (row, owners, many) in unknown.iter().filter_map(|(kind, many)| Some((kind.row(), kind.row().owners?, many))) {
+        let right = match facts.owners.contains_key(&row.kind) {
+            true => format!(": this requires the tag {}", row.writer.as_str()),
+            false => String::new(),
+        };
+        let text = format!("topo did not check that {} of the spec exist{right}", count(*many, owners.word));
+        part.infos.push(Info { address: cluster.clone(), text });
+    }
+}
+
+fn block(address: &Address, text: String, remedy: String) -> Block {
+    Block { address: address.clone(), text, remedy: Some(remedy), flag: None }
+}

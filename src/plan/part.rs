@@ -1,0 +1,277 @@
+//! The part of a plan for one vhost, or for the cluster: changes, risks and steps.
+
+use super::hazard::{Hazard, HazardKind};
+use super::resolution::Resolution;
+use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
+use crate::model::{
+    Address, ArgumentValue, Binding, Desired, Object, ObjectId, OnConflict, QueueName, Source, TopicPermission,
+    VhostName,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The plan of one vhost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VhostPlan {
+    /// The name of the vhost.
+    pub vhost: VhostName,
+    /// The objects that differ, by kind and name.
+    pub changes: Vec<PlannedChange>,
+    /// Owned objects that the spec does not declare. They are kept, because `--prune` is not set.
+    pub unmanaged: Vec<Unmanaged>,
+    /// Facts that are useful to know and block nothing.
+    pub infos: Vec<Info>,
+    /// Blockers that only an edit or another flag resolves, and that `--allow` does not.
+    pub blocks: Vec<Block>,
+    /// The risks of the plan, most severe first.
+    pub hazards: Vec<Hazard>,
+    /// Interrupted migrations, described in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub interrupted: Vec<InterruptedMigration>,
+    /// The migrations that the steps execute.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub migrations: Vec<Migration>,
+    /// The steps that apply executes, in order.
+    pub steps: Vec<Step>,
+    /// The number of compared objects, without bindings.
+    pub compared_objects: usize,
+    /// The number of compared bindings.
+    pub compared_bindings: usize,
+    /// The desired topology, from which a saved plan can be computed again.
+    // Shared, because it is large for a large spec.
+    #[serde(with = "shared")]
+    #[schemars(with = "Desired")]
+    pub desired: Arc<Desired>,
+}
+
+/// Serializes a shared value as the value itself.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        T::serialize(value, serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// The kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeKind {
+    /// The object is created.
+    Create,
+    /// The object is changed in place.
+    Change,
+    /// The object is deleted and created again, with all its bindings.
+    Recreate,
+    /// The object is deleted.
+    Delete,
+    /// The object differs in a setting that cannot change in place.
+    Conflict,
+}
+
+/// One object that differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedChange {
+    /// The address of the object, as `--target` and `--allow` accept it.
+    pub address: Address,
+    /// The kind of the change.
+    pub kind: ChangeKind,
+    /// The current object.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before: Option<Object>,
+    /// The desired object.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<Object>,
+    /// The fields that differ; empty for creates and deletes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub fields: Vec<FieldVerdict>,
+    /// The broker's error message, and the resolutions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conflict: Option<Conflict>,
+    /// The activity of the current queue. Set only if messages or consumers are at risk.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub live: Option<QueueActivity>,
+    /// The bindings to restore after the object is recreated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kept: Option<KeptBindings>,
+    /// The current bindings that are deleted with the object.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unbound: Vec<Binding>,
+    /// The origin of the object in the spec.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<Source>,
+    /// The reason for a deletion: `removed`, `unset`, `unmanaged` or `retired`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<crate::diff::DeleteReason>,
+    /// The queue whose retries the object was generated for, if it is retired.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retires: Option<QueueName>,
+}
+
+impl PlannedChange {
+    /// Returns the object that changes.
+    pub fn id(&self) -> Option<ObjectId> {
+        self.after.as_ref().or(self.before.as_ref()).map(Object::id)
+    }
+}
+
+/// One field that differs, with its verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldVerdict {
+    /// The name of the field in RabbitMQ.
+    pub field: String,
+    /// The current value; `null` means that it is absent.
+    pub before: Option<ArgumentValue>,
+    /// The desired value; `null` means that it is absent.
+    pub after: Option<ArgumentValue>,
+    /// The effect of the difference on the broker.
+    pub verdict: Verdict,
+}
+
+/// The reason why an object cannot change in place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
+    /// accepts the declaration and changes nothing.
+    pub broker_error: Option<String>,
+    /// The broker's error message for an application that still declares the current object after it is recreated.
+    /// The broker does not compare a passive declaration.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error_after_recreate: Option<String>,
+    /// The result of a declaration without `x-queue-type`, if the broker's default type makes a difference.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub typeless_declare: Option<String>,
+    /// The resolution that the spec or a flag sets.
+    pub on_conflict: OnConflict,
+    /// The possible resolutions, least disruptive first. Set only if the conflict blocks the plan.
+    pub resolutions: Vec<Resolution>,
+}
+
+/// The bindings and topic permissions to restore after an object is recreated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptBindings {
+    /// The number of bindings that the spec declares.
+    pub declared: usize,
+    /// The bindings that the spec does not declare.
+    pub unmanaged: Vec<Binding>,
+    /// The topic permissions on an exchange. Set only if the broker deletes them with it, and this user may read them.
+    #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
+    pub topic_permissions: Option<Vec<TopicPermission>>,
+}
+
+/// An existing, owned object that the spec does not declare.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Unmanaged {
+    /// The address of the object.
+    pub address: Address,
+    /// The object.
+    pub object: ObjectId,
+}
+
+/// A fact that is useful to know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Info {
+    /// The address of the object.
+    pub address: Address,
+    /// The fact, in one sentence.
+    pub text: String,
+}
+
+/// A migration that was started and not completed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct InterruptedMigration {
+    /// The address of the queue.
+    pub address: Address,
+    /// The remaining work, in one sentence.
+    pub text: String,
+    /// The holder of the lock of the vhost, if another apply is running: it may be the apply that migrates the queue.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub applying: Option<String>,
+}
+
+impl InterruptedMigration {
+    /// Returns the label in a plan: `interrupted` only if no other apply is running that may be migrating the queue.
+    pub fn label(&self) -> &'static str {
+        if self.applying.is_some() { "migrating" } else { "interrupted" }
+    }
+}
+
+/// A blocker that no allowance resolves.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// The address of the object.
+    pub address: Address,
+    /// The reason, in one sentence.
+    pub text: String,
+    /// The remedy: a command to run or an edit to make.
+    pub remedy: Option<String>,
+    /// The flag that resolves the blocker, if a flag alone is enough and no messages are lost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub flag: Option<String>,
+}
+
+/// One operation of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// The number of the step, from 1.
+    pub id: usize,
+    /// The wave of the step. Steps of one wave do not depend on each other and may run concurrently; waves run in
+    /// sequence.
+    pub wave: usize,
+    /// The steps whose effect this step needs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub after: Vec<usize>,
+    /// The object that this step helps to recreate. If topo has started to recreate an object, it completes this even
+    /// on an interrupt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recreate: Option<ObjectId>,
+    /// The stage of the migration that includes this step.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stage: Option<Stage>,
+    /// The address of the object that the step changes.
+    pub address: Address,
+    /// The operation.
+    pub action: Action,
+    /// The request of the operation; moving messages has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<Request>,
+}
+
+impl VhostPlan {
+    /// Returns true if the plan creates the vhost, because it does not exist or is not visible to the user.
+    pub fn creates_vhost(&self) -> bool {
+        let is_vhost = |change: &PlannedChange| matches!(change.after, Some(Object::Vhost(_)));
+        self.changes.iter().any(|change| is_vhost(change) && change.kind == ChangeKind::Create)
+    }
+
+    /// Returns true if the plan migrates the queue of that address with that goal.
+    pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
+        self.migrations.iter().any(|migration| {
+            let queue = ObjectId::Queue(migration.queue.clone());
+            migration.goal == goal && Address::of(&self.vhost, &queue) == *address
+        })
+    }
+
+    /// Returns true if an object to delete may be bound. The bindings of a queue are expected. An exchange may be bound
+    /// only if the plan shows its bindings as a hazard.
+    pub fn may_be_bound(&self, address: &Address) -> bool {
+        let exchange = self
+            .changes
+            .iter()
+            .any(|change| change.address == *address && matches!(change.before, Some(Object::Exchange(..))));
+        let known = |hazard: &Hazard| hazard.kind == HazardKind::RoutingGap && hazard.address == *address;
+        !exchange || self.hazards.iter().any(known)
+    }
+}

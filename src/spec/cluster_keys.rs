@@ -1,0 +1,81 @@
+//! The grammar of the document of the cluster: its objects belong to no vhost.
+
+use super::keys::GLOBS;
+use super::records;
+use super::shape::{Key, Keys, Object, Shape, key};
+use crate::model::record_kinds::RecordScope;
+use std::sync::LazyLock;
+
+/// The document of the cluster. A document with the key `cluster` and without `vhost` is one.
+pub(crate) static CLUSTER_DOCUMENT: Object = Object {
+    what: "a document of the cluster",
+    name: "ClusterDocument",
+    keys: Keys::Fixed(|| {
+        static KEYS: LazyLock<Vec<Key>> =
+            LazyLock::new(|| {
+                static FIXED: &[Key] = &[
+                key("version", Shape::Version, "The version of this format.").required().like("1"),
+                key(
+                    "cluster",
+                    Shape::Object(&CLUSTER),
+                    "Marks a document about the cluster instead of a vhost. `{}` matches every cluster.",
+                )
+                .required()
+                .like("{}"),
+                key(
+                    "owns",
+                    GLOBS,
+                    "Globs over whole names of cluster objects that this spec manages. Matching objects that no spec \
+                     declares are reported, and deleted if `--prune` names their kind.",
+                )
+                .or("[]")
+                .like("[\"shop-*\"]"),
+                key("protect", GLOBS, "Globs over names of cluster objects that are never deleted, whatever the flags.")
+                    .or("[]")
+                    .like("[\"admin\"]"),
+                key("ignore", GLOBS, "Globs over names of cluster objects that topo does not report.")
+                    .or("[]")
+                    .like("[\"guest\"]"),
+            ];
+                let removed = key(
+                    "removed",
+                    Shape::Object(&REMOVED),
+                    "The cluster objects to delete, with the same safeguards as `--prune`.",
+                );
+                let has_removed = records::removed_sections(RecordScope::Cluster).next().is_some();
+                let sections = records::sections(RecordScope::Cluster);
+                FIXED.iter().copied().chain(has_removed.then_some(removed)).chain(sections).collect()
+            });
+        &KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static CLUSTER: Object = Object {
+    what: "the cluster",
+    name: "Cluster",
+    keys: Keys::Fixed(|| {
+        static KEYS: &[Key] = &[key(
+            "name",
+            Shape::Text,
+            "The name of the cluster, as `rabbitmqctl cluster_status` prints it. On a cluster with another name, the plan \
+             is blocked.",
+        )
+        .like("prod-eu")];
+        KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
+
+static REMOVED: Object = Object {
+    what: "`removed`",
+    name: "ClusterRemoved",
+    keys: Keys::Fixed(|| {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| records::removed_sections(RecordScope::Cluster).collect());
+        &KEYS
+    }),
+    external: &[],
+    is_queue: false,
+};
