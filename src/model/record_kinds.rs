@@ -16,6 +16,8 @@ pub enum RecordKind {
     OperatorPolicy,
     /// A limit of a vhost.
     VhostLimit,
+    /// A limit of a user.
+    UserLimit,
 }
 
 /// A kind of records.
@@ -223,6 +225,33 @@ const VHOST_LIMITS: &[RecordField] = &[
     },
 ];
 
+const USER_LIMITS: &[RecordField] = &[
+    RecordField {
+        key: "maxConnections",
+        name: "max-connections",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "200",
+        doc: "The number of connections that the user can have; -1 means no limit.",
+    },
+    RecordField {
+        key: "maxChannels",
+        name: "max-channels",
+        shape: FieldShape::Limit,
+        default: "-1",
+        example: "2000",
+        doc: "The number of channels that the user can have on all its connections; -1 means no limit.",
+    },
+];
+
+const USERS: Section = Section {
+    name: "users",
+    what: "a user",
+    schema: "User",
+    doc: "The users, by name. topo sets their limits, and does not create users: each must exist.",
+    example: "{shop-app: {limits: {maxConnections: 200}}}",
+};
+
 /// The kinds, in the order of the enum.
 pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
@@ -264,6 +293,31 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         writer: Tag::Administrator,
         since: None,
     },
+    RecordRow {
+        kind: RecordKind::UserLimit,
+        word: "user limit",
+        what: "the limits of a user",
+        schema: "UserLimits",
+        plural: "user limits",
+        section: "userLimits",
+        scope: RecordScope::Cluster,
+        place: Place::Entry(&USERS, "limits"),
+        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing them requires \
+              the tag `administrator`.",
+        removed_doc: "",
+        owner: Some("user"),
+        owners: Some(Owners {
+            path: "users",
+            field: "limits",
+            word: "user",
+            remedy: "create it first: rabbitmqctl add_user NAME",
+        }),
+        path: "user-limits",
+        layout: Layout::Settings(USER_LIMITS),
+        component: "",
+        writer: Tag::Administrator,
+        since: Some(BrokerVersion::new(3, 8, 10)),
+    },
 ];
 
 impl Tag {
@@ -282,6 +336,7 @@ impl RecordKind {
         match self {
             Self::OperatorPolicy => &RECORD_KINDS[0],
             Self::VhostLimit => &RECORD_KINDS[1],
+            Self::UserLimit => &RECORD_KINDS[2],
         }
     }
 

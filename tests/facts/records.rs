@@ -131,3 +131,53 @@ fn only_administrators_write_limits() {
         assert_eq!(user.http().get(&stage.path("vhost-limits", &[])).status, 200, "{tag}");
     }
 }
+
+/// `model::record_kinds`: the limits of users, in a list of the cluster, and the versions and users without them.
+#[test]
+fn a_limit_of_a_user_needs_the_user() {
+    let node = Node::shared();
+    let (http, user) = (node.http(), node.user(""));
+    let put = |user: &str, name: &str, value: Value| {
+        http.put(&format!("/api/user-limits/{user}/{name}"), &json!({"value": value}))
+    };
+    if !node.is_at_least_patch(3, 8, 10) {
+        assert_eq!(http.get("/api/user-limits").status, 404);
+        assert_eq!(put(&user.name, "max-channels", json!(5)).status, 405);
+        return;
+    }
+    for name in ["max-connections", "max-channels"] {
+        put(&user.name, name, json!(5)).expect_status(204);
+        put(&user.name, name, json!(-3)).expect_status(204);
+    }
+    assert_eq!(put(&user.name, "max-queues", json!(5)).status, 400);
+    let missing = put("nobody-here", "max-channels", json!(5)).expect_status(400);
+    assert_eq!(missing["reason"], json!(["no_such_user", "nobody-here"]));
+    let of_user = || {
+        let listed = http.get("/api/user-limits").expect_status(200);
+        listed.as_array().unwrap().iter().find(|entry| entry["user"] == *user.name).cloned()
+    };
+    assert_eq!(of_user().unwrap()["value"], json!({"max-channels": -3, "max-connections": -3}));
+    for name in ["max-connections", "max-channels", "max-channels"] {
+        http.delete(&format!("/api/user-limits/{}/{name}", user.name)).expect_status(204);
+    }
+    assert_eq!(of_user(), None);
+}
+
+/// `model::record_kinds`: the tags. Only administrators see whether a user exists.
+#[test]
+fn only_administrators_write_limits_of_users() {
+    let node = Node::shared();
+    if !node.is_at_least_patch(3, 8, 10) {
+        return;
+    }
+    let user = node.user("");
+    for tag in ["management", "policymaker", "monitoring"] {
+        let tagged = node.user(tag);
+        let http = tagged.http();
+        let path = format!("/api/user-limits/{}/max-channels", user.name);
+        assert_eq!(http.put(&path, &json!({"value": 5})).status, 401, "{tag}");
+        assert_eq!(http.get("/api/users?columns=name").status, 401, "{tag}");
+        let listed = if node.at_least(4, 3) { 401 } else { 200 };
+        assert_eq!(http.get("/api/user-limits").status, listed, "{tag}");
+    }
+}

@@ -145,7 +145,7 @@ fn steps(pipeline: &str) -> Vec<String> {
 }
 
 /// Pages with commands, by path.
-pub(crate) const PAGES: [&str; 10] = [
+pub(crate) const PAGES: [&str; 11] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
     "how-to/adopting",
@@ -156,6 +156,7 @@ pub(crate) const PAGES: [&str; 10] = [
     "explanation/never",
     "explanation/retries",
     "how-to/limits",
+    "how-to/user-limits",
 ];
 
 #[test]
@@ -210,6 +211,14 @@ fn retries_commands_print_the_shown_output() {
 #[test]
 fn limits_commands_print_the_shown_output() {
     check_page(PAGES[9], &["tenant"], &[]);
+}
+
+#[test]
+fn user_limits_commands_print_the_shown_output() {
+    // RabbitMQ 3.8.10 adds limits of users.
+    if Node::shared().is_at_least_patch(3, 8, 10) {
+        check_page(PAGES[10], &[], &["shop-app", "shop-reports"]);
+    }
 }
 
 /// The image of the plan in the README. On other versions, the ladder has other objects.
