@@ -192,7 +192,7 @@ impl RecreateCase {
             requests.len(),
             points.len() - over
         );
-        assert!(away >= 4 && over <= 6, "{away} {over}");
+        assert!(away >= 2 && over <= 6, "{away} {over}");
     }
 }
 

@@ -106,7 +106,8 @@ fn handwritten_specs_round_trip_compactly() {
     println!("{count} round trips, {ladder_count} ladders; refused by {}:\n{}", node.version(), refused.join("\n"));
     assert!(longer.is_empty(), "{}", longer.join("\n\n"));
     assert!(
-        count * stride >= 20 && ladder_count >= 1,
+        // A version that refuses streams and long ladders plays fewer.
+        count >= 20 / stride - 2 && ladder_count >= 5 * usize::from(stride == 1),
         "{count} round trips, {ladder_count} ladders\n{}",
         refused.join("\n")
     );
