@@ -150,8 +150,8 @@ fn a_limit_of_a_user_needs_the_user() {
         put(&user.name, name, json!(-3)).expect_status(204);
     }
     assert_eq!(put(&user.name, "max-queues", json!(5)).status, 400);
-    let missing = put("nobody-here", "max-channels", json!(5)).expect_status(400);
-    assert_eq!(missing["reason"], json!(["no_such_user", "nobody-here"]));
+    let missing = put("unknown-user", "max-channels", json!(5)).expect_status(400);
+    assert_eq!(missing["reason"], json!(["no_such_user", "unknown-user"]));
     let of_user = || {
         let listed = http.get("/api/user-limits").expect_status(200);
         listed.as_array().unwrap().iter().find(|entry| entry["user"] == *user.name).cloned()

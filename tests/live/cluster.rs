@@ -113,7 +113,7 @@ fn saved_plans_contain_the_cluster() {
     topo.run(["show", "plan.json", "--format=github"]).expect_code(0).expect_text(&address);
     let edited = topo.read("plan.json").replace("\"value\": 50", "\"value\": 51");
     topo.write("edited.json", &edited);
-    topo.run(["apply", "-y", "--plan=edited.json"]).expect_code(1).expect_error("was edited");
+    topo.run(["apply", "-y", "--plan=edited.json"]).expect_code(65).expect_error("was edited");
     topo.run(["apply", "-y", "--plan=plan.json"]).expect_code(0);
     assert_eq!(channels(&user), json!(50));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
@@ -122,7 +122,8 @@ fn saved_plans_contain_the_cluster() {
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
     let path = format!("/api/user-limits/{}/max-channels", user.name);
     Node::shared().http().put(&path, &json!({"value": 60})).expect_status(204);
-    topo.run(["apply", "-y", "--plan=plan.json"]).expect_code(5).expect_error("changed after the plan");
+    let stale = topo.run(["apply", "-y", "--plan=plan.json"]).expect_code(5);
+    assert!(stale.stderr.contains("max-channels: it changed after the plan"), "{stale}");
     assert_eq!(channels(&user), json!(60));
 }
 
@@ -138,7 +139,7 @@ fn targets_select_objects_of_the_cluster() {
     let target = format!("--target=userLimits/{}/*", user.name);
     topo.run(["apply", "-y", &target]).expect_code(0).expect_text("Applied: 1 of 1 step done");
     assert_eq!((channels(&user), vhost.names("queues").len()), (json!(50), 0));
-    topo.run(["plan", "--target=userLimits/nobody/*"]).expect_code(64).expect_error("no such object in the spec");
+    topo.run(["plan", "--target=userLimits/unknown-user/*"]).expect_code(64).expect_error("no such object in the spec");
 }
 
 #[test]

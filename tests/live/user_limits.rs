@@ -99,12 +99,12 @@ fn missing_user_blocks_the_plan() {
         return;
     }
     let vhost = Node::shared().vhost("user-limits-missing");
-    let spec = "version: 1\ncluster: {}\nusers: {nobody-here: {limits: {maxChannels: 5, maxConnections: 5}}}\n";
+    let spec = "version: 1\ncluster: {}\nusers: {unknown-user: {limits: {maxChannels: 5, maxConnections: 5}}}\n";
     let proxy = Proxy::to(Node::shared());
     let topo = topo(&vhost).through(&proxy).spec(spec);
     let blocked = topo.run(["apply", "-y"]).expect_code(3);
-    let blocked = blocked.expect_text("user `nobody-here` does not exist").expect_text("BLOCKED by 1 blocker");
-    blocked.expect_text("→ create it first: rabbitmqctl add_user nobody-here");
+    let blocked = blocked.expect_text("user `unknown-user` does not exist").expect_text("BLOCKED by 1 blocker");
+    blocked.expect_text("→ create it first: rabbitmqctl add_user unknown-user");
     assert_eq!(proxy.count(&writes()), 0);
 }
 
@@ -177,8 +177,8 @@ fn definitions_files_have_user_limits() {
     plan().expect_code(0).expect_text("50 → 60");
     let from_file = ["export", "--definitions=definitions.json", "--with=userLimits", "--match", &user.name];
     topo.run(from_file).expect_code(0).expect_text("limits: {maxChannels: 50}");
-    topo.rewrite("version: 1\ncluster: {}\nusers: {nobody-here: {limits: {maxChannels: 5}}}\n");
-    plan().expect_code(0).expect_text("user `nobody-here` does not exist");
+    topo.rewrite("version: 1\ncluster: {}\nusers: {unknown-user: {limits: {maxChannels: 5}}}\n");
+    plan().expect_code(0).expect_text("user `unknown-user` does not exist");
 }
 
 #[test]
