@@ -31,13 +31,10 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
             let mut alone = records.clone();
             alone.retain(|id, _| id.name() == Some(&name));
             if declared(&text(&alone)) != Some(alone) {
-                records.retain(|id, _| {
-                    let is_kept = id.name() != Some(&name);
-                    if !is_kept {
-                        left_out.entry(id.kind).or_default().insert(name.clone());
-                    }
-                    is_kept
-                });
+                for id in records.keys().filter(|id| id.name() == Some(&name)) {
+                    left_out.entry(id.kind).or_default().insert(name.clone());
+                }
+                records.retain(|id, _| id.name() != Some(&name));
             }
         }
     }
