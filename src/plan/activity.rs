@@ -1,5 +1,6 @@
 //! The activity of the broker when topo read it: the numbers behind the hazards of a plan. They change at any time.
 
+use crate::model::count::number;
 use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,4 +137,20 @@ impl QueueActivity {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)
     }
+}
+
+/// Describes canceled consumers that only the queue itself reports.
+pub(super) fn unlisted_consumers_text(count: u64) -> String {
+    let (consumers, are) =
+        if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
+    format!("{consumers} {are} canceled (not in the statistics of the broker yet)")
+}
+
+/// Describes unacknowledged messages of a queue whose consumers the broker does not list.
+pub(super) fn unlisted_holder_text(held: u64) -> String {
+    let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
+    format!(
+        "{messages} unacknowledged, and no consumer is listed: a client subscribed in the last few seconds, or fetched \
+         them with basic.get"
+    )
 }

@@ -1,6 +1,7 @@
 //! Decides whether topo may recreate an object that cannot change in place. Determines the hazards of doing so and the
 //! bindings to restore.
 
+use super::activity::{unlisted_consumers_text, unlisted_holder_text};
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{KeptBindings, PlannedChange};
@@ -301,20 +302,4 @@ pub(super) fn deletion_hazards(
         Some((None, None)) | None => "it is not known whether the queue has consumers".to_owned(),
     };
     builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
-}
-
-/// Describes canceled consumers that only the queue itself reports.
-pub(super) fn unlisted_consumers_text(count: u64) -> String {
-    let (consumers, are) =
-        if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
-    format!("{consumers} {are} canceled (not in the statistics of the broker yet)")
-}
-
-/// Describes unacknowledged messages of a queue whose consumers the broker does not list.
-pub(super) fn unlisted_holder_text(held: u64) -> String {
-    let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
-    format!(
-        "{messages} unacknowledged, and no consumer is listed: a client subscribed in the last few seconds, or fetched \
-         them with basic.get"
-    )
 }
