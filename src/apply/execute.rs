@@ -1,11 +1,12 @@
 //! Executes the waves of a plan, one after another. The steps of a wave run concurrently.
 
 use super::migrate::{Ended, Event, migrate};
+use super::outcome::{FailedStep, Report, StepDone, WaitingStep};
 use super::recreates::{
     Recreates, expect_no_new_bindings, expect_same_topic_permissions, prepares_keep, rehearse_bindings, verify,
 };
+use super::request::Interrupt;
 use super::request::{ApplyResources, Progress};
-use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
 use crate::broker::{BrokerError, LockedBroker, Performed};
 use crate::model::ObjectId;
 use crate::plan::{Action, Guard, Step, VhostPlan};

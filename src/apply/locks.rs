@@ -1,7 +1,8 @@
 //! Acquires and releases the locks of a run: one in each vhost that the run changes. The lock of one agreed vhost, `/` by
 //! default, also protects the cluster.
 
-use super::{Report, RunError, RunEvent, RunRequest, StepDone};
+use super::outcome::{Report, StepDone};
+use super::request::{RunError, RunEvent, RunRequest};
 use crate::broker::{BrokerError, Holder, LockedBroker, Performed};
 use crate::model::{BrokerVersion, VhostName};
 use crate::plan::{Action, Step, VhostPlan};

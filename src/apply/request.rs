@@ -1,7 +1,8 @@
 //! The request of a run: a reviewed plan with its settings, and the resources of each vhost. Also the events that a run
 //! reports, and the errors that end it before its first step.
 
-use super::{Backup, BackupError, Outcome};
+use super::backup::{Backup, BackupError};
+use super::outcome::Outcome;
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
 use crate::model::names::{DEFAULT_VHOST, LOCK_QUEUE};

@@ -1,11 +1,13 @@
 //! Runs a reviewed plan: locks its vhosts and the cluster, plans again, checks the new plan, executes it in the cluster
 //! and then in several vhosts concurrently, and verifies the result.
 
+use super::backup::Backup;
 use super::execute::{CONCURRENCY, apply};
 use super::locks::Locks;
+use super::outcome::{Outcome, Report};
 use super::planning::plan;
 use super::request::Progress;
-use super::{ApplyResources, Backup, Outcome, Report, RunError, RunEvent, RunFailure, RunRequest};
+use super::request::{ApplyResources, RunError, RunEvent, RunFailure, RunRequest};
 use crate::broker::transport::Transport;
 use crate::broker::{Access, BrokerError};
 use crate::model::{Address, BrokerVersion, VhostName};

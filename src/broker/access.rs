@@ -1,8 +1,10 @@
 //! A broker and the transports that can move its messages.
 
+use super::connection::Broker;
+use super::error::BrokerError;
 use super::lock::Process;
+use super::options::{ConnectionOptions, Retries};
 use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, Counted, ShovelTransport, Transport};
-use super::{Broker, BrokerError, ConnectionOptions, Retries};
 use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
 use crate::plan::{Activity, Transports, Unasked, interrupted_queues};
 use futures_util::future::join_all;

@@ -1,6 +1,6 @@
 //! Generates the JSON Schema of contracts from the types that are serialized.
 
-use super::Contracts;
+use super::document::Contracts;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 

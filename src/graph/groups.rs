@@ -2,8 +2,8 @@
 //! bindings. The objects that both lead to are in the same group. A group has at most as many boxes as fit below each
 //! other.
 
+use super::parts::{ArrowKind, Node};
 use super::raw::Raw;
-use super::{ArrowKind, Node};
 use crate::model::ObjectId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

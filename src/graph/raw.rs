@@ -1,6 +1,7 @@
 //! Converts a topology into boxes and arrows, one for each object, before anything is folded.
 
-use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph, parts};
+use super::parts;
+use super::parts::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph};
 use crate::model::units::duration;
 use crate::model::{
     ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Reach, Strategy, VhostName,

@@ -4,8 +4,8 @@
 //! Manual retries are only marked: a queue rejects a message, the message waits in another queue until it expires, and
 //! returns. The broker dead-letters the message both times, but neither arrow is an end of its lifecycle.
 
+use super::parts::{ArrowKind, Mark, Retries, Tier};
 use super::raw::{Link, Raw, members};
-use super::{ArrowKind, Mark, Retries, Tier};
 use crate::model::naming::TierName;
 use crate::model::units::duration;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, Strategy};

@@ -3,8 +3,8 @@
 //! arrows between them.
 
 use super::groups::Groups;
+use super::parts::{ArrowKind, Kind, Mark, Node};
 use super::raw::{Link, Raw};
-use super::{ArrowKind, Kind, Mark, Node};
 use crate::model::{ExchangeName, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,9 +4,11 @@
 //! `/`, `:`, `@`, `,` and `*`. A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. If it has arguments, they
 //! follow as one more segment: `n=1,region=eu`. An object of the cluster has no segment for a vhost.
 
+use super::binding::Destination;
+use super::names::VhostName;
+use super::object::ObjectId;
 use super::record_kinds::{RECORD_KINDS, RecordScope};
 use super::units::unambiguous;
-use super::{Destination, ObjectId, VhostName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! A binding. All of its fields identify it, so none of them can change in place.
 
+use super::arguments::Arguments;
+use super::names::{ExchangeName, QueueName};
 use super::printable::clean;
 use super::units::unambiguous;
-use super::{Arguments, ExchangeName, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,6 +1,9 @@
 //! Encodes objects in RabbitMQ's JSON: the bodies of requests and the entries of definitions files.
 
-use super::{Binding, Destination, Exchange, Policy, Queue, TopicPermission, VhostName};
+use super::binding::{Binding, Destination};
+use super::names::VhostName;
+use super::policy::Policy;
+use super::queue::{Exchange, Queue, TopicPermission};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

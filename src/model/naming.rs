@@ -1,8 +1,8 @@
 //! Creates and recognizes all names that topo generates.
 
 use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, MAX_NAME_BYTES, pattern_of as pattern_of_name};
+use super::names::{ExchangeName, PolicyName, QueueName};
 use super::units::{duration, milliseconds};
-use super::{ExchangeName, PolicyName, QueueName};
 use sha2::{Digest, Sha256};
 
 /// The suffix of the policy that sets the dead-letter exchange of a queue.

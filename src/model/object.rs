@@ -1,8 +1,11 @@
 //! An object of a vhost, and its identity.
 
-use super::{
-    Binding, Destination, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Record, RecordId, RecordKind,
-};
+use super::binding::{Binding, Destination};
+use super::names::{ExchangeName, PolicyName, QueueName};
+use super::policy::Policy;
+use super::queue::{Exchange, Queue};
+use super::record::{Record, RecordId};
+use super::record_kinds::RecordKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Policies: settings that the broker applies to every object with a matching name.
 
-use super::{ArgumentValue, Arguments, Float};
+use super::arguments::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;

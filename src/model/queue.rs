@@ -1,7 +1,8 @@
 //! Queues, exchanges and the topic permissions of exchanges, as the broker stores them.
 
+use super::arguments::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
-use super::{Arguments, ExchangeName, UserName};
+use super::names::{ExchangeName, UserName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

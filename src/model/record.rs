@@ -1,8 +1,10 @@
 //! Records: objects that consist of a key and fields, such as operator policies and limits. One PUT writes a record,
 //! one DELETE deletes it, and it changes in place. [`record_kinds`](super::record_kinds) is the table of kinds.
 
+use super::arguments::{ArgumentValue, Arguments};
+use super::names::PolicyName;
+use super::policy::{ApplyTo, Policy, Priority};
 use super::record_kinds::{FieldShape, Layout, RecordField, RecordKind};
-use super::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

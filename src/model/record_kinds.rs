@@ -3,8 +3,9 @@
 //!
 //! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
+use super::arguments::ArgumentValue;
 use super::count::number;
-use super::{ArgumentValue, BrokerVersion};
+use super::version::BrokerVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! Failed messages: their retries, the objects that topo generates for retries (one family for each queue), and the reach
 //! of dead-lettered messages.
 
-use super::{ObjectId, ObjectKind, QueueName};
+use super::names::QueueName;
+use super::object::{ObjectId, ObjectKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

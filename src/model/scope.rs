@@ -1,7 +1,12 @@
 //! The desired state of a vhost: its topology, its scope (the objects that topo may report, change and delete), and the
 //! positions of its settings in the spec.
 
-use super::{ExchangeName, Family, ObjectId, ObjectKind, QueueName, RecordId, RecordKind, Topology, VhostName};
+use super::names::{ExchangeName, QueueName, VhostName};
+use super::object::{ObjectId, ObjectKind};
+use super::record::RecordId;
+use super::record_kinds::RecordKind;
+use super::retry::Family;
+use super::topology::Topology;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

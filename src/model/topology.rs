@@ -1,11 +1,14 @@
 //! The topology of one vhost, and the settings of the vhost.
 
+use super::arguments::{Arguments, has_cut};
+use super::binding::Binding;
+use super::names::{ExchangeName, PolicyName, QueueName, VhostName};
 use super::object::Vhost;
+use super::object::{Object, ObjectId};
+use super::policy::Policy;
+use super::queue::{Exchange, Queue};
 use super::record::as_list;
-use super::{
-    Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Record,
-    Records, VhostName, has_cut,
-};
+use super::record::{Record, Records};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

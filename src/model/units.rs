@@ -1,6 +1,6 @@
 //! Formats numbers with their units for users, and parses durations and ages: `30s`, or `7D` in RabbitMQ's notation.
 
-use super::ArgumentValue;
+use super::arguments::ArgumentValue;
 use super::known_arguments::{KnownArgument, Unit};
 
 /// Returns the unit of an argument (`x-message-ttl`) or policy key (`message-ttl`).

@@ -1,8 +1,9 @@
 //! Collects the current objects that a plan deletes or changes, for a backup.
 
+use super::action::Action;
 use super::document::{ChangeKind, VhostPlan};
 use super::migrate::remove_migration_objects;
-use super::{Action, Goal, Migration};
+use super::migrate::{Goal, Migration};
 use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 

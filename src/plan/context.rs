@@ -1,7 +1,7 @@
 //! The input of the plan of one vhost.
 
+use super::activity::{Activity, QueueActivity};
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
-use super::{Activity, QueueActivity};
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, Policy, PolicyName, Topology};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,10 @@
 //! Computes the fingerprint of a plan, and compares a saved plan with a new one.
 
+use super::action::{Action, Guard};
 use super::changes_by_kind::summary;
 use super::document::{Plan, PlannedChange, Step, VhostPlan};
+use super::hazard::HazardKind;
 use super::request::request;
-use super::{Action, Guard, HazardKind};
 use crate::model::{Address, ObjectId};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;

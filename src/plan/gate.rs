@@ -1,8 +1,8 @@
 //! Decides whether a plan may be applied: an [`ApprovedPlan`] exists only when no blocker is left.
 
+use super::action::{Action, Guard};
 use super::document::{Block, ChangeKind, Plan};
 use super::hazard::{Hazard, HazardKind, NotAHazard};
-use super::{Action, Guard};
 use crate::model::count::count;
 use crate::model::{Address, Glob};
 use std::fmt;

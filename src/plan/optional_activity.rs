@@ -11,7 +11,7 @@
 //! a limit cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new
 //! consumer. The queue itself knows both, and only AMQP queries it.
 
-use super::Activity;
+use super::activity::Activity;
 use super::activity::{ShovelEnd, Shovels, Unasked};
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;

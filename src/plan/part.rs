@@ -1,8 +1,12 @@
 //! The part of a plan for one vhost, or for the cluster: changes, risks and steps.
 
+use super::action::Action;
+use super::activity::QueueActivity;
 use super::hazard::{Hazard, HazardKind};
+use super::migrate::{Goal, Migration, Stage};
+use super::request::Request;
 use super::resolution::Resolution;
-use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
+use super::verdict::Verdict;
 use crate::model::{
     Address, ArgumentValue, Binding, Desired, Object, ObjectId, OnConflict, QueueName, Source, TopicPermission,
     VhostName,

@@ -1,13 +1,15 @@
 //! Decides whether topo may recreate an object that cannot change in place. Determines the hazards of doing so and the
 //! bindings to restore.
 
+use super::activity::QueueActivity;
 use super::activity::{unlisted_consumers_text, unlisted_holder_text};
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{KeptBindings, PlannedChange};
 use super::hazard::HazardKind;
 use super::migrate::{self, MigrationBlocker};
-use super::{QueueActivity, Verdict, topic_permissions};
+use super::topic_permissions;
+use super::verdict::Verdict;
 use crate::model::count::number;
 use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut};
 

@@ -1,6 +1,6 @@
 //! Turns an action into its request. Pure: a plan shows the same value that an apply sends.
 
-use super::Action;
+use super::action::Action;
 use crate::model::address::encode;
 use crate::model::record_kinds::RecordScope;
 use crate::model::{Binding, Destination, RecordId, VhostName, encoding};

@@ -4,7 +4,8 @@
 //! pattern over the name of an object, evaluated like the pattern of a policy; an empty one is `^$`. Topic permissions
 //! are not checked.
 
-use super::{Action, VhostPlan};
+use super::action::Action;
+use super::document::VhostPlan;
 use crate::model::names::pattern_of;
 use crate::model::record_kinds::Tag;
 use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};

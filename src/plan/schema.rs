@@ -1,6 +1,6 @@
 //! Generates the JSON Schema of a plan from the types that serialize it.
 
-use super::Plan;
+use super::document::Plan;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 

@@ -1,10 +1,11 @@
 //! Checks a plan before it is shown. Its steps are run on a topology in memory, and must lead to the desired topology.
 
+use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Step};
 use super::verdict::{Verdict, verdict};
-use super::{Action, auto_delete, keeps};
+use super::{auto_delete, keeps};
 use crate::diff::{Change, DeleteReason, diff};
 use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
 use std::borrow::Cow;

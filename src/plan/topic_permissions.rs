@@ -2,7 +2,7 @@
 //! 4.0 to 4.2 with the feature flag `khepri_db`) deletes them with their exchange. A user without topic permissions is
 //! not restricted, so topo must restore them after it recreates an exchange.
 
-use super::Action;
+use super::action::Action;
 use super::activity::TopicPermissions;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;

@@ -1,9 +1,9 @@
 //! Computes effective settings: the values that the broker uses after it combines arguments, policies and operator
 //! policies.
 
-use super::BrokerProfile;
 use super::governing::{Governing, Named, Policies};
 use super::policy_keys::{operator_wins, policy_wins, precedence};
+use super::profile::BrokerProfile;
 use super::wiring::DeadLettering;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{

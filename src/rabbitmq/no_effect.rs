@@ -1,6 +1,6 @@
 //! Determines why a setting has no effect on a queue. `topo explain` and the lint rules use the result.
 
-use super::{EffectiveSettings, OverflowBehavior};
+use super::effective::{EffectiveSettings, OverflowBehavior};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::fmt;

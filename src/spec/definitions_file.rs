@@ -3,8 +3,9 @@
 //! be wrong, so callers must verify it after parsing.
 
 use super::diagnostic::Diagnostic;
+use super::diagnostic::Diagnostics;
 use super::node::{Location, SourceFile, Value};
-use super::{Diagnostics, yaml};
+use super::yaml;
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 

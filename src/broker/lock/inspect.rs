@@ -2,8 +2,9 @@
 //! request.
 
 use super::{HOLDER, Holder, LEASE, Lock, LockState, OtherLock};
+use crate::broker::connection::Broker;
+use crate::broker::error::BrokerError;
 use crate::broker::redact::foreign;
-use crate::broker::{Broker, BrokerError};
 use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
 use std::path::Path;
 use std::time::{Duration, SystemTime};

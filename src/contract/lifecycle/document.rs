@@ -1,6 +1,6 @@
 //! The lifecycle of a message as data, for text and JSON output.
 
-use crate::contract::{Contract, Publish, Wait};
+use crate::contract::document::{Contract, Publish, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 

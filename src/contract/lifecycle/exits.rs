@@ -4,7 +4,7 @@
 
 use super::document::{DeadLetteredProperties, Death, Exit, Replay};
 use super::{Describer, time};
-use crate::contract::{Answer, Contract, Publish};
+use crate::contract::document::{Answer, Contract, Publish};
 use crate::expand::Retry;
 use crate::model::units::size;
 use crate::model::{ExchangeName, QueueType, naming};

@@ -2,7 +2,8 @@
 
 use super::document::{State, Step};
 use super::{Describer, time};
-use crate::contract::{Answer, Contract, wait};
+use crate::contract::document::{Answer, Contract};
+use crate::contract::terms::wait;
 use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
 

@@ -1,7 +1,8 @@
 //! Tests the objects of each strategy on each version, and the refusals.
 
+use crate::expand::origin::CreatedFor;
 use crate::expand::tests::{expanded_for, listed, spec};
-use crate::expand::{CreatedFor, Expansion, expand};
+use crate::expand::{Expansion, expand};
 use crate::model::ObjectId;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::Diagnostic;

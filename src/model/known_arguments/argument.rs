@@ -1,7 +1,8 @@
 //! The description of an argument: its values, and the queue types and the ranges of broker versions that accept, check
 //! and compare it.
 
-use crate::model::{BrokerVersion, QueueType};
+use crate::model::queue::QueueType;
+use crate::model::version::BrokerVersion;
 use std::fmt;
 
 /// The valid values of an argument.

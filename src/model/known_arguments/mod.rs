@@ -18,7 +18,8 @@ pub use exchanges::{EXCHANGE_ARGUMENTS, KnownExchangeArgument};
 pub use order::{checked, compared};
 pub use reference::reference;
 
-use super::{BrokerVersion, QueueType};
+use super::queue::QueueType;
+use super::version::BrokerVersion;
 use argument::always;
 
 /// The queue type. Streams exist since 3.9; from 3.12 on, plugins can add types.

@@ -3,7 +3,8 @@
 use super::argument::{
     ANY, Check, KnownArgument, LISTED, STREAMS, Support, UNCHECKED, ValueKind, Versions, always, check, supported,
 };
-use crate::model::{BrokerVersion, QueueType};
+use crate::model::queue::QueueType;
+use crate::model::version::BrokerVersion;
 
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_4_3: Versions = Versions::since(4, 3);

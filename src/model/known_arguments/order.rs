@@ -1,6 +1,7 @@
 //! The orders in which brokers process arguments. A broker reports only the first problem.
 
-use crate::model::{BrokerVersion, QueueType};
+use crate::model::queue::QueueType;
+use crate::model::version::BrokerVersion;
 
 /// `rabbit_amqqueue:declare_args()`, merged from all versions. 3.8 compares arguments in this order, and every version
 /// checks their values in it.

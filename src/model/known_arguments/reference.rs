@@ -2,7 +2,7 @@
 
 use super::argument::{KnownArgument, Support, ValueKind, Versions};
 use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS};
-use crate::model::QueueType;
+use crate::model::queue::QueueType;
 use crate::model::units::{duration, size};
 use std::fmt::Write as _;
 

@@ -3,7 +3,7 @@
 use super::argument::{
     ANY, Check, KnownArgument, LISTED, Support, TEN_YEARS, ValueKind, Versions, always, check, supported,
 };
-use crate::model::QueueType;
+use crate::model::queue::QueueType;
 
 /// Quorum queues refuse `x-expires` and `x-overflow` up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);

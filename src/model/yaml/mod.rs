@@ -6,7 +6,7 @@ mod writer;
 
 pub(crate) use writer::{Text, WIDTH, wrapped};
 
-use super::ObjectId;
+use super::object::ObjectId;
 use serde_json::Value as Json;
 use std::fmt;
 

@@ -1,9 +1,10 @@
 //! Writes argument values for a spec, exactly and with their units.
 
 use super::{Entry, Tree, entry};
+use crate::model::arguments::{ArgumentValue, Arguments};
 use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
+use crate::model::units::age;
 use crate::model::units::{self, unit_of};
-use crate::model::{ArgumentValue, Arguments, age};
 
 /// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`).
 pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {

@@ -2,7 +2,7 @@
 //! read differently without them. Records the position of each object in the text.
 
 use super::{Entry, Tree, Value, scalar};
-use crate::model::ObjectId;
+use crate::model::object::ObjectId;
 use std::ops::Range;
 
 /// The maximum length of a line; a longer value becomes a block.

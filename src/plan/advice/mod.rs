@@ -10,11 +10,11 @@ mod takeover;
 
 pub(super) use recreate::{error_after_recreate, typeless_declare};
 
-use super::Verdict;
 use super::context::PlanContext;
 use super::document::{FieldVerdict, PlannedChange};
 use super::resolution::{Applicability, Resolution, ResolutionKind};
 use super::spec_keys::{external_exchange, missing_exchange};
+use super::verdict::Verdict;
 use crate::model::yaml::scalar;
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
 use recreate::Fragment;

@@ -8,10 +8,11 @@ mod wiring;
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
+use super::document::PlannedChange;
 use super::document::{ChangeKind, Options};
 use super::hazard::HazardKind;
+use super::migrate::Migration;
 use super::wiring::wired;
-use super::{Migration, PlannedChange};
 use crate::model::naming::MigrationNames;
 use crate::model::units::with_unit;
 use crate::model::{

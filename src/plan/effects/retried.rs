@@ -8,9 +8,9 @@
 use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
-use crate::plan::HazardKind;
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, Options, PlannedChange};
+use crate::plan::hazard::HazardKind;
 use crate::rabbitmq::{Effective, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,8 @@ use crate::model::count::{count, number};
 use crate::model::intervals::in_words;
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
-use crate::plan::{HazardKind, QueueActivity};
+use crate::plan::activity::QueueActivity;
+use crate::plan::hazard::HazardKind;
 use crate::rabbitmq::EffectiveSettings;
 
 /// Upper bounds on the messages and bytes that a quorum queue receives in one default tick interval.

@@ -5,7 +5,7 @@
 use super::next_actions::fanout;
 use super::{BEFORE, MIGRATES, Migration, migrated};
 use crate::model::{ArgumentValue, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, Topology};
-use crate::plan::Transports;
+use crate::plan::activity::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::routing::{Keys, Message, Reason, Routing};
 use std::collections::BTreeSet;

@@ -5,11 +5,11 @@ use super::names::removing_key;
 use super::{Migration, blockers};
 use crate::model::count::{count, number};
 use crate::model::{Address, ArgumentValue, BrokerVersion, Policy, PolicyName, Queue, QueueName, QueueType};
+use crate::plan::activity::{QueueActivity, Transports};
 use crate::plan::activity::{unlisted_consumers_text, unlisted_holder_text};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
-use crate::plan::{QueueActivity, Transports};
 use crate::rabbitmq::{ActivePolicies, Governed, Policies, Source};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Priority,
     Queue, QueueName, QueueType,
 };
-use crate::plan::Transports;
+use crate::plan::activity::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::routing::DeadLettering;

@@ -5,9 +5,9 @@
 use super::layout::Layout;
 use crate::model::record_kinds::Layout as RecordLayout;
 use crate::model::{Binding, Object, ObjectId, QueueName, Record};
+use crate::plan::action::{Action, Guard};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
-use crate::plan::{Action, Guard};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the undesired bindings that are deleted on their own. The bindings of a retired exchange are deleted with

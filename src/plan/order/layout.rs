@@ -4,11 +4,12 @@
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology,
 };
+use crate::plan::action::Action;
 use crate::plan::context::PlanContext;
 use crate::plan::document::Step;
 use crate::plan::request::{properties_key, request};
 use crate::plan::retries::Switch;
-use crate::plan::{Action, simulate, topic_permissions};
+use crate::plan::{simulate, topic_permissions};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

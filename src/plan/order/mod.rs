@@ -7,7 +7,7 @@ mod deletions;
 mod layout;
 mod recreates;
 
-use super::Action;
+use super::action::Action;
 use super::changes_by_kind::{ChangesByKind, PlanBuilder};
 use super::context::PlanContext;
 use super::document::{Options, Step};

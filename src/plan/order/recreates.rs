@@ -5,11 +5,12 @@
 use super::layout::Layout;
 use crate::model::count::count;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, QueueName, TopicPermission};
+use crate::plan::action::{Action, Guard};
 use crate::plan::activity::TopicPermissions;
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, Options, PlannedChange};
 use crate::plan::keeps::{self, Kept};
-use crate::plan::{Action, Guard, topic_permissions};
+use crate::plan::topic_permissions;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -10,11 +10,12 @@ mod ends;
 mod generations;
 mod leftovers;
 
+use super::activity::QueueActivity;
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, Desired, Options};
 use super::hazard::HazardKind;
-use super::{QueueActivity, recreate};
+use super::recreate;
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::naming::{self, TierName};

@@ -4,7 +4,7 @@ use super::refusal::{self, Refusal, null_refusal};
 use crate::model::{
     ArgumentValue, Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, Queue, QueueType, encoding,
 };
-use crate::rabbitmq::{BrokerProfile, predeclared_type};
+use crate::rabbitmq::profile::{BrokerProfile, predeclared_type};
 
 /// The properties that a consistent hash exchange can hash instead of a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];

@@ -16,7 +16,7 @@ pub use refusal::Refusal;
 pub(crate) use refusal::contains_null;
 pub use vhost::vhost_change_refusals;
 
-use super::BrokerProfile;
+use super::profile::BrokerProfile;
 use crate::model::Object;
 
 /// Returns all refusals of a new object, in the order of the broker's checks; the broker reports only the first one. If there

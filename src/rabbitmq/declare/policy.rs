@@ -4,9 +4,9 @@
 use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
-use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::pattern::mistake;
 use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
+use crate::rabbitmq::profile::BrokerProfile;
 
 /// Returns every policy key of RabbitMQ 3.8 and later, including those of bundled plugins.
 pub fn policy_keys() -> impl Iterator<Item = &'static str> {

@@ -2,7 +2,7 @@
 
 use super::refusal::Refusal;
 use crate::model::{BrokerVersion, QueueType, Vhost};
-use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::profile::BrokerProfile;
 
 /// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);

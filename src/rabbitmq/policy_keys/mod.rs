@@ -5,7 +5,7 @@ mod table;
 
 pub use table::POLICY_KEYS;
 
-use super::BrokerProfile;
+use super::profile::BrokerProfile;
 use crate::model::known_arguments::Versions;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::cmp::Ordering;

@@ -3,7 +3,7 @@
 use super::message::Message;
 use super::{Keys, Route, Routing};
 use crate::model::{BrokerVersion, Queue, QueueName};
-use crate::rabbitmq::ActivePolicies;
+use crate::rabbitmq::effective::ActivePolicies;
 use crate::rabbitmq::wiring::DeadLettering;
 use std::collections::BTreeMap;
 use std::fmt;

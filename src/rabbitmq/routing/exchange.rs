@@ -6,7 +6,8 @@ use super::outgoing::{Kind, of_type};
 use super::{Keys, Routing};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, QueueName};
 use crate::rabbitmq::effective::effective_alternate;
-use crate::rabbitmq::{Governed, predeclared_type};
+use crate::rabbitmq::governing::Governed;
+use crate::rabbitmq::profile::predeclared_type;
 use std::fmt;
 
 /// The destinations of a message at one exchange.

@@ -21,7 +21,8 @@ pub use message::{Headers, Message};
 pub use outgoing::{Kind, TopicIndex};
 pub use route::{Answer, Route};
 
-use super::{BrokerProfile, Policies};
+use super::governing::Policies;
+use super::profile::BrokerProfile;
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
 use outgoing::Outgoing;
 use std::cell::OnceCell;

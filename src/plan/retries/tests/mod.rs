@@ -1,11 +1,16 @@
 //! Tests of retired retries: the retired objects, their steps, and above all the objects that stay.
 
 use super::super::simulate::run;
-use super::super::{Action, Activity, Desired, HazardKind, PlanContext, Step, VhostPlan, plan_vhost};
 use super::Options;
 use crate::expand::expand;
 use crate::model::retry::counted;
 use crate::model::{Destination, Glob, ObjectId, ObjectKind, Topology, Vhost};
+use crate::plan::action::Action;
+use crate::plan::activity::Activity;
+use crate::plan::context::PlanContext;
+use crate::plan::document::{Desired, Step, VhostPlan};
+use crate::plan::hazard::HazardKind;
+use crate::plan::planner::plan_vhost;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use super::{LADDER, REPUBLISH, desired, planned, retired, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
-use crate::plan::HazardKind;
+use crate::plan::hazard::HazardKind;
 
 fn exchange(kind: &str) -> Exchange {
     let arguments = Arguments::new();

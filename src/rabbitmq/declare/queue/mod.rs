@@ -16,7 +16,7 @@ pub use own::with_default_type;
 use super::refusal::{Refusal, contains_null};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
-use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::profile::BrokerProfile;
 use std::collections::BTreeSet;
 use value::{hint, refusal, shown};
 

@@ -4,8 +4,8 @@
 
 use super::value::refusal;
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
-use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::declare::refusal::Refusal;
+use crate::rabbitmq::profile::BrokerProfile;
 use crate::rabbitmq::profile::{QUEUE_MASTER_LOCATOR, TRANSIENT_QUEUES};
 use std::borrow::Cow;
 use std::cmp::Ordering;
