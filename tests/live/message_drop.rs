@@ -307,5 +307,5 @@ fn count_of_another_broker_is_ignored() {
     let topo = Topo::new(&vhost).spec("queues: {a: {type: classic}}\n");
     let recreate = format!("--recreate=queues/{}/a=migrate", vhost.name());
     let plan = topo.run(["plan", &recreate, "--transport", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);
-    plan.expect_code(3).expect_text("is cluster");
+    plan.expect_code(3).expect_text("belongs to cluster");
 }
