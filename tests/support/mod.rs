@@ -55,6 +55,6 @@ pub(crate) use self::{
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan},
     vhost::{User, Vhost},
-    wait::{block_on, until},
+    wait::{block_on, until, until_ok},
     worker::{Work, Worker},
 };

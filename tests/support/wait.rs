@@ -22,13 +22,19 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Polls until there is a value and returns it. Panics with the awaited condition after [`TIMEOUT`].
-pub(crate) fn until<T>(awaited: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(awaited: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    until_ok(awaited, || poll().ok_or("no value"))
+}
+
+/// Polls until a result is `Ok` and returns its value. Panics after [`TIMEOUT`] with the awaited condition and the last
+/// error.
+pub(crate) fn until_ok<T, E: std::fmt::Debug>(awaited: &str, mut poll: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        if let Some(value) = ask() {
-            return value;
+        match poll() {
+            Ok(value) => return value,
+            Err(last) if Instant::now() >= deadline => panic!("waited {TIMEOUT:?} for {awaited}; last: {last:?}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
-        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} in vain for: {awaited}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -8,7 +8,7 @@ use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use topo::broker::transport::{Move, State};
 
 use super::fixture::{By, Fixture, TYPES, fill, numbers, shovels, take, total};
-use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until};
+use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until, until_ok};
 
 fn table(fields: &[(&str, AMQPValue)]) -> FieldTable {
     let mut table = FieldTable::default();
@@ -198,9 +198,10 @@ fn stop_with_a_slow_queue_requeues_no_message() {
             let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("a slow queue", || is_slow.exists().then_some(()));
             // The queue has not processed the acknowledgements of its deliveries yet: it will deliver as many again.
-            until("all acknowledgements", || {
+            until_ok(&format!("all acknowledgements of {types:?}"), || {
                 let progress = moving.progress();
-                (progress.moved >= Some(1000) && progress.in_flight == 0).then_some(())
+                assert!(!progress.state.is_over(), "{types:?}: {progress:?}");
+                if progress.moved >= Some(1000) && progress.in_flight == 0 { Ok(()) } else { Err(progress) }
             });
             block_on(async {
                 let goes_on = async {
@@ -219,9 +220,10 @@ fn stop_with_a_slow_queue_requeues_no_message() {
     }
 }
 
-/// Erlang code that suspends the old queue after it has delivered a thousand of 20,000 messages. It writes the first
-/// file before it polls the queue and the second after the suspension. It resumes after the third file exists, or after
-/// a minute. It fails if the queue delivers nothing, or everything before the first poll.
+/// Erlang code that suspends the old queue after it has delivered a thousand of 20,000 messages. A quorum queue may not
+/// have applied all publishes when they are confirmed, so the code first waits until all messages are ready. Then it
+/// writes the first file. It writes the second file after the suspension. It resumes the queue after the third file
+/// exists, or after a minute. It fails if the queue delivers nothing, or everything between two polls.
 fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
@@ -229,11 +231,14 @@ fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) ->
             {{ok, Ready, _}} = rabbit_amqqueue:stat(Q),
             if Ready > 19000; Ready =:= 0 -> timer:sleep(1), Wait(N - 1); true -> ok end
         end,
+        Fill = fun Fill(N) when N > 0 ->
+            case rabbit_amqqueue:stat(Q) of {{ok, 20000, _}} -> ok; _ -> timer:sleep(10), Fill(N - 1) end
+        end,
         Over = fun Over(0) -> ok;
             Over(N) -> case filelib:is_file("{}") of true -> ok; false -> timer:sleep(50), Over(N - 1) end
         end,
         Who = case amqqueue:get_pid(Q) of {{Name, _}} -> Name; Pid -> Pid end,
-        ok = file:write_file("{}", <<>>), Wait(30000),
+        Fill(6000), ok = file:write_file("{}", <<>>), Wait(30000),
         sys:suspend(Who), ok = file:write_file("{}", <<>>), Over(1200), sys:resume(Who)."#,
         fixture.vhost.name(),
         fixture.old,
