@@ -220,16 +220,18 @@ fn stop_with_a_slow_queue_requeues_no_message() {
     }
 }
 
-/// Erlang code that suspends the old queue after it has delivered a thousand of 20,000 messages. A quorum queue may not
-/// have applied all publishes when they are confirmed, so the code first waits until all messages are ready. Then it
-/// writes the first file. It writes the second file after the suspension. It resumes the queue after the third file
-/// exists, or after a minute. It fails if the queue delivers nothing, or everything between two polls.
+/// Erlang code that suspends the old queue after it has delivered more than 1100 of 20,000 messages. So the queue has
+/// processed acknowledgements of the consumer with the prefetch of 1000: 3.8 queries a quorum queue again after it has
+/// delivered the first 1000 messages and before it replies to `basic.consume`. A quorum queue may not have applied all
+/// publishes when they are confirmed, so the code first waits until all messages are ready. Then it writes the first
+/// file. It writes the second file after the suspension. It resumes the queue after the third file exists, or after a
+/// minute. It fails if the queue delivers nothing, or everything between two polls.
 fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
         Wait = fun Wait(N) when N > 0 ->
             {{ok, Ready, _}} = rabbit_amqqueue:stat(Q),
-            if Ready > 19000; Ready =:= 0 -> timer:sleep(1), Wait(N - 1); true -> ok end
+            if Ready > 18900; Ready =:= 0 -> timer:sleep(1), Wait(N - 1); true -> ok end
         end,
         Fill = fun Fill(N) when N > 0 ->
             case rabbit_amqqueue:stat(Q) of {{ok, 20000, _}} -> ok; _ -> timer:sleep(10), Fill(N - 1) end
