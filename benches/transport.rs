@@ -1,28 +1,30 @@
-//! Measures messages per second of both transports, compared with a plain shovel on the same broker in the same run.
+//! Measures the messages per second of both transports, and compares them with a plain shovel on the same broker in the
+//! same run.
 //!
 //! ```text
 //! cargo bench --bench transport                     # 50,000 messages of 1 KB, 5 rounds, classic and quorum
 //!
-//! cargo bench --bench transport -- 100000 3         # other numbers
+//! cargo bench --bench transport -- 100000 3         # a different number of messages and of rounds
 //!
-//! TOPO_RABBITMQ=PATH cargo bench --bench transport  # another RabbitMQ; `tests/brokers/get` prints the paths
+//! TOPO_RABBITMQ=PATH cargo bench --bench transport  # a different RabbitMQ; `tests/brokers/get` prints the paths
 //! ```
 //!
-//! It starts its own nodes one after the other. The four variants alternate, each round starting with another one, so
-//! that other load affects all of them.
+//! The benchmark starts its own nodes one after the other. The four variants run alternately, and each round starts
+//! with a different variant, so that other load affects all variants equally.
 //!
-//! A time is from the start of a transfer until all messages are at the target. The times to start and to stop, and the
-//! CPU times of the broker and of this process, are printed separately; CPU times depend less on other load.
+//! A time extends from the start of a transfer until all messages are in the target. The times to start and to stop a
+//! transfer, and the CPU times of the broker and of this process, are printed separately. CPU times depend less on
+//! other load.
 //!
-//! A plain shovel has default settings: one publishes to the queue, one to the exchange that topo uses, which is bound
-//! to the queue.
+//! The two plain shovels have default settings. One publishes to the queue, and the other to the exchange that topo
+//! uses, which is bound to the queue.
 //!
-//! Everything is measured twice. *Together*: the broker and topo share all processors. *Apart*: topo has one processor
-//! and the broker the others, as if topo ran on another machine.
+//! Each variant is measured twice. *Together*: the broker and topo share all processors. *Apart*: topo has one
+//! processor and the broker has the remaining ones, as if topo ran on a different machine.
 //!
-//! Results on 3.10.8 with two processors (three rounds of 30,000 messages, and twice five rounds of 40,000): the ratio
-//! to the plain shovel to the queue, and behind the slash to the one to the exchange. The last column is the CPU time
-//! of the broker and topo for 40,000 messages.
+//! Results on 3.10.8 with two processors (three rounds of 30,000 messages, and twice five rounds of 40,000): each ratio
+//! before the slash is relative to the plain shovel to the queue, each ratio after the slash to the plain shovel to the
+//! exchange. The last column is the CPU time of the broker and topo for 40,000 messages.
 //!
 //! | | | together | apart | broker, topo (together) |
 //! |---|---|---|---|---|
@@ -34,15 +36,15 @@
 //! | | AMQP | ×0.85/0.90, ×0.77/0.80, ×0.88/0.89 | ×1.22/1.20, ×1.06/1.15, ×1.03/1.13 | 1.9 s, 0.5 s |
 //!
 //! The goal of ×0.9 is met except for AMQP *together*: 0.77 to 0.88 from quorum to quorum, and once in three runs from
-//! classic to classic. The broker works less for AMQP than for a plain shovel. topo adds 13 to 18 µs per message, most
-//! of it in the AMQP library without a single cause in the profile. With only two processors, this time is taken from
-//! the broker.
+//! classic to classic. The broker uses less CPU time for AMQP than for a plain shovel. topo adds 13 to 18 µs per
+//! message. Most of this time is spent in the AMQP library, and the profile shows no single cause. With only two
+//! processors, this time is not available to the broker.
 //!
-//! The following did not help: a separate channel or connection for publishes, pauses to collect more, ten times the
-//! connection credit (`credit_flow_default_credit`), socket reads at most every 0.5 ms or 2 ms, a wait of up to 2 ms
-//! after each write, 2,000 and 4,000 messages in flight (slightly faster, with as many more possible duplicates),
-//! link-time optimization of everything, fewer copies per message, another priority or `SCHED_BATCH` for topo, and all
-//! of topo on one of two processors.
+//! These changes did not help: a separate channel or connection for publishes, pauses to collect more messages, ten
+//! times the connection credit (`credit_flow_default_credit`), socket reads at most every 0.5 ms or 2 ms, a wait of up
+//! to 2 ms after each write, 2,000 and 4,000 messages in transit (slightly faster, with proportionally more possible
+//! duplicates), link-time optimization of all crates, fewer copies per message, a different priority or `SCHED_BATCH`
+//! for topo, and restricting topo to one of two processors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 
@@ -62,38 +64,38 @@ use fixture::{By, Fixture, fill, options_of, shovel_transport};
 use support::{Node, Options, until};
 use topo::broker::transport::{AmqpTransport, Transport};
 
-/// The allocator of the binary, as is the runtime in [`time`]: a message is a few small values, allocated by one thread
-/// and freed by another.
+/// The allocator of the topo binary. A message consists of a few small values, which one thread allocates and another
+/// thread frees. The runtime in [`time`] is also that of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SIZE: usize = 1024;
 
-/// A longer run hangs.
+/// The maximum time of a transfer. A longer transfer hangs.
 const LONGEST: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// To a queue through the default exchange, as in a typical shovel.
+    /// A shovel to a queue through the default exchange, as in a typical configuration.
     Plain,
-    /// To the exchange of topo, each message with its own key.
+    /// A shovel to the exchange that topo uses. Each message keeps its own routing key.
     PlainToExchange,
     Ours(By),
 }
 
 const WAYS: [Way; 4] = [Way::Plain, Way::PlainToExchange, Way::Ours(By::Shovel), Way::Ours(By::Amqp)];
 
-/// The duration of a transfer, the part until its start, and the duration of its stop.
+/// The duration of a transfer, the time until it starts, and the duration of its stop.
 #[derive(Clone, Copy)]
 struct Times {
     taken: Duration,
-    /// CPU time of the broker, and of this process, which polls the progress.
+    /// The CPU times of the broker and of this process, which polls the progress.
     worked: [f64; 2],
     started: Duration,
     stopped: Duration,
 }
 
-/// Moves this number of messages in its own vhost.
+/// Moves this number of messages in a separate vhost, and measures the times.
 fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
     let vhost = node.vhost("bench");
     let fixture = Fixture::create(&vhost, "", types);
@@ -152,17 +154,17 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                 };
                 runtime.block_on(async { tokio::time::timeout(LONGEST, moves).await }).expect("a move that ends")
             });
-            // A deleted plain shovel requeues its unacknowledged messages.
+            // When a plain shovel is deleted, its unacknowledged messages are requeued.
             assert_eq!(fixture.amqp.ready(&fixture.old), 0);
             times
         }
     }
 }
 
-/// CPU seconds of a process, from Linux' `/proc/PID/stat`, in hundredths.
+/// Returns the CPU time of a process in seconds, from Linux's `/proc/PID/stat`, with a resolution of 0.01 s.
 fn cpu(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // After the name, which may contain spaces, user and system time are fields 14 and 15.
+    // User time and system time are fields 14 and 15. The fields follow the process name, which can contain spaces.
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
     fields.map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
 }
@@ -173,8 +175,8 @@ fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Pins this process and its later children to these processors, such as `0-2`. They are counted from 0, so all must be
-/// available.
+/// Pins this process and its later children to these processors, such as `0-2`. The processors must have consecutive
+/// numbers from 0, and all must be available.
 fn stay_on(processors: &str) {
     let mut taskset = Command::new("taskset");
     taskset.args(["--all-tasks", "--pid", "--cpu-list", processors]).arg(std::process::id().to_string());
@@ -183,7 +185,7 @@ fn stay_on(processors: &str) {
 }
 
 fn main() {
-    // `cargo bench` adds its own flag.
+    // `cargo bench` adds a flag, which is ignored.
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<usize>().ok());
     let (messages, rounds) = (numbers.next().unwrap_or(50_000), numbers.next().unwrap_or(5));
     let processors = std::thread::available_parallelism().unwrap().get();
@@ -199,7 +201,7 @@ fn main() {
     compare(&node, "apart", messages, rounds);
 }
 
-/// All variants on this broker, between classic queues and between quorum queues.
+/// Compares all variants on this broker, between classic queues and between quorum queues.
 fn compare(node: &Node, how: &str, messages: usize, rounds: usize) {
     println!("RabbitMQ {}, {how}", node.version());
     for types in [("classic", "classic"), ("quorum", "quorum")] {

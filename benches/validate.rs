@@ -1,19 +1,19 @@
 //! Measures `topo validate` of 1,000, 3,000 and 10,000 queues: the CPU time per queue, which must not grow, and the
-//! peak memory. It fails if a queue of 10,000 takes more than 1.5 times as long as one of 1,000. Caches cause some
-//! growth; a quadratic algorithm would take 10 times as long.
+//! peak memory. The benchmark fails if the time per queue with 10,000 queues is more than 1.5 times the time with 1,000
+//! queues. Caches cause some growth. With a quadratic algorithm, the ratio would be 10.
 //!
 //! ```text
 //! cargo bench --bench validate              # 5 rounds
 //!
-//! cargo bench --bench validate -- 20        # another number of rounds
+//! cargo bench --bench validate -- 20        # a different number of rounds
 //! ```
 //!
-//! Results without link-time optimization: 75, 79 and 87 µs of CPU time per queue at 1,000, 3,000 and 10,000, which is
-//! ×1.15; at most 43, 74 and 179 MiB. The remaining growth comes from memory: a smaller part of it fits into the
-//! processor's cache.
+//! Results without link-time optimization: 75, 79 and 87 µs of CPU time per queue at 1,000, 3,000 and 10,000 queues, a
+//! ratio of 1.15; at most 43, 74 and 179 MiB. Memory causes the remaining growth, because a smaller part of the data
+//! fits into the processor's cache.
 //!
-//! Twenty queues form a service with an exchange and a policy; another policy matches all. Each queue has a binding,
-//! limits and a dead-letter queue; every tenth retries with a ladder. No broker is used.
+//! Twenty queues form a service with an exchange and a policy; an additional policy matches all queues. Each queue has
+//! a binding, limits and a dead-letter queue; every tenth queue has a retry ladder. The benchmark uses no broker.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails by a panic")]
 
@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 const SIZES: [usize; 3] = [1_000, 3_000, 10_000];
-/// The maximum ratio of the time per queue between many and few queues.
+/// The maximum ratio between the times per queue with many and with few queues.
 const MOST: f64 = 1.5;
 
 fn spec(queues: usize) -> String {
@@ -56,7 +56,7 @@ fn spec(queues: usize) -> String {
     text
 }
 
-/// The CPU time, and the peak memory in kilobytes.
+/// Returns the CPU time, and the peak memory in kilobytes.
 fn run(path: &std::path::Path) -> (Duration, u64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_topo"))
         .arg("validate")
@@ -67,7 +67,7 @@ fn run(path: &std::path::Path) -> (Duration, u64) {
         .spawn()
         .unwrap();
     let status = format!("/proc/{}/status", child.id());
-    // In nanoseconds of CPU time, which excludes other load.
+    // The CPU time in nanoseconds, which excludes other load.
     let schedule = format!("/proc/{}/schedstat", child.id());
     let (mut most, mut taken) = (0, 0);
     loop {
@@ -86,7 +86,7 @@ fn run(path: &std::path::Path) -> (Duration, u64) {
 }
 
 fn main() -> ExitCode {
-    // `cargo bench` adds its own flag.
+    // `cargo bench` adds a flag, which is ignored.
     let rounds = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok()).unwrap_or(5);
     let folder = tempfile::tempdir().unwrap();
     let (mut first, mut last) = (None, 1.0);
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         std::fs::write(&path, &text).unwrap();
         let mut runs: Vec<(Duration, u64)> = (0..rounds).map(|_| run(&path)).collect();
         runs.sort();
-        // The best round, which excludes other load.
+        // Uses the best round, to exclude other load.
         let (best, most) = (runs[0].0, runs.iter().map(|(_, most)| *most).max().unwrap_or(0));
         let each = best.as_secs_f64() * 1e6 / queues as f64;
         let ratio = each / *first.get_or_insert(each);

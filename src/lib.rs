@@ -5,16 +5,16 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
-//! export is the reverse: it converts a live vhost to a spec that plans to no changes.
-//! contract describes the duties of workers and the lifecycle of a message. Like lint, it reads spec + topology.
-//! graph is the drawing of a spec or a plan, with its layout.
+//! export does the reverse: it converts a live vhost to a spec whose plan contains no changes.
+//! contract describes what workers must do, and the lifecycle of a message. Like lint, it reads spec + topology.
+//! graph computes the drawing of a spec or a plan, including its layout.
 //! rabbitmq predicts the behavior of the broker for all of them.   render turns values into text.   cli connects them.
 //! ```
 //!
 //! # The library without the command line
 //!
-//! A spec expands to the desired topology of each vhost. Without a broker, the planner compares it with an empty vhost or with
-//! a definitions file:
+//! A spec expands to the desired topology of each vhost. Without a broker, the planner compares this topology with an
+//! empty vhost or with a definitions file:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -50,8 +50,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Against a broker, [`apply::plan`] reads its vhosts, and [`apply::run`] executes the plan under a lock and verifies the
-//! result:
+//! With a broker, [`apply::plan`] reads the vhosts and returns a plan. [`apply::run`] executes the plan under a lock
+//! and verifies the result:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -59,7 +59,7 @@
 //! use topo::broker::{Access, BaseUrl, ConnectionOptions, Process};
 //! use topo::plan::{Desired, Options};
 //!
-//! # async fn applied(desired: Vec<Arc<Desired>>) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn plan_and_apply(desired: Vec<Arc<Desired>>) -> Result<(), Box<dyn std::error::Error>> {
 //! let url = BaseUrl::parse("http://localhost:15672")?.url;
 //! let connection = ConnectionOptions::new(url, "guest", "guest".into());
 //! let access = Access::new(connection, Process::new("deployer", "build-7"))?;
@@ -85,7 +85,7 @@
 //!
 //! Data flows in one direction, from layer to layer. A test reads the `use` lines and enforces the direction.
 
-// In the order of the layers. The empty lines prevent rustfmt from sorting them.
+// The modules are in layer order. The empty lines prevent rustfmt from sorting them.
 
 pub mod model;
 

@@ -1,7 +1,7 @@
-//! The binary: calls the library and returns its exit code.
+//! The binary. Calls the library and returns its exit code.
 
-/// Replaces the allocator of the C library. A plan of ten thousand queues consists of millions of small values: it
-/// takes 1.7 times as long with the allocator of the C library, and several times as long with that of musl.
+/// Replaces the system allocator. A plan for ten thousand queues consists of millions of small values. Planning takes
+/// 1.7 times as long with the glibc allocator, and several times as long with the musl allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
-//! Broken specs: each file or folder of `tests/broken` has the output of `topo validate` in the file that ends in
-//! `.expected`. `TOPO_UPDATE=1` rewrites them; review is `git diff`.
+//! Checks the diagnostics of invalid specs. For each file or folder in `tests/broken`, the file that ends in
+//! `.expected` contains the output of `topo validate`. `TOPO_UPDATE=1` rewrites these files; review their diff.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken")
 }
 
-/// The names of all cases in order; a file includes its extension.
+/// Returns the names of all cases in order; the name of a file includes its extension.
 pub(crate) fn cases() -> Vec<String> {
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: BTreeSet<String> = names.filter(|name| !name.ends_with(".expected")).collect();
     names.into_iter().collect()
 }
 
-/// The files of a case, relative to `tests/broken`.
+/// Returns the files of a case, relative to `tests/broken`.
 pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
     let path = folder().join(case);
     if path.is_file() {
@@ -31,18 +31,18 @@ pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
     names.into_iter().map(|name| (format!("{case}/{name}"), fs::read(path.join(&name)).unwrap())).collect()
 }
 
-/// A folder with all cases.
+/// Returns a folder with all cases.
 pub(crate) fn laid_out() -> Topo {
     let topo = Topo::offline();
     for (name, bytes) in cases().iter().flat_map(|case| files(case)) {
-        // A file's text is not a template here.
+        // Creates the folders. `Topo::write` would replace placeholders in a text, so the bytes are written afterwards.
         topo.write(&name, "");
         fs::write(topo.path(&name), bytes).unwrap();
     }
     topo
 }
 
-/// Compares the output with the expected one.
+/// Compares the output with the expected output.
 fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
     let path = folder().join(name);
     if std::env::var_os("TOPO_UPDATE").is_some() {
@@ -54,7 +54,7 @@ fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
     }
 }
 
-/// The name of the expected output of a case.
+/// Returns the name of the file with the expected output of a case, without its extension.
 fn stem(case: &str) -> &str {
     case.trim_end_matches(".yaml").trim_end_matches(".json")
 }
@@ -76,7 +76,7 @@ fn broken_specs_produce_the_expected_diagnostics() {
     }
 }
 
-/// The codes and positions in the text output.
+/// Returns the codes and positions in the text output.
 fn codes_and_positions(output: &Output) -> Vec<(String, String)> {
     let mut codes_and_positions = Vec::new();
     let mut lines = output.stderr.lines();
@@ -88,7 +88,7 @@ fn codes_and_positions(output: &Output) -> Vec<(String, String)> {
         let code = rest.split(']').next().unwrap_or_default();
         // A long message continues on the next line.
         let place = lines.find_map(|line| line.trim_start().strip_prefix("--> ")).unwrap_or_default();
-        // An empty file has only its beginning as a position.
+        // For an empty file, the output has no line and column.
         let place = if place.matches(':').count() < 2 { format!("{place}:1:1") } else { place.to_owned() };
         codes_and_positions.push((code.to_owned(), place));
     }
@@ -115,7 +115,7 @@ fn formats_agree_on_broken_specs() {
     for (case, format) in [
         ("mistakes-in-two-files", "json"),
         ("mistakes-in-two-files", "github"),
-        // Each with a second position.
+        // Cases with a second position.
         ("twice-in-two-files", "json"),
         ("twice-in-two-files", "github"),
     ] {

@@ -1,5 +1,5 @@
-//! The schema in an editor: sends the requests of VS Code, Neovim and others to yaml-language-server. Its responses are
-//! in docs/how-to/editor.md, which `TOPO_UPDATE=1` rewrites.
+//! Tests the schema in an editor. Sends the requests of VS Code, Neovim and other editors to yaml-language-server.
+//! docs/how-to/editor.md shows the responses; `TOPO_UPDATE=1` rewrites this page.
 
 mod server;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::examples::examples;
 use server::Server;
 
-/// The path of a tool that `tests/editor/get` provides.
+/// Returns the path of a tool that `tests/editor/get` provides.
 pub(crate) fn tool(name: &str) -> String {
     let get = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editor/get");
     let output = Command::new(get).output().unwrap();
@@ -35,7 +35,7 @@ fn keys_and_words_are_completed() {
         assert!(found.is_some_and(|(_, meaning)| !meaning.is_empty()), "{key} in {queue:?}");
     }
     for key in ["type", "maxPriority", "maxAge", "queueMode"] {
-        assert!(!labels(&queue).contains(&key), "a quorum queue that has its type takes no {key}");
+        assert!(!labels(&queue).contains(&key), "a quorum queue with a type does not accept {key}");
     }
     let stream = server.completions(&format!("{HEAD}queues:\n  audit:\n    type: stream\n    |\n"));
     assert!(labels(&stream).contains(&"maxAge") && !labels(&stream).contains(&"retry"), "{stream:?}");

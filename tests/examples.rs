@@ -1,5 +1,5 @@
-//! Every example has only the intended findings, plans from empty, and has the contract in its folder. `live::examples`
-//! applies them.
+//! Tests that every example has only the intended findings, can be planned against an empty broker, and has the
+//! contract in its folder. `live::examples` applies the examples.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folders below `examples` with their specs.
+/// Returns the folders in `examples` with their specs.
 pub(crate) fn examples() -> Vec<(PathBuf, String)> {
     let mut folders: Vec<PathBuf> =
         std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // The example of the library is a program; `live::library` runs it.
+    // The folder `library` contains a program, which `live::library` runs.
     folders.retain(|folder| !folder.ends_with("library"));
     folders.sort();
     assert!(folders.len() >= 7, "{folders:?}");
@@ -32,11 +32,11 @@ fn schema(name: &str) -> jsonschema::Validator {
     jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
 }
 
-/// The intended findings of an example for a version. A comment of the spec explains each.
+/// Returns the intended findings of an example for a version. A comment in the spec explains each finding.
 fn meant(example: &str, version: &str) -> Vec<&'static str> {
     let is_old = matches!(version, "3.8" | "3.10");
     let count = match (example, is_old) {
-        // The article's queue is classic, which does not count crashes.
+        // The queue in the article is classic, and a classic queue does not count crashes.
         ("event-horizon", _) => 1,
         // Quorum queues have a default delivery limit since 4.0.
         ("backoff" | "retry-ladder", true) => 1,
@@ -73,22 +73,18 @@ fn every_example_plans_from_empty() {
     }
 }
 
-/// `TOPO_UPDATE=1` rewrites the files.
+/// Checks the file `contract.txt` of each example. `TOPO_UPDATE=1` rewrites the files.
 #[test]
 fn examples_have_the_current_contract() {
     for (folder, text) in examples() {
         let topo = Topo::offline().file("topology.yaml", &text);
         let printed = topo.run(["contract"]).expect_code(0).stdout;
-        let unsupported_objects = folder.join("contract.txt");
+        let file = folder.join("contract.txt");
         if std::env::var_os("TOPO_UPDATE").is_some() {
-            std::fs::write(&unsupported_objects, &printed).unwrap();
+            std::fs::write(&file, &printed).unwrap();
         }
-        let expected = std::fs::read_to_string(&unsupported_objects).unwrap_or_default();
-        assert!(
-            expected == printed,
-            "{} is old: run the tests with TOPO_UPDATE=1\n{printed}",
-            unsupported_objects.display()
-        );
+        let expected = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(expected == printed, "{} is old: run the tests with TOPO_UPDATE=1\n{printed}", file.display());
         for columns in [80, 120] {
             let narrow =
                 Topo::offline().env("COLUMNS", &columns.to_string()).file("topology.yaml", &text).run(["contract"]);
@@ -100,7 +96,7 @@ fn examples_have_the_current_contract() {
     }
 }
 
-/// The number of deliveries in the articles.
+/// The numbers of deliveries match the numbers in the articles.
 #[test]
 fn examples_match_their_articles() {
     let of = |name: &str, queue: &str| {

@@ -1,19 +1,19 @@
-//! Random and mutated specs through everything that works offline: parsing, expanding, rules, a plan against an empty
+//! Passes random and mutated specs through all offline stages: parsing, expansion, lint rules, a plan against an empty
 //! broker, contracts, and rendering.
 //!
-//! Inputs are one or two files, with variables and alias bombs. Some also go through the program with `--var` and a
-//! variable file. Nothing may panic, hang, or use unbounded memory.
+//! An input has one or two files, with variables and alias bombs. Some inputs also pass through the binary, with
+//! `--var` and a variable file. No input may cause a panic, hang the process, or use unbounded memory.
 //!
 //! ```text
 //! cargo test --test suite fuzz::                      # two seconds, as in every run; a minute with TOPO_LONG=1
 //!
 //! TOPO_FUZZ=600 cargo test --test suite fuzz::        # ten minutes
 //!
-//! TOPO_SEED=7 TOPO_FUZZ=60 cargo test --test suite fuzz::   # the same inputs again
+//! TOPO_SEED=7 TOPO_FUZZ=60 cargo test --test suite fuzz::   # a fixed seed repeats the inputs
 //! ```
 //!
-//! A separate process with limited memory tries the inputs. A failing input is kept in `target/fuzz-failure/`, the
-//! slowest one in `target/fuzz-slowest/`. Unlike cargo-fuzz, this needs no nightly compiler.
+//! A separate process with limited memory processes the inputs. A failing input is kept in `target/fuzz-failure/`, and
+//! the slowest input in `target/fuzz-slowest/`. Unlike cargo-fuzz, this test needs no nightly compiler.
 
 mod mutate;
 
@@ -41,12 +41,12 @@ use mutate::Input;
 
 /// The time limit of an input in a test build on a busy machine.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Kilobytes of address space; the process itself uses some hundred thousand.
+/// The limit of the address space in KiB; the process itself needs a few hundred thousand.
 const MEMORY: &str = "1500000";
 
-/// On a busy machine, two seconds are few inputs.
+/// The minimum number of inputs. On a busy machine, two seconds suffice for only a few inputs.
 const FEWEST: usize = 150;
-/// Every n-th input also goes through the program.
+/// Every n-th input also passes through the binary.
 const PROGRAM: usize = 100;
 
 fn failure() -> PathBuf {
@@ -78,7 +78,7 @@ fn nothing_panics_hangs_or_grows() {
     );
 }
 
-/// Tries the inputs in a separate process, with the stack of a program, which is larger than that of a test.
+/// Processes the inputs in a separate process with the stack size of the binary, which is larger than that of a test.
 #[test]
 #[ignore = "nothing_panics_hangs_or_grows runs it"]
 fn inputs() {
@@ -104,7 +104,7 @@ fn try_inputs() {
     let (mut count, mut good, mut run, mut slowest) = (0, 0, 0, Duration::ZERO);
     while Instant::now() < until || count < FEWEST {
         let input = mutate::input(&seeds, &mut random);
-        // Written before the attempt: a crash leaves no time for it.
+        // Written before the attempt, because a crash leaves no time for this.
         input.write(&failure());
         *begun.lock().unwrap() = Instant::now();
         let planned = catch_unwind(AssertUnwindSafe(|| offline(&input)));
@@ -121,7 +121,7 @@ fn try_inputs() {
         good += usize::from(planned.expect("the panic is printed above"));
         count += 1;
     }
-    // Another run may have removed it.
+    // A concurrent run may have removed the folder.
     let _ = fs::remove_dir_all(failure());
     println!(
         "\ntried {count} inputs, {good} of them good to the plan, {run} through the program; the slowest took {slowest:?}"
@@ -129,7 +129,7 @@ fn try_inputs() {
     assert!(good > 0, "{count} inputs, {good} good");
 }
 
-/// Runs the program on a folder: it must end with one of its exit codes.
+/// Runs the binary on a folder, and expects one of its exit codes.
 fn program(input: &Input, folder: &Path) {
     let mut command = child(env!("CARGO_BIN_EXE_topo"));
     command.current_dir(folder).args(["validate", "--var-file", "variables", "fuzz.yaml"]);
@@ -142,7 +142,7 @@ fn program(input: &Input, folder: &Path) {
     assert!(matches!(output.status.code(), Some(0 | 1 | 64 | 65)), "{}: {error}", output.status);
 }
 
-/// Everything offline for a spec; returns true if it reached a plan.
+/// Passes a spec through all offline stages. Returns true if the spec reached a plan.
 fn offline(input: &Input) -> bool {
     let names = ["fuzz.yaml", "more.yaml"].into_iter();
     let file = |(name, text): (&str, &String)| SourceFile { name: name.to_owned(), text: text.clone() };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Refused words, as a sequence that no punctuation interrupts.
+/// The refused words and sequences of words. Punctuation between two words interrupts a sequence.
 const REFUSED: &[&str] = &[
     "for ever",
     "is no",
@@ -24,23 +24,23 @@ const REFUSED: &[&str] = &[
     "whoever",
 ];
 
-/// Longer sequences that contain a refused one. `said-twice` is an error code.
-const PERMITTED: &[&str] = &["dead letter", "dead letters", "is no longer", "there is no", "said twice"];
+/// Permitted sequences that contain a refused one.
+const PERMITTED: &[&str] = &["dead letter", "dead letters", "is no longer", "there is no"];
 
-/// Quotes, and the file that contains each.
+/// Permitted quotes, each with the file that contains it.
 const ALLOWED: &[(&str, &str)] = &[("action/run", "letters, digits")];
 
-/// Files without the project's own words.
+/// Files that the test does not check.
 const SKIPPED: &[&str] = &["Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "target", "tests/language.rs", "docs/images"];
 
-/// A word in lower case, its line, and whether punctuation separates it from the previous one.
+/// A word in lower case, its line, and true if punctuation separates it from the previous word.
 struct Word {
     text: String,
     line: usize,
     starts: bool,
 }
 
-/// Splits a text into words: `deadLetterQueue` and `dead_letter_queue` are three.
+/// Splits a text into words. `deadLetterQueue` and `dead_letter_queue` both have three words.
 fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let (mut line, mut starts, mut previous) = (1, true, ' ');
@@ -59,10 +59,10 @@ fn words(text: &str) -> Vec<Word> {
             }
             starts = false;
         } else if character == '\'' && previous.is_alphabetic() {
-            // `somebody's` is `somebodys`.
+            // Treats `somebody's` as `somebodys`.
             continue;
         } else {
-            // The marks of a comment and of a list may stand between two lines of a sentence.
+            // Comment markers and list bullets can occur between two lines of a sentence.
             starts =
                 starts || !(character.is_whitespace() || matches!(character, '_' | '-' | '/' | '#' | '>' | '*' | '!'));
             line += usize::from(character == '\n');
@@ -72,7 +72,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// Returns true if the words from `at` on are these.
+/// Returns true if the words from `at` on begin with this sequence.
 fn is_at(words: &[Word], at: usize, sequence: &str) -> bool {
     let mut found = words[at..].iter();
     sequence
@@ -81,7 +81,7 @@ fn is_at(words: &[Word], at: usize, sequence: &str) -> bool {
         .all(|(index, word)| found.next().is_some_and(|found| found.text == word && (index == 0 || !found.starts)))
 }
 
-/// The refused words of a text, with their lines.
+/// Returns the refused sequences of a text, with their lines.
 fn refused(text: &str) -> Vec<(usize, &'static str)> {
     let words = words(text);
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ fn refused(text: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
-/// All text files of the project below a folder, as paths from the root.
+/// Adds all text files below a folder, with their paths relative to the root of the project.
 fn files_below(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

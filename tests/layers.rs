@@ -1,6 +1,6 @@
-//! Checks the rules of `src` on its tokens: which layer may import which, and what no layer may do.
+//! Checks the rules of `src` on its tokens: the permitted imports of each layer, and the forbidden operations.
 //!
-//! Comments, literals and unit tests do not count, except for the length of a file.
+//! Ignores comments, literals and unit tests, except for the length of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// The permitted imports of each layer. `cli` may import all; `main.rs` and `lib.rs` only join.
+/// The permitted imports of each layer. `cli` may import all layers; `main.rs` and `lib.rs` only connect layers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("rabbitmq", &["model"]),
@@ -33,11 +33,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Libraries that only some layers may use.
-const AT_HOME_IN: &[(&str, &[&str])] = &[
+/// Libraries that only certain layers may use.
+const LIBRARY_LAYERS: &[(&str, &[&str])] = &[
     ("granit_parser", &["spec"]),
     ("serde_yaml", &["spec"]),
-    // As a derive: the schemas of plans and contracts describe the model's values.
+    // The schemas of plans and contracts derive from values of these layers.
     ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),
     // Only one module parses patterns.
     ("pcre2", &["rabbitmq"]),
@@ -54,10 +54,10 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
 
 const LONGEST_FILE: usize = 400;
 
-/// The permitted number of circles of modules inside all layers. Lower it when a circle is removed.
-const MOST_CIRCLES: usize = 3;
+/// The maximum number of module cycles inside all layers. Lower it when a cycle is removed.
+const MAX_CYCLES: usize = 3;
 
-/// The tokens of a source text with their lines, without comments and literals. `::` is one token.
+/// Returns the tokens of a source text with their lines, without comments and literals. `::` is one token.
 fn tokens(source: &str) -> Vec<(usize, String)> {
     let mut flat = Vec::new();
     flatten(TokenStream::from_str(source).expect("valid Rust"), &mut flat);
@@ -95,7 +95,7 @@ fn flatten(stream: TokenStream, flat: &mut Vec<(usize, String)>) {
     }
 }
 
-/// Removes modules marked `#[cfg(test)]`.
+/// Removes modules that are marked with `#[cfg(test)]`.
 fn without_tests(tokens: Vec<(usize, String)>) -> Vec<(usize, String)> {
     let mark = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
     let (mut kept, mut i) = (Vec::new(), 0);
@@ -121,7 +121,7 @@ fn without_tests(tokens: Vec<(usize, String)>) -> Vec<(usize, String)> {
     kept
 }
 
-/// Every path of the source (`a::b::c`), with groups written out: `use a::{b, c::d}` gives `a::b` and `a::c::d`.
+/// Returns every path of the source (`a::b::c`). Expands groups: `use a::{b, c::d}` becomes `a::b` and `a::c::d`.
 fn paths(tokens: &[(usize, String)]) -> Vec<(usize, Vec<String>)> {
     let (mut found, mut i) = (Vec::new(), 0);
     while i < tokens.len() {
@@ -156,8 +156,8 @@ fn path(tokens: &[(usize, String)], mut i: usize, prefix: &[String], found: &mut
     }
 }
 
-/// The path from the crate's root: `super::a` in `src/plan/step.rs` is `plan::a`. `None` for paths outside of this
-/// crate.
+/// Returns the path from the crate's root: `super::a` in `src/plan/step.rs` is `plan::a`. Returns `None` for paths
+/// outside this crate.
 fn from_root(file: &str, path: &[String]) -> Option<Vec<String>> {
     let mut module: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     module.retain(|part| !matches!(part.as_str(), "mod" | "lib" | "main"));
@@ -174,7 +174,7 @@ fn from_root(file: &str, path: &[String]) -> Option<Vec<String>> {
     Some(module.into_iter().chain(rest.iter().cloned()).collect())
 }
 
-/// The violations of a file; `file` is its path below `src`.
+/// Returns the violations of a file; `file` is its path below `src`.
 fn violations(file: &str, source: &str) -> Vec<String> {
     let mut wrong = BTreeSet::new();
     let layer = file.split('/').next().unwrap_or_default();
@@ -204,7 +204,7 @@ fn violations(file: &str, source: &str) -> Vec<String> {
                 wrong.insert((line, format!("`{layer}` may not import `{other}` ({written})")));
             }
         }
-        for (library, homes) in AT_HOME_IN {
+        for (library, homes) in LIBRARY_LAYERS {
             if path[0] == *library && !homes.contains(&layer) {
                 wrong.insert((line, format!("`{library}` belongs to {} ({written})", homes.join(", "))));
             }
@@ -230,7 +230,7 @@ fn violations(file: &str, source: &str) -> Vec<String> {
     wrong.into_iter().map(|(line, text)| format!("src/{file}:{line}: {text}")).collect()
 }
 
-/// Returns whether a file contains the unit tests of the module next to it: a file `tests.rs`, or one in a folder `tests`.
+/// Returns true for a file of unit tests: `tests.rs`, or a file in a folder `tests`.
 fn is_test(file: &str) -> bool {
     file.ends_with("/tests.rs") || file.contains("/tests/")
 }
@@ -238,7 +238,7 @@ fn is_test(file: &str) -> bool {
 /// The path of a module below the crate's root.
 type Module = Vec<String>;
 
-/// The dependencies between the modules of the crate: for each module, the modules that it uses.
+/// Returns, for each module of the crate, the modules that it uses.
 fn dependencies(files: &[(String, String)]) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut used = BTreeMap::new();
     let mut reexported = BTreeMap::new();
@@ -287,7 +287,7 @@ fn dependencies(files: &[(String, String)]) -> BTreeMap<Module, BTreeSet<Module>
         .collect()
 }
 
-/// Reduces every `pub(…)` to `pub`: a path in a visibility is not a use.
+/// Reduces every `pub(…)` to `pub`, because a path in a visibility is not a use.
 fn without_restrictions(tokens: &[(usize, String)]) -> Vec<(usize, String)> {
     let (mut kept, mut i): (Vec<(usize, String)>, _) = (Vec::new(), 0);
     while i < tokens.len() {
@@ -301,8 +301,9 @@ fn without_restrictions(tokens: &[(usize, String)]) -> Vec<(usize, String)> {
     kept
 }
 
-/// The circles of modules inside a layer: modules that use each other, directly or through other modules of the layer.
-fn circles(files: &[(String, String)]) -> Vec<String> {
+/// Returns the cycles of modules inside a layer: modules that use each other, directly or through other modules of the
+/// layer.
+fn cycles(files: &[(String, String)]) -> Vec<String> {
     let used = dependencies(files);
     let reached = |from: &Module| {
         let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
@@ -316,24 +317,23 @@ fn circles(files: &[(String, String)]) -> Vec<String> {
         reached
     };
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = used.keys().map(|module| (module, reached(module))).collect();
-    let mut circles = BTreeSet::new();
+    let mut cycles = BTreeSet::new();
     for (module, others) in &reached {
-        let mut circle: Vec<&Module> =
-            others.iter().filter(|other| reached[*other].contains(module)).copied().collect();
-        circle.sort();
-        if circle.len() > 1 {
-            circles.insert(circle);
+        let mut cycle: Vec<&Module> = others.iter().filter(|other| reached[*other].contains(module)).copied().collect();
+        cycle.sort();
+        if cycle.len() > 1 {
+            cycles.insert(cycle);
         }
     }
-    let uses = |module: &Module, circle: &[&Module]| {
-        let inside = used[module].iter().filter(|other| *other != module && circle.contains(other));
+    let uses = |module: &Module, cycle: &[&Module]| {
+        let inside = used[module].iter().filter(|other| *other != module && cycle.contains(other));
         format!("    {} uses {}", module.join("::"), inside.map(|m| m.join("::")).collect::<Vec<_>>().join(", "))
     };
-    let shown = |circle: Vec<&Module>| {
-        let lines: Vec<String> = circle.iter().map(|module| uses(module, &circle)).collect();
-        format!("{} modules:\n{}", circle.len(), lines.join("\n"))
+    let shown = |cycle: Vec<&Module>| {
+        let lines: Vec<String> = cycle.iter().map(|module| uses(module, &cycle)).collect();
+        format!("{} modules:\n{}", cycle.len(), lines.join("\n"))
     };
-    circles.into_iter().map(shown).collect()
+    cycles.into_iter().map(shown).collect()
 }
 
 fn files_below(folder: &Path, root: &Path, files: &mut Vec<(String, String)>) {
@@ -365,39 +365,39 @@ fn every_file_keeps_to_its_layer() {
 }
 
 #[test]
-fn modules_do_not_form_circles() {
-    let circles = circles(&files_of_src());
-    let found = circles.len();
-    assert!(found <= MOST_CIRCLES, "{found} circles, {MOST_CIRCLES} are permitted:\n{}\n", circles.join("\n"));
+fn modules_do_not_form_cycles() {
+    let cycles = cycles(&files_of_src());
+    let found = cycles.len();
+    assert!(found <= MAX_CYCLES, "{found} cycles, {MAX_CYCLES} are permitted:\n{}\n", cycles.join("\n"));
 }
 
 #[test]
-fn circles_are_found() {
-    let circles_of = |files: &[(&str, &str)]| {
+fn cycles_are_found() {
+    let cycles_of = |files: &[(&str, &str)]| {
         let files: Vec<_> = files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();
-        circles(&files)
+        cycles(&files)
     };
     let two = "2 modules:\n    plan::a uses plan::b\n    plan::b uses plan::a";
-    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "use crate::plan::{a::A, c};")]), [two]);
-    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "fn f() { super::a::f() }")]), [two]);
-    // A re-export is not a use, and an import through it is a use of the module that defines the item.
+    assert_eq!(cycles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "use crate::plan::{a::A, c};")]), [two]);
+    assert_eq!(cycles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", "fn f() { super::a::f() }")]), [two]);
+    // A re-export is not a use. An import through a re-export is a use of the module that defines the item.
     let root = ("plan/mod.rs", "mod a; mod b; pub use a::A; pub(crate) use self::b::{B, C};");
-    assert_eq!(circles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "use super::A;")]), [two]);
-    assert_eq!(circles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "")]), [""; 0]);
-    // A module that uses its child, and a child that uses an item of its parent.
+    assert_eq!(cycles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "use super::A;")]), [two]);
+    assert_eq!(cycles_of(&[root, ("plan/a.rs", "use super::B;"), ("plan/b.rs", "")]), [""; 0]);
+    // A cycle: a module uses its child, and the child uses an item of its parent.
     let parent = ("plan/mod.rs", "mod a; pub struct P; fn f() { a::f() }");
-    assert_eq!(circles_of(&[parent, ("plan/a.rs", "use super::P;")]).len(), 1);
+    assert_eq!(cycles_of(&[parent, ("plan/a.rs", "use super::P;")]).len(), 1);
     assert_eq!(
-        circles_of(&[parent, ("plan/a.rs", "use std::fmt; pub(in crate::plan) fn f(x: (crate::diff::A)) {}")]),
+        cycles_of(&[parent, ("plan/a.rs", "use std::fmt; pub(in crate::plan) fn f(x: (crate::diff::A)) {}")]),
         [""; 0]
     );
-    // Unit tests and other layers do not count.
+    // Unit tests and other layers are ignored.
     let tests = "#[cfg(test)]\nmod tests { use super::super::a::A; }";
-    assert_eq!(circles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", tests)]), [""; 0]);
-    assert_eq!(circles_of(&[("plan/a.rs", "use crate::diff::B;"), ("diff/mod.rs", "use crate::plan::a;")]), [""; 0]);
+    assert_eq!(cycles_of(&[("plan/a.rs", "use super::b::B;"), ("plan/b.rs", tests)]), [""; 0]);
+    assert_eq!(cycles_of(&[("plan/a.rs", "use crate::diff::B;"), ("diff/mod.rs", "use crate::plan::a;")]), [""; 0]);
 }
 
-/// The violations of a file with a valid beginning, without their positions.
+/// Returns the violations of a file with a valid beginning, without their positions.
 fn complaints(file: &str, source: &str) -> Vec<String> {
     let wrong = violations(file, &format!("//! A file.\n{source}"));
     wrong.iter().map(|line| line.splitn(3, ": ").last().unwrap_or_default().to_owned()).collect()

@@ -11,7 +11,7 @@ fn new_rule(tree: &Path, arguments: &[&str]) -> Output {
     Command::new(root().join("tests/new-rule")).args(arguments).env("TOPO_TREE", tree).output().unwrap()
 }
 
-/// A tree with the files that it changes.
+/// Creates a folder with the files that the script changes.
 fn tree() -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
     for file in ["src/lint/rules/mod.rs", "src/spec/rule_names.rs"] {

@@ -1,5 +1,5 @@
-//! Checks the pages of the project without a broker: their specs are valid, their links lead to an existing heading, and the
-//! index lists each page. `live::guide` runs their commands.
+//! Checks the pages of the project without a broker: their specs are valid, their links lead to an existing heading,
+//! and the index lists each page. `live::guide` runs their commands.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,12 +8,12 @@ use crate::live::guide::PAGES;
 use crate::support::page::{file_name, root};
 use crate::support::{Page, Part, Topo};
 
-/// The pages of the documentation whose specs a reader can use.
+/// Returns the documentation pages whose specs a reader can use.
 fn guides() -> Vec<Page> {
     ["docs/tutorials", "docs/how-to", "docs/explanation"]
         .into_iter()
         .flat_map(Page::of_folder)
-        // The specs of this page are incomplete on purpose; `editor` checks it.
+        // The specs of this page are intentionally incomplete; `editor` checks them.
         .filter(|page| page.name() != "docs/how-to/editor.md")
         .collect()
 }
@@ -60,7 +60,7 @@ fn every_script_is_run() {
     }
 }
 
-/// The index lists the pages for users, and CONTRIBUTING.md those for maintainers.
+/// The index lists the pages for users, and CONTRIBUTING.md lists the pages for maintainers.
 #[test]
 fn every_page_is_listed() {
     let (index, contributing) = (Page::read("docs/README.md").text, Page::read("CONTRIBUTING.md").text);
@@ -87,7 +87,7 @@ fn every_page_begins_with_its_purpose() {
     }
 }
 
-/// A cell of a table is a short fact.
+/// A table cell contains a short fact.
 #[test]
 fn tables_hold_no_paragraphs() {
     for page in all() {
@@ -121,7 +121,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// The targets of the links of a page that stay in the project.
+/// Returns the targets of the links of a page that lead to files of the project.
 fn targets(page: &Page) -> Vec<String> {
     let mut targets = Vec::new();
     for part in page.parts() {
@@ -132,7 +132,7 @@ fn targets(page: &Page) -> Vec<String> {
     targets
 }
 
-/// The anchors that GitHub generates for headings.
+/// Returns the anchors that GitHub generates for headings.
 fn anchors(file: &Path) -> BTreeSet<String> {
     let page = Page::read(file.strip_prefix(root()).unwrap().to_str().unwrap());
     let mut anchors = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Checks the reference pages: the spec is valid, and the tables are complete.
+//! Checks the README and the reference pages: their specs are valid, and their tables are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ fn every_command_of_a_page_is_run() {
     }
 }
 
-/// The excerpt of the README consists of lines of the whole output, which `live::quickstart` checks.
+/// The excerpt in the README consists of lines of the complete output, which `live::quickstart` checks.
 #[test]
 fn excerpt_is_part_of_the_output_of_the_quickstart() {
     let (readme, tutorial) = (Page::read("README.md"), Page::read("docs/tutorials/quickstart.md"));
@@ -28,7 +28,7 @@ fn excerpt_is_part_of_the_output_of_the_quickstart() {
     }
 }
 
-/// The image of the retry ladder is drawn from the spec above it, the other one from an example.
+/// The image of the retry ladder is drawn from the spec above it, and the other image from an example.
 #[test]
 fn images_of_the_readme_are_current() {
     let readme = Page::read("README.md");
@@ -44,12 +44,12 @@ fn images_of_the_readme_are_current() {
 fn spec_is_valid_and_plans() {
     let page = Page::read("docs/spec.md");
     let topo = Topo::offline().file("topology.yaml", page.blocks("yaml")[0]);
-    // The note about classic queues is correct.
+    // The statements about classic queues are correct.
     topo.run(["validate"]).expect_code(0).expect_text("Valid").expect_no_text("warning");
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("exchange legacy is marked `external: true`");
 }
 
-/// Every flag of the help is in the reference, and vice versa.
+/// The reference contains every flag of the help, and the help contains every flag of the reference.
 #[test]
 fn tables_list_every_flag() {
     let text = Page::read("docs/reference.md").text;
@@ -102,7 +102,7 @@ fn flags_without_a_variable_are_listed() {
     assert_eq!(flags(listed).into_iter().collect::<BTreeSet<_>>(), without, "topo --help");
 }
 
-/// The hazards of `--allow`, each once.
+/// The table lists each hazard of `--allow` once.
 #[test]
 fn table_of_hazards_is_complete() {
     let refused = Topo::offline().spec("").run(["plan", "--allow", "danger"]).expect_code(64).stderr;
@@ -110,7 +110,7 @@ fn table_of_hazards_is_complete() {
     let list = words.split("not a hazard; the hazards are ").nth(1).unwrap();
     let is_hazard = |c: char| c.is_ascii_lowercase() || c == '-' || c == ',' || c == ' ';
     let list: String = list.chars().take_while(|c| is_hazard(*c)).collect();
-    // Text behind the list does not count.
+    // Text after the list is ignored.
     let mut known: Vec<&str> = list.split(", ").map(|word| word.split(' ').next().unwrap()).collect();
     let page = Page::read("docs/reference.md").text;
     let section = page[page.find("## Hazards").unwrap()..].lines();
@@ -122,7 +122,7 @@ fn table_of_hazards_is_complete() {
     assert_eq!(listed, known);
 }
 
-/// The exit codes are those of the help.
+/// The exit codes in the table are those in the help.
 #[test]
 fn table_of_exit_codes_is_complete() {
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;

@@ -1,5 +1,5 @@
-//! Realistic topologies in `lint/realistic` with exactly the findings of their comments: `# finds: SEVERITY RULE, …` at
-//! the line of each. `# version: V` sets the RabbitMQ version.
+//! Checks that realistic topologies in `lint/realistic` have exactly the findings in their comments:
+//! `# finds: SEVERITY RULE, …` at the line of each finding. `# version: V` sets the RabbitMQ version.
 
 use crate::support::Topo;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A finding and its line.
 type Found = (usize, String);
 
-/// The findings in the comments of a file.
+/// Returns the findings in the comments of a file.
 fn expected(text: &str) -> Vec<Found> {
     let mut expected = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
-//! Resolutions for every known argument: a suggestion parses, resolves the conflict, and uses a policy only if the
-//! broker honors it.
+//! Checks the resolutions for every known argument: a suggestion is valid YAML, resolves the conflict, and uses a
+//! policy only if the broker applies it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use topo::spec::{SourceFile, Variables, parse};
 
 use crate::support::apply_resolution::apply_resolution_to;
 
-/// A smaller and a larger value; words have no order.
+/// Returns a smaller and a larger value; words have no order.
 fn samples(known: &KnownArgument) -> Option<(ArgumentValue, ArgumentValue)> {
     let numbers = |low: i64, high: i64| Some((low.into(), high.into()));
     match known.value {
@@ -31,7 +31,7 @@ fn samples(known: &KnownArgument) -> Option<(ArgumentValue, ArgumentValue)> {
     }
 }
 
-/// A spec with one queue and these keys.
+/// Returns a spec with one queue and these keys.
 fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
     let mut text = format!("version: 1\nvhost: v\nqueues:\n  q:\n    type: {queue_type}\n");
     let mut dead_letter = Vec::new();
@@ -69,7 +69,7 @@ fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPla
     plan_vhost(&context, &Options::default())
 }
 
-/// Checks the resolutions of one change; returns true if there was a conflict.
+/// Checks the resolutions of one change. Returns true if there was a conflict.
 fn check(
     queue_type: (QueueType, QueueType),
     before: &BTreeMap<&str, ArgumentValue>,
@@ -81,15 +81,15 @@ fn check(
     let text = spec(queue_type.1.as_str(), after);
     let planned = plan(&live, &desired(&text, profile), profile);
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
-    let resolutions_of = &change.conflict.as_ref().unwrap().resolutions;
-    let about = || format!("{} {before:?} → {after:?}: {resolutions_of:#?}", profile.version);
-    // Neither a policy nor a recreation helps if a fresh declaration would be refused.
+    let resolutions = &change.conflict.as_ref().unwrap().resolutions;
+    let about = || format!("{} {before:?} → {after:?}: {resolutions:#?}", profile.version);
+    // Neither a policy nor a recreation helps if the broker would refuse a new declaration.
     let is_accepted = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
     for kind in [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Recreate] {
-        let is_suggested = resolutions_of.iter().any(|way| way.kind == kind);
+        let is_suggested = resolutions.iter().any(|way| way.kind == kind);
         assert_eq!(is_suggested, is_accepted || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
     }
-    for way in resolutions_of.iter().filter(|way| {
+    for way in resolutions.iter().filter(|way| {
         way.applicability != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename
     }) {
         let json = serde_json::to_value(way).unwrap();
@@ -102,7 +102,7 @@ fn check(
             assert_eq!(again.changes, [], "{pasted}\n{}", about());
             continue;
         }
-        for field in way.fields.iter().filter(|field| field.applicability) {
+        for field in way.fields.iter().filter(|field| field.applies) {
             let key = KnownArgument::named(&field.field).unwrap().policy_key.unwrap();
             let rule = precedence(key, queue_type.0, profile).expect("a policy has an effect");
             let argument = before.get(field.field.as_str());
@@ -111,11 +111,11 @@ fn check(
             assert!(policy.is_some_and(|policy| policy.pattern == "^q$"), "{key}: {pasted}");
         }
     }
-    if let Some(policy) = resolutions_of.iter().find(|way| way.kind == ResolutionKind::Policy) {
+    if let Some(policy) = resolutions.iter().find(|way| way.kind == ResolutionKind::Policy) {
         assert_eq!(policy.yaml.is_some(), policy.applicability != Applicability::No, "{}", about());
         assert_eq!(
             policy.applicability == Applicability::No,
-            policy.fields.iter().all(|field| !field.applicability),
+            policy.fields.iter().all(|field| !field.applies),
             "{}",
             about()
         );
@@ -124,7 +124,8 @@ fn check(
     true
 }
 
-/// The resolution by a policy, in JSON: a queue without arguments gets this one, under an operator policy.
+/// Returns the resolution by a policy as JSON. A queue without arguments gets this argument, and an operator policy
+/// governs it.
 fn by_policy(queue_type: QueueType, argument: (&str, ArgumentValue), operator: &[(&str, ArgumentValue)]) -> Value {
     let profile = BrokerProfile::of("4.0.5".parse().unwrap());
     let mut live = desired(&spec(queue_type.as_str(), &BTreeMap::new()), &profile).topology;
@@ -143,13 +144,13 @@ fn by_policy(queue_type: QueueType, argument: (&str, ArgumentValue), operator: &
 
 #[test]
 fn operator_policy_without_effect_is_not_a_warning() {
-    // The larger group is effective.
+    // The larger group size is effective.
     let argument = || ("x-quorum-target-group-size", ArgumentValue::from(5));
     let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 3.into())]);
     assert_eq!((&way["applicability"], way["warnings"].to_string().contains("cap")), (&json!("yes"), false), "{way:#}");
     let way = by_policy(QueueType::Quorum, argument(), &[("target-group-size", 7.into())]);
     assert!(way["text"].as_str().unwrap().contains("operator policy cap keeps target-group-size at 7"), "{way:#}");
-    // A negative limit is none: the other one is effective.
+    // A negative limit means that there is no limit, so the other limit is effective.
     let way = by_policy(QueueType::Quorum, ("x-delivery-limit", 10.into()), &[("delivery-limit", (-1).into())]);
     assert_eq!((&way["applicability"], way["warnings"].to_string().contains("cap")), (&json!("yes"), false), "{way:#}");
 }

@@ -1,14 +1,14 @@
-//! Scenarios in `scenarios/`, run on a real broker with the real binary.
+//! Runs the scenarios in `scenarios/` on a real broker with the real binary.
 //!
-//! A scenario is a Markdown file: a title, its reason, and fenced blocks.
+//! A scenario is a Markdown file with a title, a reason, and fenced blocks.
 //!
-//! - `needs` is the required broker; `json live` and `messages` are the current state.
+//! - `needs` is the required broker version; `json live` and `messages` are the current state.
 //! - `yaml spec` and `flags` are the input of topo.
-//! - `text plan exit N` is the expected plan and the exit code of `plan --detailed-exitcode`.
+//! - `text plan exit N` is the expected plan, with the exit code of `plan --detailed-exitcode`.
 //!
-//! Each plan ends an act, with the spec before it and the flags right before it. An act with exit code 3 is blocked and
-//! must change nothing. Every other act is applied, and a second plan must be empty. `TOPO_UPDATE=1` rewrites plans and
-//! exit codes.
+//! Each plan ends an act, which has the last spec before the plan and the flags immediately before it. An act with exit
+//! code 3 is blocked and must change nothing. Every other act is applied, and a second plan must be empty.
+//! `TOPO_UPDATE=1` rewrites plans and exit codes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
 }
 
-/// The fenced blocks of a Markdown text: the info string, and the content.
+/// Returns the fenced blocks of a Markdown text: the info string and the content of each.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -105,7 +105,7 @@ impl Scenario {
         })
     }
 
-    /// The file with the actual plans.
+    /// Returns the text of the scenario with these plans.
     fn updated(&self, plans: &[(String, i32)]) -> String {
         let mut text = String::new();
         let mut plans = plans.iter();
@@ -127,7 +127,7 @@ impl Scenario {
     }
 }
 
-/// Creates the objects of a definitions file. Bindings may lack `destination_type` and `routing_key`.
+/// Creates the objects of a definitions file. Bindings may omit `destination_type` and `routing_key`.
 pub(crate) fn make_live(vhost: &Vhost<'_>, live: &Value) {
     let http = vhost.http();
     let list = |kind: &str| live[kind].as_array().cloned().unwrap_or_default();
@@ -158,11 +158,11 @@ pub(crate) fn make_live(vhost: &Vhost<'_>, live: &Value) {
     }
 }
 
-/// Waits until the totals show these messages; quorum queues update theirs on each tick.
+/// Waits until the totals show these messages. Quorum queues update their totals at each tick.
 pub(crate) fn until_counted(vhost: &Vhost<'_>, messages: &[(String, usize)]) {
     let path = vhost.path("queues", &[]) + "?disable_stats=true&enable_queue_totals=true";
     until("the totals to show every message", || {
-        // A node that has just started answers 500 while it has no statistics of a new queue.
+        // A node that has just started responds with 500 while it has no statistics of a new queue.
         let listed = Some(vhost.http().get(&path)).filter(|answer| answer.status != 500)?.expect_status(200);
         let shows = |(queue, count): &(String, usize)| {
             let found = listed.as_array().unwrap().iter().find(|listed| listed["name"] == queue.as_str()).unwrap();
@@ -178,13 +178,13 @@ fn normalized(output: &Output, vhost: &Vhost<'_>, proxy: &Proxy) -> String {
     plain.replace(vhost.node().version(), "VERSION").replace(vhost.name(), "shop")
 }
 
-/// All objects except the vhost itself.
+/// Returns all objects except the vhost itself.
 pub(crate) fn everything(vhost: &Vhost<'_>) -> Value {
     let mut all = json!({});
     for kind in ["exchanges", "queues", "bindings", "policies", "operator-policies"] {
         let mut list = vhost.list(kind);
         for object in &mut list {
-            // Statistics are omitted, because they vary.
+            // Removes statistics, because they vary.
             object.as_object_mut().unwrap().retain(|key, _| {
                 ["name", "type", "durable", "auto_delete", "internal", "arguments", "source", "destination"]
                     .contains(&key.as_str())
@@ -203,11 +203,11 @@ fn run(topo: &Topo, arguments: &[&str], flags: &[String]) -> Output {
     topo.run(arguments.iter().copied().chain(flags.iter().map(String::as_str)))
 }
 
-/// Plans, applies, and expects an empty second plan. Returns the plan.
+/// Plans, applies, and expects that a second plan is empty. Returns the first plan.
 fn play(act: &Act, vhost: &Vhost<'_>, proxy: &Proxy) -> (String, i32) {
     let topo = Topo::new(vhost).through(proxy).spec(&act.spec);
     let before = everything(vhost);
-    // A plan names the tick, which differs between the brokers of the tests.
+    // A plan contains the tick, which differs between the brokers of the tests.
     let shown = Topo::new(vhost).through(proxy).spec(&act.spec).env("TOPO_TICK_INTERVAL", "5s");
     let planned = run(&shown, &["plan", "--detailed-exitcode"], &act.flags);
     let exit = planned.code.unwrap();
@@ -243,7 +243,7 @@ fn run_scenario(path: PathBuf) -> Result<(), String> {
     if !scenario.is_possible(node) {
         return Ok(());
     }
-    // As long as `shop`, because the width affects alignment and wrapping.
+    // The name has the same length as `shop`, because its width affects alignment and wrapping.
     static NUMBER: AtomicUsize = AtomicUsize::new(1);
     let vhost = Vhost::create(node, format!("v{:03}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     let second = segment(&format!("{}-two", vhost.name()));
@@ -271,7 +271,7 @@ fn run_scenario(path: PathBuf) -> Result<(), String> {
     Err(wrong + "(TOPO_UPDATE=1 rewrites the expected text; review the difference)")
 }
 
-/// Over AMQP: a 3.8 that has just started sometimes answers a publish over HTTP with 500.
+/// Publishes over AMQP, because a 3.8 that has just started sometimes responds to a publish over HTTP with 500.
 pub(crate) fn fill(vhost: &Vhost<'_>, messages: &[(String, usize)]) {
     if !messages.is_empty() {
         let amqp = vhost.amqp();
@@ -287,7 +287,7 @@ fn scenarios_produce_the_expected_plans_and_converge() {
     paths.retain(|path| path.file_stem().is_some_and(|name| name.to_string_lossy().contains(&only)));
     paths.sort();
     let count = paths.len();
-    // In parallel: most of the time is spent waiting for the broker.
+    // Runs scenarios concurrently, because a scenario spends most of its time waiting for the broker.
     let queue = std::sync::Mutex::new(paths);
     let failed = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {

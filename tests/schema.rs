@@ -1,5 +1,5 @@
-//! The schema and the parser agree on every broken spec and every example; a table lists the exceptions. Checked with a
-//! library, and with the `check-jsonschema` of pre-commit hooks.
+//! Checks that the schema and the parser agree on every invalid spec and every example; tables list the exceptions.
+//! Uses a library, and the `check-jsonschema` of pre-commit hooks.
 
 mod error_positions;
 
@@ -14,8 +14,8 @@ use crate::editor::tool;
 use crate::examples::examples;
 use crate::support::Topo;
 
-/// Broken specs that the schema accepts, and the reason.
-const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
+/// Invalid specs that the schema accepts, with the reason.
+const ACCEPTED_BY_SCHEMA: &[(&str, &[&str])] = &[
     (
         "the declaration of a referenced name",
         &[
@@ -78,7 +78,7 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
     ("comments", &["allows-of-several-rules.yaml"]),
 ];
 
-/// Input that some YAML readers expand without end, recurse into, or read differently; the parser refuses it.
+/// Input that some YAML readers expand without end, recurse into, or read differently. The parser refuses it.
 const BOMBS: &[&str] = &[
     "alias-bomb.yaml",
     "brackets-without-end.yaml",
@@ -88,7 +88,7 @@ const BOMBS: &[&str] = &[
 ];
 
 /// Error codes that a schema cannot express, with the reason.
-const BEYOND_BY_CODE: &[(&str, &str)] = &[
+const CODES_BEYOND_SCHEMA: &[(&str, &str)] = &[
     ("declared-twice", "two positions"),
     ("empty", "no document"),
     ("generated-name", "two positions"),
@@ -102,7 +102,8 @@ const BEYOND_BY_CODE: &[(&str, &str)] = &[
     ("unknown-rule", "a comment"),
     ("variable", "the value of a variable"),
 ];
-const BEYOND_THERE: &[(&str, &str, &str)] = &[
+/// Errors in single files that the schema does not report: the file, the error code and the reason.
+const MISSED_BY_SCHEMA: &[(&str, &str, &str)] = &[
     ("backoff-without-retries.yaml", "missing-key", "the number may be in the defaults"),
     ("dead-letter-key-without-exchange.yaml", "missing-key", "the exchange may be in the defaults"),
     ("everything-at-once.yaml", "missing-key", "the type may be in the defaults"),
@@ -112,20 +113,20 @@ const BEYOND_THERE: &[(&str, &str, &str)] = &[
     ("no-type-anywhere.yaml", "missing-key", "the type may be in the defaults"),
     ("octal-is-decimal.yaml", "number-as-text", "the parser of this test accepts 1_000 as a number"),
     ("removed-and-declared.yaml", "name", "its name patterns apply to declared objects, not to deleted ones"),
-    ("set-as-key-and-argument.yaml", "said-twice", "two spellings of one argument"),
-    ("two-cluster-names/b.yaml", "said-twice", "two files"),
-    ("two-default-queue-types/b.yaml", "said-twice", "two files"),
+    ("set-as-key-and-argument.yaml", "set-twice", "two spellings of one argument"),
+    ("two-cluster-names/b.yaml", "set-twice", "two files"),
+    ("two-default-queue-types/b.yaml", "set-twice", "two files"),
     ("type-by-default-takes-no-such-key.yaml", "wrong-queue-type", "the type is in the defaults"),
     ("variable-default-of-the-wrong-type.yaml", "wrong-type", "the value of a variable"),
     ("variable-default-of-the-wrong-type.yaml", "wrong-value", "the value of a variable"),
     ("variable-in-quotes-of-its-own.yaml", "wrong-type", "the value of a variable"),
     ("version-with-a-dot.yaml", "wrong-type", "1.0 equals 1 in JSON"),
 ];
-/// Errors after which topo stops: another version is another format.
-const ONLY_BY_THE_SCHEMA: &[&str] = &["version-2.yaml"];
+/// Files with errors that only the schema reports, because topo stops after the error about the version.
+const ONLY_FOUND_BY_SCHEMA: &[&str] = &["version-2.yaml"];
 
 fn beyond() -> BTreeSet<&'static str> {
-    BEYOND_A_SCHEMA.iter().flat_map(|(_, names)| *names).copied().collect()
+    ACCEPTED_BY_SCHEMA.iter().flat_map(|(_, names)| *names).copied().collect()
 }
 
 fn schema() -> Value {
@@ -133,7 +134,7 @@ fn schema() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The documents of a text as JSON; `None` for invalid YAML.
+/// Returns the documents of a text as JSON; `None` for invalid YAML.
 fn documents(text: &[u8]) -> Option<Vec<Value>> {
     let text = std::str::from_utf8(text).ok()?;
     let strict = serde_yaml::options! { strict_booleans: true };
@@ -165,13 +166,13 @@ fn schema_agrees_with_the_parser_on_every_file() {
     let validator = jsonschema::draft7::new(&schema()).unwrap();
     let mut taken = BTreeSet::new();
     for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
-        // An empty file has no document.
+        // An empty file contains no document.
         let documents = documents(&text).filter(|documents| !documents.is_empty());
         if documents.is_some_and(|documents| documents.iter().all(|document| validator.is_valid(document))) {
             taken.insert(name);
         }
     }
-    // Not UTF-8, so this test cannot read it.
+    // This file is not UTF-8, so this test cannot read it.
     let expected: BTreeSet<String> =
         beyond().into_iter().filter(|name| *name != "utf-16.yaml").map(str::to_owned).collect();
     assert_eq!(taken, expected, "accepted broken specs, and the expected ones");
@@ -183,10 +184,11 @@ fn schema_agrees_with_the_parser_on_every_file() {
     }
 }
 
-/// The code, line and column of a topo error.
+/// The code, line and column of an error from topo.
 type Told<'a> = (&'a str, (u64, u64));
 
-/// Each error of topo matches an error of the schema at the same position, and vice versa.
+/// For each error from topo, the schema has an error at the same position, and for each error of the schema, topo has
+/// one.
 #[test]
 fn schema_reports_the_same_errors_at_the_same_positions() {
     let validator = jsonschema::draft7::new(&schema()).unwrap();
@@ -214,8 +216,8 @@ fn schema_reports_the_same_errors_at_the_same_positions() {
             let paths: Vec<_> = errors.iter().map(|(_, at)| error_positions::paths_at(&places, *at)).collect();
             for ((code, at), paths) in errors.iter().zip(&paths) {
                 compared += 1;
-                let by_code = BEYOND_BY_CODE.iter().find(|(known, _)| known == code).map(|(code, _)| ("", *code));
-                let there = BEYOND_THERE.iter().find(|(file, known, _)| *file == name && known == code);
+                let by_code = CODES_BEYOND_SCHEMA.iter().find(|(known, _)| known == code).map(|(code, _)| ("", *code));
+                let there = MISSED_BY_SCHEMA.iter().find(|(file, known, _)| *file == name && known == code);
                 let is_beyond = by_code.or(there.map(|(file, code, _)| (*file, *code)));
                 match (error_positions::is_reported(paths, &complaints), is_beyond) {
                     (true, _) => {}
@@ -223,7 +225,7 @@ fn schema_reports_the_same_errors_at_the_same_positions() {
                     (false, None) => wrong.push(format!("{name}:{at:?} {code}, not by the schema: {paths:?}")),
                 }
             }
-            let is_less = ONLY_BY_THE_SCHEMA.contains(&&*name);
+            let is_less = ONLY_FOUND_BY_SCHEMA.contains(&&*name);
             for complaint in
                 complaints.iter().filter(|_| !is_less).filter(|complaint| !error_positions::is_found(complaint, &paths))
             {
@@ -233,8 +235,8 @@ fn schema_reports_the_same_errors_at_the_same_positions() {
     }
     assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(compared > 150, "{compared}");
-    let listed = BEYOND_BY_CODE.iter().map(|(code, _)| ("", *code));
-    let listed: BTreeSet<_> = listed.chain(BEYOND_THERE.iter().map(|(file, code, _)| (*file, *code))).collect();
+    let listed = CODES_BEYOND_SCHEMA.iter().map(|(code, _)| ("", *code));
+    let listed: BTreeSet<_> = listed.chain(MISSED_BY_SCHEMA.iter().map(|(file, code, _)| (*file, *code))).collect();
     assert_eq!(listed.difference(&beyond).collect::<Vec<_>>(), [&("", ""); 0], "listed, but the schema reports it");
 }
 
@@ -254,7 +256,7 @@ fn check_jsonschema_agrees_with_the_parser() {
     };
     let mut names = Vec::new();
     for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
-        // It accepts a single document and does not detect alias bombs.
+        // The tool accepts a single document, and does not detect alias bombs.
         let is_one = documents(&text).is_none_or(|documents| documents.len() <= 1);
         if is_one && !BOMBS.contains(&name.as_str()) {
             topo.write(&name, "");

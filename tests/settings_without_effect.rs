@@ -1,4 +1,4 @@
-//! Compares `topo explain` with the lint rules: both report the same settings without an effect.
+//! Compares `topo explain` with the lint rules: both report the same settings that have no effect.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use topo::lint::{Levels, Subject, lint};
 use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
 
-/// Rules about settings that the broker ignores.
+/// Lint rules about settings that the broker ignores.
 const RULES: [&str; 3] = ["no-effect-setting", "lazy-mode", "at-least-once-without-reject-publish"];
 
-/// The keys of queue `q` without an effect by `topo explain`, and the number of such findings.
+/// Returns the keys of queue `q` that have no effect according to `topo explain`, and the number of such findings.
 fn both(version: &str, spec: &str) -> (BTreeSet<String>, usize) {
     let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{spec}") };
     let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);

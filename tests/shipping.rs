@@ -1,5 +1,5 @@
-//! Tests of the release: archive, image, package, hooks, workflows, and version output. The Action needs a broker; its
-//! tests are in `live/action.rs`.
+//! Tests the release: archive, image, package, hooks, workflows, and version output. The tests of the Action are in
+//! `live/action.rs`, because they need a broker.
 
 mod archive;
 mod hooks;
@@ -19,7 +19,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// A tool that `tests/shipping/tools/get` provides.
+/// Returns the path of a tool that `tests/shipping/tools/get` provides.
 fn tool(name: &str) -> PathBuf {
     tool_of("tests/shipping/tools/get", name)
 }
@@ -31,12 +31,13 @@ fn tool_of(get: &str, name: &str) -> PathBuf {
     path.unwrap_or_else(|| panic!("no {name} in: {text}")).into()
 }
 
-/// Both streams.
+/// Returns standard output and standard error.
 fn both_streams(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned()).concat()
 }
 
-/// Standard output of a successful command. cargo writes to the other stream when it waits for another cargo.
+/// Returns the standard output of a command, which must succeed. cargo writes to standard error when it waits for
+/// another cargo.
 #[track_caller]
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -44,7 +45,7 @@ fn done(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The first such line of Cargo.toml.
+/// Returns the value of the first line in Cargo.toml with this key.
 fn cargo(key: &str) -> String {
     let text = read("Cargo.toml");
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"'));

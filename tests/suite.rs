@@ -1,4 +1,4 @@
-//! The test binary: a single link step, and a shared RabbitMQ node for all live tests.
+//! The test binary: a single binary requires only one link step, and all live tests share a RabbitMQ node.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 

@@ -1,5 +1,5 @@
-//! SVG graphs of every example, every realistic topology, and large ones: valid XML without overlaps, overflow or
-//! missing names.
+//! Checks the SVG graphs of every example, every realistic topology, and large topologies: valid XML without overlaps,
+//! overflow or missing names.
 
 use crate::examples::examples;
 use crate::support::Topo;
@@ -43,7 +43,7 @@ struct Seen {
     boxes: Vec<Area>,
     /// Tiers.
     pills: Vec<Area>,
-    /// Texts in a box or a pill, with that shape.
+    /// Texts in a box or a pill, each with this shape.
     inside: Vec<(Area, Area)>,
     /// Texts next to edges, headings, and the legend.
     outside: Vec<Area>,
@@ -58,7 +58,7 @@ fn has(node: &Node, class: &str) -> bool {
     node.attribute("class").is_some_and(|classes| classes.split(' ').any(|it| it == class))
 }
 
-/// The translation of an element by all its groups.
+/// Returns the translation of an element by all its groups.
 fn moved(node: &Node) -> (f64, f64) {
     let mut sum = (0.0, 0.0);
     for transform in node.ancestors().filter_map(|it| it.attribute("transform")) {
@@ -84,7 +84,7 @@ fn area(node: &Node) -> Area {
     Area { what, left: x, top: y, right: x + width, bottom: y + height }
 }
 
-/// The characters of the preferred fonts are 0.6 em wide, as in DejaVu, which is wide.
+/// Returns the area of a text. The characters of the preferred fonts are 0.6 em wide, as in DejaVu, which is wide.
 fn written(node: &Node) -> Area {
     let size = ["heading", "name", "label", "delay", "way", "key", "below"].iter().position(|class| has(node, class));
     let size = [14.0, 12.0, 10.5, 11.0, 9.0, 11.0, 10.0][size.expect("a class with a size")];
@@ -104,7 +104,7 @@ fn seen(svg: &str) -> Seen {
         let parent_is = |class: &str| parent.is_some_and(|it| has(&it, class));
         match node.tag_name().name() {
             "rect" if has(&node, "paper") => seen.page = Some(area(&node)),
-            // A box of several objects has others behind it.
+            // A box of several objects is drawn with further boxes behind it.
             "rect" if has(&node, "behind") => {}
             "rect" | "polygon" if parent_is("pill") => seen.pills.push(area(&node)),
             "rect" | "polygon" => seen.boxes.push(area(&node)),
@@ -122,7 +122,7 @@ fn seen(svg: &str) -> Seen {
     seen
 }
 
-/// Two overlapping elements.
+/// Returns two overlapping elements, if any.
 fn overlap(seen: &Seen) -> Option<(&Area, &Area)> {
     let mut apart: Vec<&Area> = seen.boxes.iter().chain(&seen.outside).collect();
     apart.sort_by(|one, other| one.left.total_cmp(&other.left));
@@ -151,14 +151,14 @@ fn is_tidy(name: &str, svg: &str) -> Seen {
     seen
 }
 
-/// All names in texts and tooltips.
+/// Returns all names in texts and tooltips.
 fn names(svg: &str) -> BTreeSet<String> {
     let document = Document::parse(svg).unwrap();
     let titles = document.descendants().filter(|it| it.has_tag_name("title")).filter_map(|it| it.text());
     titles.flat_map(str::lines).map(|line| line.trim_start_matches("tier ").to_owned()).collect()
 }
 
-/// Draws a spec, folded and in full, and checks both; returns the number of boxes and labels.
+/// Draws a spec, folded and in full, and checks both graphs. Returns the number of boxes and labels.
 #[track_caller]
 fn looks_right(name: &str, spec: &str) -> usize {
     let topo = Topo::offline().file("topology.yaml", spec);
@@ -224,14 +224,14 @@ fn overlaps_of_equal_texts_are_found() {
     }
 }
 
-/// The next pseudo-random number.
+/// Returns the next pseudo-random number.
 fn next(seed: &mut u64, below: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*seed >> 33).unwrap() % below
 }
 
-/// Teams with an exchange each, different queues, and a stream with everything. This percentage of queues is also bound
-/// to another team's exchange.
+/// Returns a spec of teams, each with an exchange and different queues, and a stream that is bound to all exchanges.
+/// This percentage of queues is also bound to the exchange of another team.
 fn teams(queues: usize, teams: usize, across: usize) -> String {
     let mut seed = 7;
     let mut spec = "version: 1\nvhost: company\ndefaults: {queue: {type: quorum}}\nexchanges:\n".to_owned();
@@ -255,7 +255,8 @@ fn teams(queues: usize, teams: usize, across: usize) -> String {
     spec
 }
 
-/// Teams with exchanges for commands and events; each service consumes up to three kinds of events of any team.
+/// Returns a spec of teams with exchanges for commands and events. Each service consumes up to three kinds of events of
+/// any team.
 fn services(count: usize, teams: usize) -> String {
     let mut seed = 11;
     let mut spec = "version: 1\nvhost: company\nexchanges:\n  unrouted: {type: fanout}\n".to_owned();
@@ -283,7 +284,7 @@ fn services(count: usize, teams: usize) -> String {
     spec
 }
 
-/// One exchange with all queues, or all exchanges behind one.
+/// Returns a spec with one exchange to which all queues are bound, directly or over a separate exchange each.
 fn fan(queues: usize, is_behind: bool) -> String {
     let mut spec = "version: 1\nvhost: fan\nexchanges:\n  hub: {type: fanout}\n".to_owned();
     for queue in (0..queues).filter(|_| is_behind) {
@@ -312,7 +313,7 @@ fn fifty_queues_are_drawn_individually() {
     }
 }
 
-/// With any bindings.
+/// The page is filled regardless of the bindings.
 #[test]
 fn many_queues_fill_a_page() {
     let mut drawn = Vec::new();
@@ -345,7 +346,7 @@ fn each_of_a_thousand_queues_is_found() {
         let name = format!("team{}.work-of-some-kind.{queue}", queue % 40);
         assert!(names.contains(&name), "{name}");
     }
-    // A part of a name finds it.
+    // A part of a name is sufficient.
     let focus = ["graph", "--format", "svg", "--focus", "team3.work-of-some-kind.43"];
     let near = self::names(&topo.run(focus).expect_code(0).stdout);
     assert!(near.contains("team3") && near.contains("team3.dead") && !near.contains("team4"), "{near:?}");

@@ -1,4 +1,4 @@
-//! Compares several programs for the same task in alternation.
+//! Runs several programs for the same task alternately, and compares their measurements.
 
 use super::run::Taken;
 
@@ -8,8 +8,8 @@ pub(crate) struct Way<'a> {
     pub(crate) once: Box<dyn FnMut() -> Taken + 'a>,
 }
 
-/// Runs all programs in each round, starting with another one each time. Prints the medians, compared with the named
-/// program.
+/// Runs all programs in each round, and starts each round with a different program. Prints the medians, relative to the
+/// program `against`.
 pub(crate) fn compare(mut ways: Vec<Way<'_>>, rounds: usize, against: &str) {
     let mut taken: Vec<Vec<Taken>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {

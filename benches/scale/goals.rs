@@ -1,4 +1,4 @@
-//! The figures with a goal, each printed next to it. The compared programs alternate in one run.
+//! Measures each value that has a goal, and prints it with its goal. The compared programs run alternately in one run.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn line(figure: &str, value: f64, unit: &str, goal: f64) {
     println!("  {figure:<68} {value:>7.2} {unit:<4} goal: at most {goal} {unit}: {verdict}");
 }
 
-/// The medians of two programs, and the median of the ratios of all rounds. The order alternates.
+/// Runs two programs alternately, and returns the measurements of each round.
 fn side_by_side(rounds: usize, mut one: impl FnMut() -> Taken, mut other: impl FnMut() -> Taken) -> Pairs {
     let pairs = (0..rounds).map(|round| match round % 2 {
         0 => (one(), other()),
@@ -60,7 +60,7 @@ pub(crate) fn goals(rounds: usize) {
     queues_alone_applied(rounds);
 }
 
-/// Two rules fire on each queue.
+/// Measures `topo validate` of queues on which two rules fire.
 fn findings_that_repeat(rounds: usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("topology.yaml");
@@ -87,7 +87,7 @@ fn plan_without_changes(rounds: usize) {
     line("plan without changes of that vhost, memory", pairs.mib(), "MiB", 150.0);
 }
 
-/// Each round has a separate node for each program, because the objects of one slow the other down.
+/// Measures an apply of queues. Each program has a new node in each round, because existing objects slow a node down.
 fn queues_alone_applied(rounds: usize) {
     let pairs = side_by_side(
         rounds,

@@ -1,4 +1,5 @@
-//! With a broker: `topo plan` and the download of the same lists, `topo apply` and an import of the same objects.
+//! Measures with a broker: `topo plan` and a download of the same lists, `topo apply` and an import of the same
+//! objects.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +11,8 @@ use super::run::{TOPO, Taken, run};
 use super::support::{Node, Options};
 use super::topology::{definitions, requests, shown, spec};
 
-/// A node with files. Vhosts are not deleted: with ten thousand queues that takes minutes, a new node seconds.
+/// A node with a folder for files. Its vhosts are not deleted: with ten thousand queues, a deletion takes minutes,
+/// whereas a new node starts in seconds.
 pub(crate) struct Stage {
     node: Node,
     folder: tempfile::TempDir,
@@ -26,11 +28,11 @@ impl Stage {
 
     /// Prints the machine and the versions.
     fn introduce(&self) {
-        let unsupported_objects = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
-        println!("RabbitMQ {}; rabbitmqadmin: {unsupported_objects}", self.node.version());
+        let program = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
+        println!("RabbitMQ {}; rabbitmqadmin: {program}", self.node.version());
     }
 
-    /// An empty vhost.
+    /// Creates an empty vhost.
     pub(crate) fn vhost<'a>(&self, name: &'a str) -> &'a str {
         self.node.http().put(&format!("/api/vhosts/{name}"), &json!({})).expect_status(201);
         name
@@ -45,7 +47,7 @@ impl Stage {
     pub(crate) fn topo(&self, words: &[&str]) -> Taken {
         let url = self.node.url();
         let words = [words, &["--url", &url, "--username", "guest"]].concat();
-        // Inherited like the rest of the environment.
+        // The program inherits the password with the rest of the environment.
         run("env", &[&["TOPO_PASSWORD=guest", TOPO], words.as_slice()].concat())
     }
 
@@ -53,8 +55,8 @@ impl Stage {
         let port = self.node.http_port().to_string();
         let program = self.rabbitmqadmin.as_deref()?;
         let access = ["--host", "127.0.0.1", "--port", &port, "--username", "guest", "--password", "guest"];
-        let drain_timeout = ["--timeout", "600", "--non-interactive"];
-        Some(run(program, &[&access[..], &drain_timeout, words].concat()))
+        let timeout = ["--timeout", "600", "--non-interactive"];
+        Some(run(program, &[&access[..], &timeout, words].concat()))
     }
 
     fn curl(&self, words: &[&str]) -> Taken {
@@ -68,7 +70,7 @@ impl Stage {
         self.curl(&["--fail", "--request", "POST", "--header", header, "--data-binary", &body, &url])
     }
 
-    /// Sends a request for each object in parallel, one kind after another.
+    /// Sends a request for each object. Requests for objects of one kind are concurrent.
     fn put_each(&self, vhost: &str, queues: usize, concurrency: usize) -> Taken {
         let kinds = requests(&self.node.url(), vhost, queues);
         let parts = kinds
@@ -78,7 +80,7 @@ impl Stage {
         parts.reduce(Taken::and).unwrap()
     }
 
-    /// Sends a request for each queue in parallel.
+    /// Sends concurrent requests for the queues.
     pub(crate) fn put_queues(&self, vhost: &str, queues: usize, concurrency: usize) -> Taken {
         let [_, of_queues, _] = requests(&self.node.url(), vhost, queues);
         self.put(&self.file("requests", &of_queues), concurrency)
@@ -90,7 +92,7 @@ impl Stage {
         run("curl", &[&["--silent", "--show-error"], &words[..], &[requests.to_str().unwrap()]].concat())
     }
 
-    /// Downloads the lists of a plan in parallel.
+    /// Downloads the lists that a plan needs, concurrently.
     pub(crate) fn download(&self, vhost: &str, of_queues: &str) -> Taken {
         let base = self.node.url();
         let in_vhost = |kind: &str| format!("{base}/api/{kind}/{vhost}");
@@ -112,13 +114,13 @@ impl Stage {
     }
 }
 
-/// `topo` without a broker.
+/// Runs `topo` without a broker.
 pub(crate) fn run_topo(words: &[&str]) -> Taken {
     run(TOPO, words)
 }
 
 const LISTS: &str = "curl, all lists in parallel";
-/// The request of topo for queues.
+/// The query of topo's request for queues.
 const COLUMNS: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
 
 pub(crate) fn plan(sizes: &[usize], rounds: usize) {
@@ -131,7 +133,7 @@ pub(crate) fn plan(sizes: &[usize], rounds: usize) {
         let file = stage.file("definitions.json", &definitions(*queues).to_string());
         stage.post(name, &file);
         let whole = stage.file("whole.yaml", &spec(name, *queues));
-        // Everything must be created, as in a first apply.
+        // All objects must be created, as in a first apply.
         let first = stage.file("first.yaml", &spec(stage.vhost("empty"), *queues));
         let (whole, first) = (whole.to_str().unwrap(), first.to_str().unwrap());
         println!("{}: plan, compared with the download of the same lists", shown(*queues));
@@ -159,7 +161,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
     let has_rabbitmqadmin = introduced.rabbitmqadmin.is_some();
     drop(introduced);
     println!("{}: apply from empty, compared with an import of the same objects", shown(queues));
-    // On separate nodes.
+    // Each run uses a new node.
     let fresh = |once: &dyn Fn(&Stage, &Path) -> Taken| {
         let stage = Stage::set();
         stage.vhost("apply");
@@ -174,7 +176,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
         stage.topo(&["apply", "--yes", "--quiet", spec.to_str().unwrap()])
     };
     let post = |stage: &Stage, file: &Path| stage.post("apply", file);
-    // The minimum, without a plan, a lock or a verification.
+    // The lower bound: no plan, lock or verification.
     let each = |stage: &Stage, _: &Path| stage.put_each("apply", queues, 16);
     let import = |stage: &Stage, file: &Path| {
         let words = ["--vhost", "apply", "definitions", "import_into_vhost", "--file", file.to_str().unwrap()];
@@ -191,7 +193,7 @@ pub(crate) fn apply(queues: usize, rounds: usize) {
     compare(ways, rounds, "POST /api/definitions");
 }
 
-/// Many small vhosts, each with its own spec.
+/// Measures many small vhosts, each with its own spec.
 pub(crate) fn vhosts(rounds: usize) {
     const VHOSTS: usize = 100;
     const QUEUES: usize = 100;

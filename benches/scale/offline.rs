@@ -1,4 +1,4 @@
-//! Without a broker: each stage inside this process, and the complete commands.
+//! Measures without a broker: each stage inside this process, and the complete commands.
 
 use std::time::Instant;
 
@@ -31,13 +31,13 @@ pub(crate) fn offline(sizes: &[usize], rounds: usize) {
     }
 }
 
-/// The CPU time of this thread from the kernel, in milliseconds.
+/// Returns the CPU time of this thread from the kernel, in milliseconds.
 fn cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
     nanoseconds.map_or_else(
         || {
-            // Without kernel support: the wall clock, which includes other load.
+            // Without kernel support, returns the wall-clock time, which includes other load.
             static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
             START.elapsed().as_secs_f64() * 1e3
         },
@@ -45,7 +45,7 @@ fn cpu() -> f64 {
     )
 }
 
-/// The best of several rounds per stage, which excludes other load.
+/// Measures each stage. Uses the best of several rounds, to exclude other load.
 fn stations(queues: usize, rounds: usize) {
     let files = [SourceFile { name: "topology.yaml".to_owned(), text: spec("bench", queues) }];
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);

@@ -14,7 +14,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// The sum of two consecutive runs.
+    /// Adds the measurement of a consecutive run.
     pub(crate) fn and(self, next: Self) -> Self {
         Self { time: self.time + next.time, cpu: self.cpu + next.cpu, memory: self.memory.max(next.memory) }
     }
@@ -32,9 +32,9 @@ impl Taken {
     }
 }
 
-/// Runs it to its end; the output is shown only after a failure.
+/// Runs a program to completion. Shows its output only if it fails.
 pub(crate) fn run(program: &str, words: &[&str]) -> Taken {
-    // bash reports the CPU time of a command in milliseconds, `/proc` only during the run and in ticks.
+    // bash reports the CPU time of a command in milliseconds. `/proc` reports it only during the run, and in ticks.
     let script = "TIMEFORMAT='%U %S'; time \"$0\" \"$@\" >/dev/null 2>\"$ERRORS\"";
     let errors = tempfile::NamedTempFile::new().unwrap();
     let start = Instant::now();
@@ -63,7 +63,7 @@ pub(crate) fn run(program: &str, words: &[&str]) -> Taken {
     Taken { time, cpu: Duration::from_secs_f64(seconds), memory }
 }
 
-/// The peak memory of a child process so far.
+/// Returns the peak memory of a child process so far, in KiB.
 fn memory_below(shell: u32) -> u64 {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let children = read(format!("/proc/{shell}/task/{shell}/children"));
@@ -74,7 +74,7 @@ fn memory_below(shell: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The machine of the measurement.
+/// Describes the machine of the measurement.
 pub(crate) fn machine() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let information = read("/proc/cpuinfo");

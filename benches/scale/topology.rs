@@ -1,4 +1,4 @@
-//! The same objects as a spec, as a definitions file, and as requests for curl.
+//! Generates the same objects as a spec, as a definitions file, and as requests for curl.
 
 use std::fmt::Write;
 
@@ -18,20 +18,20 @@ fn exchanges(queues: usize) -> usize {
     queues.div_ceil(QUEUES_OF_AN_EXCHANGE)
 }
 
-/// A summary of the objects.
+/// Summarizes the objects.
 pub(crate) fn shown(queues: usize) -> String {
     format!("{queues} queues, {} exchanges, {queues} bindings", exchanges(queues))
 }
 
-/// The objects as a spec.
+/// Returns the objects as a spec.
 pub(crate) fn spec(vhost: &str, queues: usize) -> String {
     spec_with(vhost, queues, "")
 }
 
-/// A line of a queue that triggers a second lint rule: `ttl-without-dead-letter` in addition to `no-dead-letter`.
+/// A line that makes a second lint rule fire on a queue: `ttl-without-dead-letter` in addition to `no-dead-letter`.
 pub(crate) const SECOND_FINDING: &str = "    messageTtl: 7d\n";
 
-/// The objects as a spec with additional lines for each queue.
+/// Returns the objects as a spec with additional lines for each queue.
 pub(crate) fn spec_with(vhost: &str, queues: usize, more: &str) -> String {
     let mut text = format!("version: 1\nvhost: {vhost}\nexchanges:\n");
     for number in 0..exchanges(queues) {
@@ -49,7 +49,7 @@ pub(crate) fn spec_with(vhost: &str, queues: usize, more: &str) -> String {
     text
 }
 
-/// The objects as curl configurations, one per kind, with one request per object as topo sends it.
+/// Returns curl configurations, one for each kind of object, with the requests that topo sends.
 pub(crate) fn requests(base: &str, vhost: &str, queues: usize) -> [String; 3] {
     let request = |method: &str, path: String, body: Value| {
         let body = body.to_string().replace('"', "\\\"");
@@ -75,18 +75,18 @@ pub(crate) fn requests(base: &str, vhost: &str, queues: usize) -> [String; 3] {
     [all(exchanges(queues), &exchange_of), all(queues, &queue_of), all(queues, &binding_of)]
 }
 
-/// Only the queues, as a spec.
+/// Returns only the queues, as a spec.
 pub(crate) fn queues_alone(vhost: &str, queues: usize) -> String {
     let each = (0..queues).map(|number| format!("  {}: {{type: classic, maxLength: 100000}}\n", queue(number)));
     format!("version: 1\nvhost: {vhost}\nqueues:\n{}", each.collect::<String>())
 }
 
-/// The objects as a definitions file of a vhost.
+/// Returns the objects as a definitions file of a vhost.
 pub(crate) fn definitions(queues: usize) -> Value {
     definitions_with(queues, &json!({"x-queue-type": "classic", "x-max-length": 100_000}))
 }
 
-/// The objects as a definitions file of a vhost, each queue with these arguments.
+/// Returns the objects as a definitions file of a vhost, in which each queue has these arguments.
 pub(crate) fn definitions_with(queues: usize, arguments: &Value) -> Value {
     let exchange_of = |number: usize| {
         json!({"name": exchange(number * QUEUES_OF_AN_EXCHANGE), "type": "topic", "durable": true, "auto_delete": false,

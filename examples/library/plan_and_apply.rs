@@ -1,10 +1,11 @@
-//! Plans a spec against a broker and applies the plan, with the library alone.
+//! Plans a spec against a broker and applies the plan, with only the library.
 //!
 //! ```text
 //! cargo run --example plan_and_apply -- topology.yaml http://localhost:15672 backup.json
 //! ```
 //!
-//! The last argument is the file for the objects that the plan deletes, changes or recreates. `TOPO_USERNAME` and `TOPO_PASSWORD` set the user; the default is `guest`.
+//! The last argument is the backup file for the objects that the plan deletes, changes or recreates. `TOPO_USERNAME`
+//! and `TOPO_PASSWORD` set the credentials; the default of both is `guest`.
 
 use std::error::Error;
 use std::fs;
@@ -26,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "guest".to_owned());
     let url = BaseUrl::parse(url)?.url;
     let connection = ConnectionOptions::new(url, variable("TOPO_USERNAME"), variable("TOPO_PASSWORD").into());
-    // Both names are shown to every apply that waits for the lock.
+    // An apply that waits for the lock shows both names.
     let access = Access::new(connection, Process::new(variable("USER"), "plan_and_apply"))?;
 
     let desired = desired(spec, &access).await?;
@@ -43,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if outcome.status() == Status::Applied { Ok(()) } else { Err("the plan was not applied completely".into()) }
 }
 
-/// Parses a spec, and expands it for the versions of its vhosts on the broker. The cluster comes first.
+/// Parses a spec, and expands the cluster and then each vhost for the broker's version and features.
 pub(crate) async fn desired(spec: SourceFile, access: &Access) -> Result<Vec<Arc<Desired>>, Box<dyn Error>> {
     let specs = parse(&[spec], &Variables::new())?;
     let survey = access.broker.survey().await?;
@@ -55,7 +56,7 @@ pub(crate) async fn desired(spec: SourceFile, access: &Access) -> Result<Vec<Arc
     Ok(desired)
 }
 
-/// Applies a plan. Hazards that are not allowed block it, as on the command line.
+/// Applies a plan. As on the command line, hazards that are not allowed block the plan.
 pub(crate) async fn apply_plan(
     access: &Access,
     desired: &[Arc<Desired>],
@@ -80,15 +81,15 @@ pub(crate) async fn apply_plan(
     Ok(apply::run(&request, &show).await?)
 }
 
-/// Writes the objects that the plan deletes, changes or recreates, in the format of RabbitMQ's definitions.
+/// Writes the objects that the plan deletes, changes or recreates to a definitions file.
 fn write_backup(backup: &Backup, path: &Path) -> Result<(), BackupError> {
     let text = definitions::definitions(&backup.objects, &backup.topic_permissions, &backup.version);
     let error = |error: std::io::Error| BackupError { file: path.display().to_string(), reason: error.to_string() };
     fs::write(path, text).map_err(error)
 }
 
-/// Shows the progress. The steps of several vhosts can be interleaved.
-#[expect(clippy::wildcard_enum_match_arm, reason = "a program shows the events that matter to it")]
+/// Prints the progress. Steps of several vhosts can be interleaved.
+#[expect(clippy::wildcard_enum_match_arm, reason = "this program prints only some events")]
 fn show(event: RunEvent<'_>) {
     match event {
         RunEvent::LockHeld { vhost, holder } => println!("waiting for the lock of vhost {vhost}, held by {holder}"),

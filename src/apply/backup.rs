@@ -1,10 +1,10 @@
-//! Reads the objects that a plan deletes, changes or recreates, before any change. The caller writes them.
+//! Reads the objects that a plan deletes, changes or recreates, before the first change. The caller writes the backup.
 
 use crate::broker::{Broker, BrokerError, Snapshot};
 use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
 use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
 
-/// The first version that restores exchanges and their topic permissions from one file.
+/// The first version that imports exchanges and their topic permissions from the same file.
 const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
 /// The current state of all objects that a plan deletes, changes or recreates. It contains no messages.
@@ -12,13 +12,13 @@ const SINGLE_FILE_SINCE: BrokerVersion = BrokerVersion::new(4, 3, 0);
 pub struct Backup {
     /// The objects, as one topology for each vhost. Never empty.
     pub objects: Vec<Topology>,
-    /// The topic permissions of the exchanges that are deleted.
+    /// The topic permissions of exchanges that the plan deletes.
     pub topic_permissions: Vec<(VhostName, TopicPermission)>,
     /// The broker's version.
     pub version: String,
-    /// True if the exchanges must be imported before their topic permissions, from a separate file.
+    /// True if the exchanges and their topic permissions must be imported from separate files, one after the other.
     pub is_split: bool,
-    /// Objects that the backup does not contain, because one of their arguments is too large to read.
+    /// The objects that the backup does not contain, because one of their arguments is too large to read.
     pub left_out: Vec<ObjectId>,
 }
 
@@ -26,14 +26,14 @@ pub struct Backup {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the backup could not be written to {file}; nothing was changed")]
 pub struct BackupError {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// The reason.
     pub reason: String,
 }
 
 impl Backup {
-    /// Reads the objects. Returns `None` if the plan deletes, changes and recreates no object.
+    /// Reads the objects. Returns `None` if the plan does not delete, change or recreate any object.
     pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
         let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
         if parts.is_empty() {
@@ -45,7 +45,7 @@ impl Backup {
             broker.read_records(snapshot, &part.desired.scope.record_kinds()).await?;
         }
         let mut objects: Vec<Topology> =
-            parts.iter().zip(&snapshots).map(|(part, snapshot)| part.affected(&snapshot.topology)).collect();
+            parts.iter().zip(&snapshots).map(|(part, snapshot)| part.affected_objects(&snapshot.topology)).collect();
         let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
         let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < SINGLE_FILE_SINCE);
@@ -54,8 +54,8 @@ impl Backup {
     }
 }
 
-/// Reads the topic permissions on deleted exchanges. Skips them if the broker keeps them, or if this user may not read
-/// them.
+/// Reads the topic permissions of exchanges that the plan deletes. Skips vhosts whose topic permissions the broker
+/// keeps, or whose topic permissions this user may not read.
 async fn topic_permissions(
     broker: &Broker,
     parts: &[&VhostPlan],
@@ -67,9 +67,9 @@ async fn topic_permissions(
             continue;
         }
         if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
-            let affected = part.affected(topology).exchanges;
-            let of_deleted = all.into_iter().filter(|permission| affected.contains_key(&permission.exchange));
-            found.extend(of_deleted.map(|permission| (part.vhost.clone(), permission)));
+            let affected = part.affected_objects(topology).exchanges;
+            let of_affected = all.into_iter().filter(|permission| affected.contains_key(&permission.exchange));
+            found.extend(of_affected.map(|permission| (part.vhost.clone(), permission)));
         }
     }
     Ok(found)

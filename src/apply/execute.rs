@@ -1,6 +1,6 @@
 //! Executes the waves of a plan, one after another. The steps of a wave run concurrently.
 
-use super::migrate::{Ended, Event, migrate};
+use super::migrate::{Event, MigrationResult, migrate};
 use super::outcome::{FailedStep, Report, StepDone, WaitingStep};
 use super::recreates::{
     Recreates, expect_no_new_bindings, expect_same_topic_permissions, prepares_keep, rehearse_bindings, verify,
@@ -20,23 +20,25 @@ use tokio::time::{Instant, sleep};
 /// concurrent requests, 1,100 with 8 and 1,259 with 16.
 pub const CONCURRENCY: usize = 16;
 
-/// The maximum number of concurrent migrations. Each keeps the messages of one connection in memory, and mostly waits.
+/// The maximum number of concurrent migrations. A migration keeps its messages in transit in memory, and mostly waits.
 const CONCURRENT_MIGRATIONS: usize = 4;
 
-/// The result of a step.
-enum Outcome {
+/// The outcome of a step.
+enum StepOutcome {
     Done(Step, Performed),
     Failed(Step, BrokerError),
     NotAttempted(Step),
-    /// The object to delete is still in use, or another deletion that must precede it is waiting.
+    /// The object to delete is still in use. Contains the guard's error.
     Waiting(Step, Option<BrokerError>),
 }
 
 /// Executes the steps of one vhost's plan.
 ///
-/// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller holds the lock for the whole run;
-/// a lost lock stops the run like a failure. The run waits up to `drain_timeout` in total for retired tiers to drain.
-/// Tiers that are not empty by then remain, together with the steps that depend on them. This is not a failure.
+/// The plan must come from an [`ApprovedPlan`](crate::plan::ApprovedPlan). The caller must hold the lock for the whole
+/// run. A lost lock stops the run as a failure does.
+///
+/// The run waits up to `drain_timeout` in total for retired tiers to drain. After this time, tiers that are not empty
+/// are left for the next run, together with the steps that depend on them. This is not a failure.
 pub async fn apply(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -64,22 +66,24 @@ pub async fn apply(
             if stopped {
                 report.not_attempted.extend(wave.iter().cloned());
             } else {
-                stopped = migrations(part, broker, interrupt, resources, wave, &mut report, &mut notify).await;
+                stopped = run_migrations(part, broker, interrupt, resources, wave, &mut report, &mut notify).await;
             }
             continue;
         }
         let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
-        // Checks the lock between two waves, because its next renewal may be 15 s away.
+        // Checks the lock before each wave, because the next renewal may be 15 s away.
         let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
         let notify_step = |progress: Progress<'_>| (observe.borrow_mut())(progress);
         let outcomes = stream::iter(wave)
-            .map(|step| run(part, broker, interrupt, (&draining, &notify_step), (&halt, &refusal), must_finish, step))
+            .map(|step| {
+                run_step(part, broker, interrupt, (&draining, &notify_step), (&halt, &refusal), must_finish, step)
+            })
             .buffer_unordered(resources.concurrency);
         let mut outcomes = std::pin::pin!(outcomes);
         while let Some(outcome) = outcomes.next().await {
             match outcome {
-                Outcome::Done(step, performed) => {
+                StepOutcome::Done(step, performed) => {
                     notify(Progress::Done(&step));
                     if recreates.record_done(&step) {
                         let prepared_it = |done: &StepDone| prepares_keep(&done.step.action, &step.action.object());
@@ -91,21 +95,22 @@ pub async fn apply(
                         report.done.push(StepDone { step, performed });
                     }
                 }
-                Outcome::Failed(step, error) => {
+                StepOutcome::Failed(step, error) => {
                     notify(Progress::Failed(&step, &error));
                     stopped = true;
-                    if error.is_after_doing() {
-                        // The old object is deleted, whatever exists now, so its bindings are restored.
+                    if error.is_after_processing() {
+                        // The broker has deleted the old object, even if the name exists again, so its bindings are
+                        // restored.
                         recreates.record_done(&step);
                     } else {
                         recreates.record_failed(&step, &error);
                     }
                     report.failed.push(FailedStep { step, error });
                 }
-                Outcome::NotAttempted(step) => {
+                StepOutcome::NotAttempted(step) => {
                     report.not_attempted.push(step);
                 }
-                Outcome::Waiting(step, why) => {
+                StepOutcome::Waiting(step, why) => {
                     notify(Progress::Waiting(&step));
                     waiting.insert(step.id);
                     report.waiting.push(WaitingStep { step, why });
@@ -114,12 +119,13 @@ pub async fn apply(
         }
         stopped = stopped || interrupt.is_requested();
     }
-    report.interrupted = interrupt.is_requested();
+    report.is_interrupted = interrupt.is_requested();
     report
 }
 
-/// Runs the migrations of a wave, several concurrently. Returns true if one failed or the run was interrupted.
-async fn migrations(
+/// Runs the migrations of a wave, several concurrently. Returns true if a migration failed or was rolled back, or if
+/// the run was interrupted.
+async fn run_migrations(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
@@ -153,7 +159,7 @@ async fn migrations(
     let mut running = std::pin::pin!(running);
     let mut stopped = false;
     while let Some((planned, ended)) = running.next().await {
-        let Some(Ended { done, failed, is_rolled_back, migrated }) = ended else {
+        let Some(MigrationResult { done, failed, is_rolled_back, migrated }) = ended else {
             report.not_attempted.extend(planned);
             stopped = true;
             continue;
@@ -176,18 +182,18 @@ async fn migrations(
     stopped || interrupt.is_requested()
 }
 
-/// The deadline for draining retired tiers, which the first tier that is not empty starts.
+/// The deadline for draining retired tiers. The first tier that is not empty sets the deadline.
 struct Draining {
     drain_timeout: Duration,
     until: Cell<Option<Instant>>,
 }
 
 impl Draining {
-    /// The pause between two attempts.
+    /// The pause between two attempts to delete a tier.
     const POLL: Duration = Duration::from_secs(1);
 
-    /// Waits for the next attempt. Returns false if the time is over or the run was interrupted. All tiers share one
-    /// deadline, because they drain concurrently.
+    /// Waits for the next attempt. Returns false if the deadline has passed or the run was interrupted. All tiers share
+    /// one deadline, because they drain concurrently.
     async fn wait_for_retry(&self, interrupt: &Interrupt) -> bool {
         let now = Instant::now();
         let until = self.until.get().unwrap_or(now + self.drain_timeout);
@@ -200,11 +206,13 @@ impl Draining {
     }
 }
 
+/// Returns true if an action deletes a queue that must drain first.
 fn needs_drained_queue(action: &Action) -> bool {
     matches!(action, Action::DeleteQueue { guard: Guard::Drained, .. })
 }
 
-async fn run(
+/// Runs one step. If a queue must drain first, tries again until the deadline.
+async fn run_step(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
@@ -212,54 +220,55 @@ async fn run(
     (halt, refusal): (&Cell<bool>, &Cell<Option<BrokerError>>),
     must_finish: bool,
     step: &Step,
-) -> Outcome {
+) -> StepOutcome {
     if halt.get() || (interrupt.is_requested() && !must_finish) {
-        return Outcome::NotAttempted(step.clone());
+        return StepOutcome::NotAttempted(step.clone());
     }
     let first = match refusal.take() {
-        // The objects of a started recreation are declared again even if the lock is lost: a PUT is harmless, a missing
-        // queue is not.
-        None if must_finish => perform(part, broker, step, Lock::Optional, notify).await,
-        None => perform(part, broker, step, Lock::Required, notify).await,
+        // The objects of a started recreation are declared again even if the lock is lost, because a PUT is harmless,
+        // but a missing queue is not.
+        None if must_finish => perform(part, broker, step, LockRequirement::Optional, notify).await,
+        None => perform(part, broker, step, LockRequirement::Required, notify).await,
         Some(error) => Err(error),
     };
     let mut performed = first;
     while needs_drained_queue(&step.action)
         && let Err(error) = &performed
-        && error.is_guard()
+        && error.is_guard_failure()
     {
         notify(Progress::Stalled(step, error));
         if !draining.wait_for_retry(interrupt).await {
-            return Outcome::Waiting(step.clone(), performed.err());
+            return StepOutcome::Waiting(step.clone(), performed.err());
         }
-        performed = perform(part, broker, step, Lock::Required, notify).await;
+        performed = perform(part, broker, step, LockRequirement::Required, notify).await;
     }
     match performed {
-        Ok(performed) => Outcome::Done(step.clone(), performed),
+        Ok(performed) => StepOutcome::Done(step.clone(), performed),
         Err(error) => {
-            // In a recreation that has started, a binding that cannot be restored does not stop the others.
+            // In a recreation that has started, a binding that cannot be restored does not stop the other steps.
             if !must_finish {
                 halt.set(true);
             }
-            Outcome::Failed(step.clone(), error)
+            StepOutcome::Failed(step.clone(), error)
         }
     }
 }
 
-/// The requirement of a step on the lock.
-enum Lock {
+/// Whether a step requires the lock.
+enum LockRequirement {
     Required,
     Optional,
 }
 
+/// Performs the action of a step, with the checks before a deletion and the verification afterwards.
 async fn perform(
     part: &VhostPlan,
     broker: &LockedBroker,
     step: &Step,
-    lock: Lock,
+    lock: LockRequirement,
     notify: &impl Fn(Progress<'_>),
 ) -> Result<Performed, BrokerError> {
-    if let Lock::Required = lock {
+    if let LockRequirement::Required = lock {
         broker.check()?;
     }
     let deletes = is_deletion(&step.action);

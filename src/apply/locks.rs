@@ -1,5 +1,5 @@
-//! Acquires and releases the locks of a run: one in each vhost that the run changes. The lock of one agreed vhost, `/` by
-//! default, also protects the cluster.
+//! Acquires and releases the locks of a run, one in each vhost that the run changes. The lock of one agreed vhost, `/`
+//! by default, also protects the cluster.
 
 use super::outcome::{Report, StepDone};
 use super::request::{RunError, RunEvent, RunRequest};
@@ -10,23 +10,24 @@ use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// The number of locks that are released concurrently. Locks are acquired one after another, by name, to avoid
-/// deadlocks.
+/// The maximum number of locks that are released concurrently. Locks are acquired one after another, in the order of
+/// the vhost names, to avoid deadlocks.
 const CONCURRENT_RELEASES: usize = 8;
 
 /// The acquired locks, and the vhosts that were created for them.
 #[derive(Default)]
 pub(super) struct Locks {
     held: Vec<LockedBroker>,
-    /// Vhosts that did not exist, and the steps that created them.
+    /// The vhosts that did not exist, and the steps that created them.
     created: Vec<(VhostName, Step)>,
     /// The vhost whose lock protects the cluster.
     of_cluster: Option<VhostName>,
 }
 
 impl Locks {
-    /// Locks every vhost that the run changes, in the order of their names, and the vhost whose lock protects the cluster
-    /// if the run changes the cluster. Creates a missing vhost first, because the lock is a queue in it.
+    /// Locks every vhost that the run changes, in the order of their names. If the run changes the cluster, also locks
+    /// the vhost whose lock protects the cluster. Creates a missing vhost first, because the lock is a queue in the
+    /// vhost.
     pub(super) async fn acquire(
         &mut self,
         request: &RunRequest<'_>,
@@ -47,7 +48,7 @@ impl Locks {
                 access.broker.perform(vhost, &step.action).await?;
                 self.created.push((vhost.clone(), step.clone()));
             }
-            let holder = Holder::new(access.process.words());
+            let holder = Holder::new(access.process.description());
             let is_reported = Cell::new(false);
             let wait = |holder: &str| {
                 if !is_reported.replace(true) {
@@ -62,19 +63,19 @@ impl Locks {
         Ok(())
     }
 
-    /// Returns the lock of a vhost, or the one that protects the cluster.
+    /// Returns the lock of a vhost. For [`VhostName::cluster`], returns the lock that protects the cluster.
     pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
         let vhost = if vhost.is_cluster() { self.of_cluster.as_ref()? } else { vhost };
         self.held.iter().find(|lock| lock.vhost() == vhost)
     }
 
     /// Returns the steps that created vhosts, in order.
-    pub(super) fn created(&self) -> &[(VhostName, Step)] {
+    pub(super) fn creation_steps(&self) -> &[(VhostName, Step)] {
         &self.created
     }
 
     /// Adds the steps that created vhosts to the reports.
-    pub(super) fn complete(&self, reports: &mut Vec<Report>) {
+    pub(super) fn add_creation_steps(&self, reports: &mut Vec<Report>) {
         for (vhost, step) in &self.created {
             let done = StepDone { step: step.clone(), performed: Performed::Done };
             match reports.iter_mut().find(|report| report.vhost == *vhost) {
@@ -88,7 +89,7 @@ impl Locks {
         }
     }
 
-    /// Releases all locks. A failure is only reported, because the lease of the lock expires.
+    /// Releases all locks. A failure is only reported, because the lock expires with its lease.
     pub(super) async fn release(self, observe: &dyn Fn(RunEvent<'_>)) {
         let release = async |lock: LockedBroker| {
             if let Err(error) = lock.release().await {
@@ -99,11 +100,12 @@ impl Locks {
     }
 }
 
+/// Converts an error that occurred while a lock was acquired.
 fn lock_error(error: BrokerError, vhost: &VhostName, request: &RunRequest<'_>) -> RunError {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let (vhost, queue, username) = (vhost.clone(), request.options.lock_queue.clone(), username.clone());
         return RunError::LockRefused { vhost, queue, username, error };
     }
-    let held = matches!(error, BrokerError::LockHeld { .. });
-    if held && request.interrupt.is_requested() { RunError::LockInterrupted(error) } else { RunError::Broker(error) }
+    let is_held = matches!(error, BrokerError::LockHeld { .. });
+    if is_held && request.interrupt.is_requested() { RunError::LockInterrupted(error) } else { RunError::Broker(error) }
 }

@@ -4,7 +4,7 @@
 //! verifies the result. The steps, their order and their guards come from the plan. The first failure stops new steps,
 //! but a recreation that has started is completed. A retired tier that is not empty is left for the next run.
 //!
-//! This module accesses no files and no terminal: callbacks write the backup and show the progress.
+//! This module accesses neither files nor the terminal. Callbacks write the backup and show the progress.
 
 mod backup;
 mod execute;

@@ -1,31 +1,32 @@
-//! The outcome of a run: the report of each vhost with its steps and migrations, the objects that still differ, and the
-//! status.
+//! Defines the outcome of a run: the report of each vhost with its steps and migrations, the objects that still differ,
+//! and the status.
 
 use crate::broker::{BrokerError, Performed};
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{ApprovedPlan, Step};
 use std::time::Duration;
 
-/// The report of one vhost, or of the cluster. Every step of its plan is in one of the lists, in the order in which the steps ended.
+/// The report of one vhost, or of the cluster. Every step of its plan is in one of the lists, in the order in which the
+/// steps ended.
 #[derive(Debug)]
 pub struct Report {
     /// The vhost; [`VhostName::cluster`] for the cluster.
     pub vhost: VhostName,
-    /// Steps that the broker executed.
+    /// The steps that the broker executed.
     pub done: Vec<StepDone>,
-    /// Steps that were executed and then reverted, such as the preparation of a recreation that did not happen.
+    /// The steps that were executed and then reverted, such as the preparation of a recreation that did not happen.
     pub rolled_back: Vec<StepDone>,
-    /// Steps that the broker refused or did not answer.
+    /// The steps that the broker refused or did not answer.
     pub failed: Vec<FailedStep>,
-    /// Steps that did not start, because another step failed or the run was interrupted.
+    /// The steps that did not start, because another step failed or the run was interrupted.
     pub not_attempted: Vec<Step>,
-    /// Steps that are left for the next run: retired tiers that are not empty yet, and steps that depend on them. Not
-    /// failures.
+    /// The steps that are left for the next run, which are not failures. They delete retired tiers that are not empty
+    /// yet, or depend on such steps.
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were started, completed or rolled back.
     pub migrated: Vec<Migrated>,
     /// True if the run was interrupted.
-    pub interrupted: bool,
+    pub is_interrupted: bool,
 }
 
 /// A step that was done.
@@ -51,7 +52,7 @@ pub struct FailedStep {
 pub struct WaitingStep {
     /// The step.
     pub step: Step,
-    /// The reason why its object is still in use; `None` if the step waits for another step.
+    /// The reason why the object to delete is still in use; `None` if the step waits for another step.
     pub why: Option<BrokerError>,
 }
 
@@ -66,67 +67,69 @@ impl Report {
             not_attempted: Vec::new(),
             waiting: Vec::new(),
             migrated: Vec::new(),
-            interrupted: false,
+            is_interrupted: false,
         }
     }
 
-    /// Returns true if every step was done, except those left for the next run.
+    /// Returns true if every step was done, except steps that are left for the next run.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.not_attempted.is_empty()
     }
 }
 
-/// The summary of a migration, completed or rolled back.
+/// The summary of a migration that was completed, rolled back or interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The queue.
     pub queue: QueueName,
     /// True if the migration was rolled back.
     pub is_rolled_back: bool,
-    /// True if the migration is interrupted: the next run resumes it.
+    /// True if the migration is incomplete, and the next run resumes it.
     pub is_interrupted: bool,
-    /// The reason why the rollback failed, if one was tried.
+    /// The reason why the rollback failed; `None` if no rollback failed.
     pub rollback_error: Option<String>,
-    /// The number of messages that a transport returned from the holding queues. `None` if the broker does not count
-    /// them: for a shovel before 4.2, and for a shovel whose messages were rejected.
+    /// The number of messages that a transport returned from the holding queues. `None` if the number is unknown, as
+    /// for a shovel before 4.2, and for a shovel whose messages were rejected.
     pub returned: Option<u64>,
-    /// The maximum number of messages of a queue that drops the oldest ones beyond it (max-length).
+    /// The maximum length of the queue, if the queue drops its oldest messages beyond this length.
     pub keeps: Option<u64>,
     /// The number of messages that may be duplicated, because a connection was lost.
     pub possible_duplicates: u64,
-    /// The number of messages that were still held when new messages overtook them, because those arrived as fast as
-    /// topo moved messages.
+    /// The number of messages that were in the holding queue when new messages overtook them, because new messages
+    /// arrived as fast as topo moved messages.
     pub reordered: Option<u64>,
-    /// The number of messages behind newer ones, because the rollback began before the old queue was empty.
+    /// The number of messages that are behind newer messages, because the rollback began before the old queue was
+    /// empty.
     pub behind: Option<u64>,
-    /// Messages that were moved out of the queue and did not return, because they expired or a policy removed them.
+    /// The messages that were moved out of the queue and did not return, because they expired or a policy removed them.
     /// `None` for a shovel, whose counts are not exact.
     pub missing: Option<Missing>,
-    /// The reason why a shovel moved messages instead of AMQP, if it took over.
+    /// The reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub fallback: Option<String>,
-    /// The description of a policy that was created after the plan and removes messages from the holding queues.
+    /// The description of a policy that removes messages from the holding queues, and was created after the plan was
+    /// made.
     pub conflicting_policy: Option<String>,
     /// The time for which the queue did not exist; `None` if it always existed.
     pub gap: Option<Duration>,
-    /// The consumers of the queue.
+    /// The numbers of consumers before and after the migration, if known.
     pub consumers: Option<Consumers>,
 }
 
-/// Messages that did not return.
+/// The number of messages that did not return after a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The number of messages.
+    /// The number of messages that did not return.
     pub messages: u64,
-    /// The total number that was moved out of the queue.
+    /// The total number of messages that were moved out of the queue.
     pub of: u64,
 }
 
-/// The consumers of a queue, if the broker lists them.
+/// The numbers of consumers of a queue before and after its migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumers {
-    /// The number before the migration. The migration canceled them.
+    /// The number of consumers before the migration. The migration canceled these consumers.
     pub before: usize,
-    /// The number after the migration.
+    /// The number of consumers after the migration.
     pub after: usize,
 }
 
@@ -156,7 +159,7 @@ impl Migrated {
 pub struct Outcome {
     /// The plan that was executed.
     pub plan: ApprovedPlan,
-    /// A report for each vhost with steps.
+    /// A report for the cluster and for each vhost, if the plan contains steps for it.
     pub reports: Vec<Report>,
     /// The objects that still differ after every step was done, or the reason why the result could not be verified.
     /// Always empty after an incomplete run, which is not verified.
@@ -168,7 +171,7 @@ pub struct Outcome {
 pub enum Status {
     /// Every step was done, and the broker matches the spec.
     Applied,
-    /// Something was changed, but not everything is as planned.
+    /// The run changed the broker, but the result differs from the plan.
     Partial,
     /// The run was interrupted before anything was changed.
     Interrupted,
@@ -196,7 +199,7 @@ impl Outcome {
     pub fn status(&self) -> Status {
         let complete = self.reports.iter().all(Report::is_complete);
         let matches = self.left.as_ref().is_ok_and(Vec::is_empty);
-        let interrupted = self.reports.iter().any(|report| report.interrupted);
+        let interrupted = self.reports.iter().any(|report| report.is_interrupted);
         match (complete, self.has_changed()) {
             (true, _) if matches && self.conflicting_policy().is_none() && self.missing_messages() == 0 => {
                 Status::Applied
@@ -205,7 +208,7 @@ impl Outcome {
             (false, false) if interrupted => Status::Interrupted,
             (false, false) => {
                 let is_race =
-                    |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
+                    |error: &BrokerError| error.is_guard_failure() || matches!(error, BrokerError::Inequivalent { .. });
                 let refused =
                     self.reports.iter().flat_map(|report| &report.failed).any(|failed| is_race(&failed.error));
                 if refused { Status::Blocked } else { Status::Failed }
@@ -213,8 +216,8 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the run changed the broker. A step that may have been done counts as done, so that "nothing was
-    /// changed" is always true. An interrupted migration of an earlier run counts, too.
+    /// Returns true if the run changed the broker. Also returns true if a failed step may have been done, or if a
+    /// migration is incomplete, so that the message "nothing was changed" is always true.
     pub fn has_changed(&self) -> bool {
         self.reports.iter().any(|report| {
             !report.done.is_empty()
@@ -223,7 +226,7 @@ impl Outcome {
         })
     }
 
-    /// Returns the policy that dropped held messages, if any.
+    /// Returns the description of a policy that removes messages from holding queues, if any.
     pub fn conflicting_policy(&self) -> Option<&str> {
         self.reports
             .iter()
@@ -231,7 +234,7 @@ impl Outcome {
             .find_map(|migrated| migrated.conflicting_policy.as_deref())
     }
 
-    /// Returns the number of messages that did not return.
+    /// Returns the number of messages that did not return after all migrations.
     pub fn missing_messages(&self) -> u64 {
         let migrated = self.reports.iter().flat_map(|report| &report.migrated);
         migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()

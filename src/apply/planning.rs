@@ -1,4 +1,5 @@
-//! Plans against a live broker: reads the cluster, the vhosts and the activity that affects their plans, and calls the pure planner.
+//! Plans against a live broker: reads the cluster, the vhosts and the activity that affects their plans, and calls the
+//! pure planner.
 
 use crate::broker::{Access, BrokerError, ClusterSnapshot, Snapshot};
 use crate::model::VhostName;
@@ -10,11 +11,11 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 use tokio::join;
 
-/// The number of vhosts whose counts are read concurrently.
+/// The maximum number of vhosts whose counts are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// Reads the vhosts of desired topologies, and the cluster if one of them is that of the cluster, and plans the changes
-/// to them.
+/// Reads the vhosts of the desired topologies, and plans the changes. If one of the topologies describes the cluster,
+/// also reads the cluster.
 ///
 /// # Errors
 /// The broker could not be read.
@@ -33,14 +34,15 @@ pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) 
     plan_snapshots(access, cluster.as_ref(), &snapshots, desired, options).await
 }
 
-/// Splits desired topologies into that of the cluster, if there is one, and those of vhosts.
+/// Splits desired topologies into the topology of the cluster, if any, and the topologies of vhosts.
 fn split(desired: &[Arc<Desired>]) -> (Option<&Arc<Desired>>, Vec<&Arc<Desired>>) {
     let (of_cluster, of_vhosts): (Vec<_>, Vec<_>) =
         desired.iter().partition(|desired| desired.topology.vhost.is_cluster());
     (of_cluster.first().copied(), of_vhosts)
 }
 
-/// Reads the records of the kinds in the scope of the desired topologies, in the order of the snapshots.
+/// Adds records to the snapshots, of the kinds in the scope of the desired topologies. `snapshots` and `desired` must
+/// be in the same order.
 ///
 /// # Errors
 /// A list could not be read.
@@ -55,7 +57,8 @@ async fn read_records(
     Ok(())
 }
 
-/// Plans the cluster and vhosts from their snapshots. Those of the vhosts are in the order of their desired topologies.
+/// Plans the changes to the cluster and the vhosts from their snapshots. `snapshots` must be in the order of the vhosts
+/// in `desired`.
 ///
 /// # Errors
 /// The activity of a vhost could not be read.
@@ -97,13 +100,13 @@ async fn plan_snapshot(
 ) -> Result<VhostPlan, BrokerError> {
     let Snapshot { topology, profile, .. } = snapshot;
     let (broker, vhost, version) = (&access.broker, &desired.topology.vhost, profile.version);
-    // Reads the counts only if the plan may lose messages or disturb clients.
+    // Reads the counts only if the plan may lose messages or disrupt clients.
     let mut activity = if needs_activity(topology, desired, profile, options) {
         let mut activity = broker.activity(vhost).await?;
         if moves_messages(topology, desired, profile, options) {
             activity.transports = access.transports(vhost, version).await;
             activity.queue_limit = broker.queue_limit(vhost).await?;
-            activity.unreachable = access.unreachable(topology, version).await?;
+            activity.unreachable = access.queues_with_inaccessible_shovels(topology, version).await?;
         }
         activity
     } else {
@@ -123,8 +126,8 @@ async fn plan_snapshot(
         activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
-    let late = queues_with_stale_counts(&part, topology, &activity);
-    if access.ask(topology, &late, &mut activity).await {
+    let stale = queues_with_stale_counts(&part, topology, &activity);
+    if access.query_queues(topology, &stale, &mut activity).await {
         part = plan_vhost(&snapshot.context(desired, &activity), options);
     }
     Ok(part)

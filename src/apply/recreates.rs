@@ -1,5 +1,6 @@
-//! Tracks recreations that must be completed even after a failure or an interruption. Checks, around each deletion of a
-//! recreation, that bindings and topic permissions can be restored.
+//! Tracks recreations that must be completed even after a failure or an interruption. Before a recreation deletes an
+//! object, checks that the object's bindings and topic permissions can be restored. Also verifies deletions and
+//! declarations.
 
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::{Address, Binding, Object, ObjectId};
@@ -9,12 +10,13 @@ use std::collections::BTreeSet;
 /// The progress of recreations.
 #[derive(Default)]
 pub(super) struct Recreates {
-    /// Recreations whose old object is deleted: they are always completed.
+    /// The recreations whose old object is deleted. These recreations are always completed.
     started: BTreeSet<ObjectId>,
-    /// Recreations whose keep exchange and old object both exist: an interruption deletes the keep exchange.
+    /// The recreations whose keep exchange and old object both exist. After an interruption, the keep exchange is
+    /// deleted.
     prepared: BTreeSet<ObjectId>,
-    /// Recreations with a binding or a topic permission that could not be restored. The keep exchange remains, because
-    /// only it records them, and the next run tries again.
+    /// The recreations with a binding or a topic permission that could not be restored. The keep exchange remains,
+    /// because it is the only record of the binding or permission, and the next run tries again.
     unrestored: BTreeSet<ObjectId>,
 }
 
@@ -69,12 +71,12 @@ impl Recreates {
         if matches!(step.action, Action::Bind { .. } | Action::PutTopicPermission { .. }) {
             self.unrestored.insert(id.clone());
         } else if !matches!(error, BrokerError::Inequivalent { .. }) {
-            // Without the object, no binding can be restored. After an `Inequivalent` error, an object of an
-            // application exists.
+            // Without the object, no binding can be restored. After an `Inequivalent` error, an object exists that an
+            // application has declared.
             self.started.remove(id);
         }
-        // Perhaps only the response was lost. Then only the keep exchange has the bindings.
-        let is_undeleted = error.is_guard() || matches!(error, BrokerError::AccessRefused { .. });
+        // If only the response was lost, the object is deleted, and only the keep exchange has its bindings.
+        let is_undeleted = error.is_guard_failure() || matches!(error, BrokerError::AccessRefused { .. });
         if *id == step.action.object() && !is_undeleted {
             self.prepared.remove(id);
         }
@@ -90,12 +92,13 @@ pub(super) fn prepares_keep(action: &Action, keep: &ObjectId) -> bool {
     }
 }
 
+/// Returns true if a step deletes a keep exchange.
 fn deletes_keep(step: &Step) -> bool {
     matches!(step.action, Action::DeleteExchange { .. }) && step.recreate.as_ref() != Some(&step.action.object())
 }
 
-/// Repeats each existing binding that the spec does not declare. This changes nothing. A refusal (no permission on the
-/// other exchange, an exclusive queue) occurs before the object is deleted.
+/// Creates each existing unmanaged binding of an object again, which changes nothing. A refusal, for example because of
+/// a missing permission or an exclusive queue, therefore occurs before the object is deleted.
 pub(super) async fn rehearse_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -123,7 +126,8 @@ pub(super) async fn rehearse_bindings(
     if unmanaged.is_empty() {
         return Ok(());
     }
-    // The int32 of an AMQP client and the int64 of HTTP are two bindings: the second one is deleted.
+    // A number that an AMQP client sent as int32 is an int64 over HTTP. In this case, the broker has added a second
+    // binding, which is deleted.
     let after = broker.broker().bindings(broker.vhost()).await?.1;
     for binding in unmanaged {
         let known = keys.get(binding);
@@ -137,6 +141,7 @@ pub(super) async fn rehearse_bindings(
     refusal.map_or(Ok(()), Err)
 }
 
+/// Returns the bindings that the plan creates.
 fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     part.steps.iter().filter_map(|step| match &step.action {
         Action::Bind { binding } => Some(binding),
@@ -155,7 +160,8 @@ fn bindings_of(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     })
 }
 
-/// Fails if a binding was added after the plan was made: it would be lost with the object.
+/// Returns [`BrokerError::BoundMeanwhile`] if a binding was added after the plan was made. The deletion of the object
+/// would delete this binding.
 pub(super) async fn expect_no_new_bindings(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -182,8 +188,8 @@ pub(super) async fn expect_no_new_bindings(
     }
 }
 
-/// Verifies a step before the next one: a deleted object no longer exists, a declared one does. A response of 204
-/// proves neither.
+/// Verifies that a deleted object no longer exists, or that a declared object exists. A response with status 204 proves
+/// neither.
 pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerError> {
     let (id, expected) = match action {
         Action::DeleteQueue { .. } | Action::DeleteExchange { .. } => (action.object(), false),
@@ -206,9 +212,11 @@ pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(),
     }
 }
 
-/// Sends the topic permissions of an exchange again. This changes nothing, and a refusal occurs before the exchange is
-/// deleted. The permissions must equal those of the plan. Otherwise the recreation would lose a permission that an
-/// administrator has set since, or restore one that was deleted since.
+/// Checks that the topic permissions of an exchange equal the topic permissions in the plan. If they differed, the
+/// recreation would lose a permission that was set after the plan was made, or restore a permission that was deleted.
+///
+/// Also sends the topic permissions again, which changes nothing. A refusal therefore occurs before the exchange is
+/// deleted.
 pub(super) async fn expect_same_topic_permissions(
     part: &VhostPlan,
     broker: &LockedBroker,

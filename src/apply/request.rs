@@ -1,5 +1,5 @@
-//! The request of a run: a reviewed plan with its settings, and the resources of each vhost. Also the events that a run
-//! reports, and the errors that end it before its first step.
+//! Defines the request for a run, the resources of an apply, the events that a run reports, and the errors that end a
+//! run before its first step.
 
 use super::backup::{Backup, BackupError};
 use super::outcome::Outcome;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Writes a backup before the first step. After an error, nothing is changed.
+/// A callback that writes a backup before the first step. If the callback returns an error, the run changes nothing.
 pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
 
 /// A reviewed plan, and everything that its run needs.
@@ -20,31 +20,32 @@ pub type BackupWriter<'a> = &'a dyn Fn(&Backup) -> Result<(), BackupError>;
 pub struct RunRequest<'a> {
     /// The broker.
     pub access: &'a Access,
-    /// The desired topologies that the plan was made for, in the same order. That of the cluster, if any, is the first.
+    /// The desired topologies for which the plan was made, in the same order. The topology of the cluster, if any, is
+    /// first.
     pub desired: &'a [Arc<Desired>],
-    /// The reviewed plan. The run executes only its steps, without those that are already done.
+    /// The reviewed plan. The run executes only steps of this plan, except steps that are already done.
     pub reviewed: &'a Plan,
     /// The allowed hazards.
     pub allowed: &'a [Allowance],
-    /// Writes the objects that the plan deletes, changes or recreates; `None` for no backup.
+    /// The callback that writes the backup; `None` for no backup.
     pub backup: Option<BackupWriter<'a>>,
-    /// Stops the run after the current steps.
+    /// The flag that stops the run after the current steps.
     pub interrupt: &'a Interrupt,
-    /// The settings.
+    /// The settings of the run.
     pub options: &'a RunOptions,
 }
 
 /// The settings of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// The queue that serves as the lock. All applies to a vhost must use the same one.
+    /// The queue that serves as the lock. All applies to a vhost must use the same queue.
     pub lock_queue: QueueName,
-    /// The vhost whose lock also protects the cluster. All applies to the cluster must use the same one.
+    /// The vhost whose lock also protects the cluster. All applies to the cluster must use the same vhost.
     pub cluster_lock_vhost: VhostName,
-    /// The time to wait for a lock that another apply holds.
+    /// The maximum time to wait for a lock that another apply holds.
     pub lock_timeout: Duration,
-    /// The time to wait while messages make no progress. After this time, retired tiers are left for the next apply,
-    /// and a migration is rolled back.
+    /// The maximum time to wait while messages make no progress. After this time, retired tiers are left for the next
+    /// apply, and a migration is rolled back.
     pub drain_timeout: Duration,
 }
 
@@ -59,18 +60,18 @@ impl Default for RunOptions {
     }
 }
 
-/// The resources of an apply, in addition to the plan.
+/// The resources for applying the plan of one vhost, in addition to the plan itself.
 #[derive(Clone, Copy)]
 pub struct ApplyResources<'a> {
     /// The maximum number of concurrent requests.
     pub concurrency: usize,
-    /// The transport for messages; `None` if the plan needs none.
+    /// The transport for messages; `None` if the plan moves no messages.
     pub transport: Option<&'a Transport>,
-    /// The time for which a migration may stall before it is rolled back.
+    /// The maximum time to wait while messages make no progress; see [`RunOptions::drain_timeout`].
     pub drain_timeout: Duration,
 }
 
-/// A flag that a signal sets once. The executor checks it before each step.
+/// A flag that a signal sets once. The executor checks the flag before each step.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -100,17 +101,17 @@ pub enum RunEvent<'a> {
     },
     /// The run holds all locks, and plans again.
     Planning,
-    /// The new plan is approved; the backup follows.
+    /// The new plan is approved. The backup follows.
     Approved(&'a ApprovedPlan),
-    /// The steps start. The listed steps created vhosts and are already done.
+    /// The steps start. The listed steps, which created vhosts, are already done.
     Executing(&'a ApprovedPlan, &'a [(VhostName, Step)]),
     /// A step has made progress.
     Step(Progress<'a>),
-    /// Every step was done; the run reads the broker again.
+    /// Every step was done, and the run reads the broker again to verify the result.
     Verifying,
     /// The outcome is complete, and the locks are still held.
     Ended(&'a Outcome),
-    /// A lock could not be released; it expires within a minute.
+    /// A lock could not be released. The lock expires within a minute.
     LockNotReleased(&'a BrokerError),
 }
 
@@ -123,12 +124,13 @@ pub enum Progress<'a> {
     Failed(&'a Step, &'a BrokerError),
     /// A step is left for the next run, because the object to delete is still in use.
     Waiting(&'a Step),
-    /// A queue drains: the number of moved messages, the number of remaining messages if known, and the reason for a
-    /// stall.
+    /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
+    /// messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// A step is retried, because the object to delete is still in use.
     Stalled(&'a Step, &'a BrokerError),
-    /// The deletion waits for two ticks of the queue, which prove its guard. The duration is the length of this wait.
+    /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
+    /// expected length of this wait.
     Proving(&'a Step, Duration),
     /// The migration of a queue is being rolled back. The error is the reason; `None` after an interruption.
     RollingBack(&'a QueueName, Option<&'a BrokerError>),
@@ -159,7 +161,7 @@ pub enum RunError {
         vhost: VhostName,
         /// The lock queue.
         queue: QueueName,
-        /// The user.
+        /// The user name.
         username: String,
         /// The broker's error.
         error: BrokerError,
@@ -167,19 +169,19 @@ pub enum RunError {
     /// The run was interrupted while it waited for the lock of another apply.
     #[error("{0}")]
     LockInterrupted(BrokerError),
-    /// The plan under the locks differs from the reviewed one. Each difference is a line.
+    /// The plan that was made under the locks differs from the reviewed plan. Each string describes a difference.
     #[error("the broker no longer matches the plan; nothing was changed")]
     Stale(Vec<String>),
-    /// The plan under the locks has blockers.
+    /// The plan that was made under the locks has blockers.
     #[error("BLOCKED by {}; nothing was changed", .0.1)]
     Blocked(Box<(Plan, Blockers)>),
     /// The backup could not be written.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// No transport can move the messages. Each transport has a reason.
+    /// No transport can move the messages. Each string is the reason why one transport is not available.
     #[error("no transport can move the messages; nothing was changed")]
     NoTransport(Vec<String>),
-    /// AMQP and HTTP reach different brokers.
+    /// AMQP and HTTP lead to different brokers.
     #[error("the messages cannot be moved safely; nothing was changed")]
     UnsafeTransport(#[source] BrokerError),
 }

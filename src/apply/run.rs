@@ -17,13 +17,13 @@ use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// The number of vhosts that are changed concurrently. A vhost with few objects spends most of the time waiting.
+/// The maximum number of vhosts that are changed concurrently. With few objects per vhost, a run mostly waits.
 const CONCURRENT_VHOSTS: usize = 4;
 
 /// Runs a reviewed plan under the locks of its vhosts, and reports every event to `observe`.
 ///
-/// Must run inside a tokio runtime. The future is not `Send`. If it is dropped, steps in progress may or may not
-/// complete, and the locks expire within a minute.
+/// Must run inside a tokio runtime. The future is not `Send`. If the future is dropped, steps in progress may or may
+/// not complete, and the locks expire within a minute.
 ///
 /// # Errors
 /// Returns an error if the run ended before its first step. A failed step is part of the [`Outcome`].
@@ -31,16 +31,17 @@ pub async fn run(request: &RunRequest<'_>, observe: &dyn Fn(RunEvent<'_>)) -> Re
     let mut locks = Locks::default();
     observe(RunEvent::Locking);
     let result = match locks.acquire(request, observe).await {
-        Ok(()) => locked_run(request, &locks, observe).await,
+        Ok(()) => run_under_locks(request, &locks, observe).await,
         Err(error) => Err(error),
     };
-    let created = || locks.created().iter().map(|(vhost, _)| vhost.clone()).collect();
+    let created = || locks.creation_steps().iter().map(|(vhost, _)| vhost.clone()).collect();
     let result = result.map_err(|error| RunFailure { error, created: created() });
     locks.release(observe).await;
     result
 }
 
-async fn locked_run(
+/// Runs a reviewed plan after the locks were acquired.
+async fn run_under_locks(
     request: &RunRequest<'_>,
     locks: &Locks,
     observe: &dyn Fn(RunEvent<'_>),
@@ -54,13 +55,13 @@ async fn locked_run(
         write(&backup)?;
     }
     let transports = transports(request.access, approved.plan()).await?;
-    observe(RunEvent::Executing(&approved, locks.created()));
+    observe(RunEvent::Executing(&approved, locks.creation_steps()));
     let mut reports = execute(request, &approved, locks, &transports, observe).await;
-    locks.complete(&mut reports);
+    locks.add_creation_steps(&mut reports);
     let is_complete = reports.iter().all(Report::is_complete);
-    // A signal that arrived after the last step counts, too.
+    // Also reports a signal that arrived after the last step.
     for report in reports.iter_mut().filter(|_| is_complete && request.interrupt.is_requested()) {
-        report.interrupted = true;
+        report.is_interrupted = true;
     }
     if is_complete {
         observe(RunEvent::Verifying);
@@ -80,7 +81,8 @@ async fn approve(request: &RunRequest<'_>) -> Result<ApprovedPlan, RunError> {
     }
 }
 
-/// Returns the transports of all vhosts in which a plan moves messages.
+/// Returns the transport for each vhost in which a plan moves messages. Verifies that AMQP and HTTP lead to the same
+/// broker.
 async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, RunError> {
     let mut transports = Vec::new();
     for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
@@ -95,7 +97,7 @@ async fn transports(access: &Access, plan: &Plan) -> Result<Vec<(VhostName, Tran
     Ok(transports)
 }
 
-/// Executes the steps of the cluster, and then those of all vhosts. After a failure, no further part is started.
+/// Executes the steps of the cluster, and then the steps of all vhosts. After a failure, does not start further vhosts.
 async fn execute(
     request: &RunRequest<'_>,
     approved: &ApprovedPlan,
@@ -106,7 +108,7 @@ async fn execute(
     let RunRequest { interrupt, options, .. } = request;
     let stopped = Cell::new(false);
     let parts: Vec<&VhostPlan> = approved.plan().vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
-    // A migration keeps messages in memory, and several of one vhost already run concurrently.
+    // Migrations keep messages in memory, and several migrations of one vhost already run concurrently.
     let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
     let concurrent_vhosts = if has_migrations { 1 } else { parts.len().clamp(1, CONCURRENT_VHOSTS) };
     let concurrency = CONCURRENCY / concurrent_vhosts;
@@ -123,7 +125,7 @@ async fn execute(
             None => {
                 let mut report = Report::new(part.vhost.clone());
                 report.not_attempted.clone_from(&part.steps);
-                report.interrupted = interrupt.is_requested();
+                report.is_interrupted = interrupt.is_requested();
                 report
             }
         };
@@ -141,8 +143,8 @@ async fn execute(
     reports
 }
 
-/// Returns the objects that still differ after a complete run, except those that are left for the next run. Reads the
-/// broker again, because a response of 204 does not prove that the broker executed a request.
+/// Returns the objects that still differ after a complete run, except objects that are left for the next run. Reads the
+/// broker again, because a 204 response does not prove that the broker executed a request.
 async fn remaining_differences(request: &RunRequest<'_>, reports: &[Report]) -> Result<Vec<Address>, BrokerError> {
     let reviewed = &request.reviewed.options;
     // A migration that was rolled back must not be rolled back again.

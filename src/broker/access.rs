@@ -1,37 +1,38 @@
-//! A broker and the transports that can move its messages.
+//! Combines a broker's client with the transports that can move the broker's messages.
 
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::lock::Process;
 use super::options::{ConnectionOptions, Retries};
-use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, Counted, ShovelTransport, Transport};
+use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, QueueCounts, ShovelTransport, Transport};
 use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
-use crate::plan::{Activity, Transports, Unasked, interrupted_queues};
+use crate::plan::{Activity, Transports, UnqueriedQueues, interrupted_queues};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The timeout of a connection. An open port responds immediately, but a port behind a firewall may never respond.
+/// The timeout of an AMQP connection attempt. An open port responds immediately, but a port behind a firewall may never
+/// respond.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of queues that topo queries concurrently. A quorum queue counts as empty if it does not respond to the
-/// broker within 250 ms, so the queries must not delay one another that long.
+/// The maximum number of queues that topo queries concurrently. The broker reports a quorum queue as empty if the queue
+/// does not respond within 250 ms, so concurrent queries must not delay one another for that long.
 const CONCURRENT_QUERIES: usize = 32;
 
-/// The transport of a migration.
+/// The kind of transport that moves messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransportKind {
-    /// AMQP; a shovel if AMQP is not available or cannot carry a message.
+    /// AMQP, or a shovel if AMQP is not available or cannot carry a message.
     #[default]
     Auto,
-    /// topo moves messages over AMQP.
+    /// AMQP only: topo itself moves the messages.
     Amqp,
-    /// A shovel on the broker.
+    /// Shovels only: the broker moves the messages.
     Shovel,
 }
 
 impl TransportKind {
-    /// The name on the command line.
+    /// Returns the name of the transport on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -45,7 +46,7 @@ impl TransportKind {
 pub struct Access {
     /// The client of the management API.
     pub broker: Broker,
-    /// This process, as the holder of a lock.
+    /// The current process, as a lock holder.
     pub process: Process,
     options: ConnectionOptions,
     amqp_url: Option<AmqpUrl>,
@@ -78,7 +79,7 @@ impl Access {
     /// Returns the transport for the messages of a vhost.
     ///
     /// # Errors
-    /// The reasons why each transport is not available.
+    /// For each transport, the reason why it is not available.
     pub async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
         let mut reasons = Vec::new();
         if self.kind != TransportKind::Shovel {
@@ -101,7 +102,8 @@ impl Access {
         Err(reasons)
     }
 
-    /// Returns the transport that a plan would use, without keeping a connection.
+    /// Returns the transport that a migration in this vhost would use. Closes the connection that was used for the
+    /// check.
     pub async fn transports(&self, vhost: &VhostName, version: BrokerVersion) -> Transports {
         match self.transport(vhost, version).await {
             Ok(Transport::Amqp(transport) | Transport::AmqpOrShovel(transport, _)) => {
@@ -113,19 +115,20 @@ impl Access {
         }
     }
 
-    /// Queries queues over AMQP to replace stale counts of messages and consumers. Returns true if `activity` changed.
+    /// Queries queues over AMQP to replace stale counts of messages and consumers in `activity`. Returns true if
+    /// `activity` changed.
     ///
-    /// A passive declaration requires no permission on the queue and does not change the queue. The declaration does
-    /// not count unacknowledged messages, so topo uses its count only for quorum queues without consumers.
-    /// [`Activity::unasked`] contains the reason why queues were not queried.
-    pub async fn ask(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
+    /// The query is a passive declaration, which requires no permission on the queue and does not change the queue. Its
+    /// response does not include unacknowledged messages, so topo uses the message count only for quorum queues without
+    /// consumers. [`Activity::unqueried`] contains the reason why queues were not queried.
+    pub async fn query_queues(&self, current: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if queues.is_empty() {
             return false;
         }
         let answers = match self.query_counts(&current.vhost, queues).await {
             Ok(answers) => answers,
             Err(reason) => {
-                activity.unasked = Some(Unasked { queues: queues.len() as u64, reason });
+                activity.unqueried = Some(UnqueriedQueues { queues: queues.len() as u64, reason });
                 return true;
             }
         };
@@ -134,11 +137,11 @@ impl Access {
         for (name, answer) in queues.iter().zip(answers) {
             let counted = match answer {
                 Ok(counted) => counted,
-                // The plan is stale, which apply detects.
+                // The queue was deleted. Apply detects that the plan is stale.
                 Err(BrokerError::NotFound { .. }) => continue,
                 Err(error) => {
-                    let unasked = activity.unasked.take().map_or(0, |unasked| unasked.queues);
-                    activity.unasked = Some(Unasked { queues: unasked + 1, reason: error.to_string() });
+                    let unqueried = activity.unqueried.take().map_or(0, |unqueried| unqueried.queues);
+                    activity.unqueried = Some(UnqueriedQueues { queues: unqueried + 1, reason: error.to_string() });
                     has_changed = true;
                     continue;
                 }
@@ -158,7 +161,7 @@ impl Access {
         has_changed
     }
 
-    /// Queries all queues concurrently over one channel. Returns the counts in order.
+    /// Queries the counts of all queues, several queues concurrently. The results are in the order of `queues`.
     ///
     /// # Errors
     /// The reason why no queue was queried.
@@ -166,7 +169,7 @@ impl Access {
         &self,
         vhost: &VhostName,
         queues: &[QueueName],
-    ) -> Result<Vec<Result<Option<Counted>, BrokerError>>, String> {
+    ) -> Result<Vec<Result<Option<QueueCounts>, BrokerError>>, String> {
         if self.kind == TransportKind::Shovel {
             return Err("the transport is `shovel`".to_owned());
         }
@@ -188,13 +191,14 @@ impl Access {
                     }
                 },
             };
-            let counted = join_all(some.iter().map(|name| channel.counted(name))).await;
+            let counted = join_all(some.iter().map(|name| channel.queue_counts(name))).await;
             let is_open = counted.iter().all(Result::is_ok);
             for (name, counted) in some.iter().zip(counted) {
                 answers.push(match counted {
                     Ok(Some(counted)) => Ok(Some(counted)),
-                    // A refused request closes the channel for all others, and a late response counts as no response.
-                    Ok(None) | Err(_) => transport.counted(name).await,
+                    // A refused request closes the channel for all other requests, and a late response proves nothing.
+                    // Repeats the query on a separate channel.
+                    Ok(None) | Err(_) => transport.queue_counts(name).await,
                 });
             }
             binder = Some(channel).filter(|_| is_open);
@@ -203,25 +207,29 @@ impl Access {
         Ok(answers)
     }
 
-    /// Returns the queues of interrupted migrations with a shovel that this user may not delete.
+    /// Returns the queues whose interrupted migration left a shovel that this user may not delete.
     ///
     /// # Errors
-    /// The shovels could not be read.
-    pub async fn unreachable(
+    /// The shovels or the queues could not be read.
+    pub async fn queues_with_inaccessible_shovels(
         &self,
         current: &Topology,
         version: BrokerVersion,
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
         match interrupted_queues(current) {
             none if none.is_empty() => Ok(BTreeSet::new()),
-            queues => ShovelTransport::new(self.broker.clone(), &current.vhost, version).unreachable(&queues).await,
+            queues => {
+                ShovelTransport::new(self.broker.clone(), &current.vhost, version)
+                    .queues_with_inaccessible_shovels(&queues)
+                    .await
+            }
         }
     }
 
-    /// Connects over AMQP to the cluster of the management API.
+    /// Connects over AMQP, and checks that the AMQP address and the management API do not belong to different clusters.
     ///
     /// # Errors
-    /// The reason why the connection failed, or the name of the other cluster.
+    /// The reason why the connection failed, or a message with the names of both clusters.
     async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
         let mut options = match &self.amqp_url {
             Some(url) => AmqpOptions::at(url.clone(), vhost, &self.options),
@@ -240,7 +248,7 @@ impl Access {
             (Some(there), Some(here)) if there != here => {
                 transport.close().await;
                 Err(format!(
-                    "{address} belongs to cluster {there}, but the management API belongs to {here}: set the correct \
+                    "{address} belongs to cluster {there}, but the management API belongs to {here}; set the correct \
                      address with --amqp-url"
                 ))
             }

@@ -1,15 +1,15 @@
-//! Converts the status, content type and body of a response into a result or an error. Pure.
+//! Converts the status, content type and body of a response into a result or an error. Pure functions.
 //!
 //! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and responses of live
 //! brokers from 3.8 to 4.3. For a missing permission, RabbitMQ returns 401, and LavinMQ returns 403.
 
 use super::error::BrokerError;
-use super::redact::{foreign, redacted_url};
+use super::redact::{redacted_url, sanitize};
 use crate::model::printable::clean;
 use crate::plan::request::Request;
 use serde_json::Value;
 
-/// The maximum number of characters shown of a response that is not JSON.
+/// The maximum number of characters that an error contains of a response that is not JSON.
 const EXCERPT_LENGTH: usize = 80;
 
 /// A raw response.
@@ -21,7 +21,7 @@ pub(super) struct RawResponse<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// The request and its user, for error messages.
+/// The URL, the user and the request, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestContext<'a> {
     pub(super) url: &'a str,
@@ -58,21 +58,21 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
                 url: url.to_owned(),
                 request,
                 status,
-                content_type: raw.content_type.map(foreign),
+                content_type: raw.content_type.map(sanitize),
                 excerpt,
             },
         });
     };
     let username = username.to_owned();
     Err(match status {
-        // The second reason is about policies: the user has neither the tag `policymaker` nor `administrator`
+        // The second reason concerns policies: the user has neither the tag `policymaker` nor the tag `administrator`
         // (`rabbit_web_dispatch_access_control:is_authorized_policies`).
         401 if reason.starts_with("Not ") && reason.ends_with(" user")
             || reason == "User not authorised to access object" =>
         {
             BrokerError::WrongTag { username, request, reason }
         }
-        // The last prefix is the error of a channel, for example on a `get` of a queue that this user may not read.
+        // The last prefix is a channel error, for example after a `get` from a queue that this user may not read.
         401 if ["Access refused", "User not authorised", "ACCESS_REFUSED"]
             .iter()
             .any(|word| reason.starts_with(word)) =>
@@ -84,11 +84,11 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
         // `rabbit_amqqueue:not_found_or_absent`: the queue exists, but its node is down.
         404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
         404 => BrokerError::NotFound { request, reason },
-        // The second reason is that of LavinMQ, which does not name the argument.
+        // LavinMQ sends the second reason, which does not contain the argument.
         400 if reason.contains("inequivalent arg") || reason.contains("declared with other arguments") => {
             BrokerError::Inequivalent { request, reason }
         }
-        // `failed to declare .. because the operation timed out`: the metadata store had no majority for a moment.
+        // `failed to declare .. because the operation timed out`: the metadata store temporarily had no majority.
         // `cluster_not_formed`: the members of a quorum queue did not start in time, and the broker deleted them
         // (3.10.8, under load).
         400 if reason.contains("operation timed out") || reason.contains("cluster_not_formed") => {
@@ -99,23 +99,23 @@ pub(super) fn check(raw: RawResponse<'_>, context: RequestContext<'_>) -> Result
     })
 }
 
-/// Returns the error message of the broker: `reason`, or otherwise `error`. `None` if the body is not JSON of the
-/// broker.
+/// Returns the broker's error message: the field `reason`, or the field `error` if there is no `reason`. `None` if the
+/// body is not a JSON object with one of these fields.
 fn reason(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let reason = answer.get("reason").or_else(|| answer.get("error"))?;
-    // Some reasons are not strings: `["not_boolean",1]`.
-    Some(foreign(&unescape_html(&reason.as_str().map_or_else(|| reason.to_string(), str::to_owned))))
+    // Some reasons are not strings, for example `["not_boolean",1]`.
+    Some(sanitize(&unescape_html(&reason.as_str().map_or_else(|| reason.to_string(), str::to_owned))))
 }
 
-/// Reverts the HTML escapes that some reasons contain up to 4.0: `&lt;&lt;"x"&gt;&gt;`.
+/// Unescapes the HTML entities that some reasons contain up to 4.0, for example `&lt;&lt;"x"&gt;&gt;`.
 fn unescape_html(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
 }
 
-/// Returns the first characters of a text, without HTML tags and with single spaces.
+/// Returns the start of a response body without HTML tags, with each run of whitespace as one space.
 fn excerpt(body: &[u8]) -> String {
-    // More than enough for the tags before the first words.
+    // This length suffices for the tags before the first words.
     let text = String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]);
     let mut bare = String::new();
     let mut in_tag = false;
@@ -134,10 +134,10 @@ fn excerpt(body: &[u8]) -> String {
     let line = words.join(" ");
     let short: String = line.chars().take(EXCERPT_LENGTH).collect();
     let is_cut = short.len() < line.len();
-    foreign(&if is_cut { format!("{short}…") } else { short })
+    sanitize(&if is_cut { format!("{short}…") } else { short })
 }
 
-/// Returns the target of a redirect without credentials. A path is kept without its query.
+/// Returns the target of a redirect without credentials. Removes the query and the fragment.
 fn without_secrets(location: &str) -> String {
     if location.starts_with('/') && !location.starts_with("//") {
         return location.split(['?', '#']).next().unwrap_or_default().to_owned();
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(
                 message,
                 format!(
-                    "http://h:15672 is not a RabbitMQ management API: it answered {status} with text/html for \
+                    "http://h:15672 is not a RabbitMQ management API: it returned {status} with text/html for \
                      GET /api/queues/v: Sign in Welcome to the proxy"
                 )
             );

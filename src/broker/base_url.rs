@@ -1,4 +1,4 @@
-//! The URL of a management API, without user info, and a parser for URLs with user info.
+//! A management API URL without user info, and a parser for URLs with user info.
 
 use super::redact::is_unambiguous;
 use percent_encoding::percent_decode_str;
@@ -6,7 +6,7 @@ use reqwest::Url;
 use secrecy::SecretString;
 use std::fmt;
 
-/// The address of a management API without the trailing `/api`, for example `https://host:15671/rabbit`.
+/// A management API URL without user info and without the trailing `/api`, for example `https://host:15671/rabbit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
@@ -21,8 +21,8 @@ pub struct UrlWithLogin {
     pub password: Option<SecretString>,
 }
 
-/// The reason why a string is not the URL of a management API. The message never contains the string, because the
-/// string may contain a password.
+/// The reason why a string is not a valid management API URL. The message never contains the string, because the string
+/// may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BaseUrlError {
     /// The string is not a URL.
@@ -31,25 +31,25 @@ pub enum BaseUrlError {
          characters in the user name and password"
     )]
     Malformed,
-    /// Another scheme, such as `amqp://`.
+    /// The scheme is neither `http` nor `https`, for example `amqp://`.
     #[error(
         "the URL must start with http:// or https://; the management API listens on port 15672, or 15671 with TLS, \
          not on the AMQP port"
     )]
     Scheme,
-    /// A `?` or `#`.
+    /// The URL contains a `?` or `#`.
     #[error("the URL must not contain `?` or `#`")]
     Query,
-    /// An `@` after the host. For example, a `/` in the password ends the host too early.
+    /// The URL contains an `@` after the host, for example because an unencoded `/` in the password ends the host.
     #[error(
         "the URL must not contain `@` after the host; percent-encode `/` and other special characters in the user name \
          and password"
     )]
     AtSign,
-    /// A host that is a URL or contains a port or a user name.
-    #[error("the host must be a name or an IP address, and the port a number")]
+    /// The host contains a port, a path or a user name, or the port is not a number.
+    #[error("the host must be a name or an IP address, and the port must be a number")]
     Host,
-    /// A path prefix that is a URL.
+    /// The path prefix is a URL.
     #[error("the path prefix must be a path, not a URL")]
     Prefix,
 }
@@ -57,7 +57,7 @@ pub enum BaseUrlError {
 impl BaseUrl {
     /// Parses `http[s]://[user[:password]@]host[:port][/prefix]`. Removes a trailing `/` and a trailing `/api`.
     ///
-    /// The default port is 80 or 443, as in every URL.
+    /// The default port is 80 for `http` and 443 for `https`, not a management port.
     pub fn parse(text: &str) -> Result<UrlWithLogin, BaseUrlError> {
         let mut url = Url::parse(text.trim()).map_err(|_| BaseUrlError::Malformed)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -81,7 +81,8 @@ impl BaseUrl {
         Ok(UrlWithLogin { url: Self(url), username, password })
     }
 
-    /// Builds the URL of a host: a name or an IP address, with or without brackets.
+    /// Builds a URL from a host, a port and a path prefix. The host is a name or an IP address, with or without
+    /// brackets.
     pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, BaseUrlError> {
         if host.contains(['/', '\\', '?', '#', '@', '%']) || !port.chars().all(|c| c.is_ascii_digit()) {
             return Err(BaseUrlError::Host);
@@ -99,17 +100,17 @@ impl BaseUrl {
         Ok(Self::parse(&format!("{self}/{}", prefix.trim_matches('/')))?.url)
     }
 
-    /// Returns true if the port uses TLS.
+    /// Returns true if the scheme is `https`.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// The host; an IPv6 address has no brackets.
+    /// Returns the host. An IPv6 address has no brackets.
     pub(super) fn host(&self) -> String {
         self.0.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned()
     }
 
-    /// Returns true if the host is this machine, which topo never reaches through a proxy.
+    /// Returns true if the host is this machine. topo never connects to such a host through a proxy.
     pub fn is_loopback(&self) -> bool {
         match self.0.host_str() {
             Some("localhost") => true,
@@ -121,7 +122,8 @@ impl BaseUrl {
         }
     }
 
-    /// The URL of a path below this URL; `None` if URL parsing changes the path (dot segments).
+    /// Returns the URL of a path below this URL; `None` if URL parsing changes the path, for example removes dot
+    /// segments.
     pub(super) fn join(&self, path: &str) -> Option<Url> {
         let text = format!("{self}{path}");
         Url::parse(&text).ok().filter(|url| url.as_str() == text)

@@ -1,4 +1,4 @@
-//! Reads the records of the cluster, which belong to no vhost, and the objects that they belong to.
+//! Reads cluster records, which belong to no vhost, and the names of the objects that own these records.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -11,10 +11,10 @@ use crate::plan::ClusterFacts;
 use crate::plan::request::path;
 use std::collections::BTreeSet;
 
-/// The records of a cluster.
+/// The current records of a cluster, and other facts about the cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
-    /// The records, as the only objects of a snapshot without a vhost.
+    /// A snapshot without a vhost that contains only the records.
     pub snapshot: Snapshot,
     /// The other properties of the cluster.
     pub facts: ClusterFacts,
@@ -30,8 +30,8 @@ impl Survey {
 }
 
 impl Broker {
-    /// Reads the records of the cluster of these kinds. One request per kind. A version without a kind has no records
-    /// of it.
+    /// Reads the cluster records of these kinds, with one request per kind. Skips kinds that the broker's version does
+    /// not support. Adds kinds that this user may not read to [`ClusterFacts::unreadable`].
     pub async fn read_cluster(
         &self,
         survey: &Survey,
@@ -45,7 +45,7 @@ impl Broker {
                 continue;
             }
             match self.get(path(row.path, &[])).await {
-                Ok(listed) => cluster.snapshot.topology.records.extend(records::listed(*kind, listed)),
+                Ok(listed) => cluster.snapshot.topology.records.extend(records::from_list(*kind, listed)),
                 Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => {
                     cluster.facts.unreadable.insert(*kind);
                 }
@@ -55,7 +55,7 @@ impl Broker {
         Ok(cluster)
     }
 
-    /// Reads the records of the cluster that a plan compares, and the objects that new ones belong to. Only an
+    /// Reads the cluster records that a plan compares, and the names of the objects that can own new records. Only an
     /// administrator may read these objects.
     pub async fn read_desired_cluster(
         &self,
@@ -89,6 +89,7 @@ impl Broker {
     }
 }
 
+/// Returns the record names of a kind.
 fn of_kind<'a>(ids: impl Iterator<Item = &'a RecordId>, kind: RecordKind) -> impl Iterator<Item = &'a str> {
     ids.filter(move |id| id.kind == kind).filter_map(RecordId::name)
 }

@@ -1,6 +1,6 @@
 //! Converts errors of the HTTP and TLS libraries into actionable messages.
 
-use super::redact::foreign;
+use super::redact::sanitize;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use std::error::Error;
 use std::{fmt, io};
@@ -12,21 +12,21 @@ pub enum ConnectProblem {
     Refused,
     /// The host name does not resolve.
     NoSuchHost,
-    /// An untrusted authority issued the certificate of the broker.
+    /// An untrusted authority issued the broker's certificate.
     UnknownIssuer,
-    /// The certificate of the broker is for another host name.
+    /// The broker's certificate is for another host name.
     WrongHost,
-    /// The certificate of the broker is expired or not valid yet.
+    /// The broker's certificate is expired or not valid yet.
     Expired,
     /// The broker requires a client certificate.
     CertificateRequired,
-    /// The broker ends the handshake without a reason. With TLS 1.2, a missing client certificate has this effect.
+    /// The broker ends the handshake without a reason. With TLS 1.2, a missing client certificate can have this effect.
     HandshakeRefused,
     /// The broker does not accept the client certificate.
     CertificateRefused(String),
-    /// The URL has https, but the port does not use TLS.
+    /// The URL scheme is `https`, but the port does not use TLS.
     HttpsToHttp,
-    /// The URL has http, and the response is not HTTP. The port may require TLS.
+    /// The URL scheme is `http`, and the response is not HTTP. The port may require TLS.
     HttpToHttps(String),
     /// Another TLS error.
     Tls(String),
@@ -37,7 +37,8 @@ pub enum ConnectProblem {
 }
 
 impl ConnectProblem {
-    /// Returns true if the problem may be transient, such as an unknown host name: containers start in any order.
+    /// Returns true if the problem may be transient. An unknown host name may be transient, because containers can
+    /// start in any order.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Refused | Self::NoSuchHost | Self::Broken(_) | Self::Other(_) => true,
@@ -72,7 +73,7 @@ impl ConnectProblem {
         }
     }
 
-    /// Converts an error of reqwest by its causes. Its own message is only "error sending request".
+    /// Converts a reqwest error according to its causes. The error's own message is only "error sending request".
     pub(super) fn of(error: &reqwest::Error) -> Self {
         let texts = match Self::recognize(error.source()) {
             Ok(problem) => return problem,
@@ -85,10 +86,10 @@ impl ConnectProblem {
         if error.is_connect() { Self::Other(reason) } else { Self::Broken(reason) }
     }
 
-    /// Converts an error of an AMQP connection.
+    /// Converts an I/O error of an AMQP connection.
     pub(super) fn of_io(error: &io::Error) -> Self {
         match Self::recognize(Some(error)) {
-            // The message of `HttpsToHttp` is about HTTP URLs.
+            // The message of `HttpsToHttp` refers to HTTP URLs.
             Ok(Self::HttpsToHttp) => Self::Tls("the port does not use TLS".to_owned()),
             Ok(problem) => problem,
             Err(texts) => Self::Other(texts.last().cloned().unwrap_or_default()),
@@ -111,7 +112,7 @@ impl ConnectProblem {
             {
                 return Ok(Self::Refused);
             }
-            texts.push(foreign(&cause.to_string()));
+            texts.push(sanitize(&cause.to_string()));
             next = cause.source();
         }
         let is_unresolved =
@@ -119,12 +120,13 @@ impl ConnectProblem {
         if texts.iter().any(is_unresolved) { Ok(Self::NoSuchHost) } else { Err(texts) }
     }
 
+    /// Converts an error of the TLS library.
     fn of_tls(error: &TlsError) -> Self {
-        // Both enums are non-exhaustive. Other variants are shown as "TLS: …".
+        // Both enums are non-exhaustive. The message for other variants is "TLS: …".
         #[allow(clippy::wildcard_enum_match_arm)]
         match error {
             TlsError::InvalidCertificate(certificate) => match certificate {
-                // The signature is invalid if the CA was recreated with the same subject and another key.
+                // The signature is invalid if the CA was recreated with the same subject and a different key.
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Self::WrongHost,
                 CertificateError::Expired
@@ -150,7 +152,7 @@ impl ConnectProblem {
     }
 }
 
-/// Returns the error of the TLS library, also if an I/O error contains it: its `source()` skips the inner error.
+/// Returns the TLS library's error. Also searches inside I/O errors, because their `source()` skips the inner error.
 fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a TlsError> {
     if let Some(tls) = cause.downcast_ref::<TlsError>() {
         return Some(tls);
@@ -164,11 +166,11 @@ impl fmt::Display for ConnectProblem {
             Self::Refused => f.write_str("connection refused"),
             Self::NoSuchHost => f.write_str("no such host"),
             Self::UnknownIssuer => f.write_str("the broker's certificate was issued by a CA that is not trusted"),
-            Self::WrongHost => f.write_str("the broker's certificate is not for this host name"),
+            Self::WrongHost => f.write_str("the broker's certificate is not valid for this host name"),
             Self::Expired => f.write_str("the broker's certificate is expired or not valid yet"),
             Self::CertificateRequired => f.write_str("the broker requires a client certificate"),
             Self::HandshakeRefused => {
-                f.write_str("the broker refuses the TLS handshake; perhaps it requires a client certificate")
+                f.write_str("the broker refused the TLS handshake; it may require a client certificate")
             }
             Self::CertificateRefused(reason) => {
                 write!(f, "the broker does not accept the client certificate ({reason})")

@@ -1,6 +1,7 @@
-//! A connection to a broker: sends requests, retries transient failures, and reads responses.
+//! The HTTP client for a broker: sends requests, retries transient failures, and reads responses.
 //!
-//! Paths are sent unchanged, so `%2F` remains encoded. Redirects are not followed, and no cookies are kept.
+//! The client sends paths unchanged, so `%2F` remains encoded. It does not follow redirects, and does not store
+//! cookies.
 
 use super::answer::{RawResponse, RequestContext, check};
 use super::base_url::BaseUrl;
@@ -8,9 +9,9 @@ use super::connect_problem::ConnectProblem;
 use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
-use super::redact::foreign;
+use super::redact::sanitize;
 use crate::model::Intervals;
-use crate::model::memory::bounded;
+use crate::model::memory::decode;
 use crate::plan::request::{Method, Request};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
@@ -21,15 +22,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The limit for endless responses. No list of a vhost is larger: 100,000 queues with bindings are about 30 MB.
+/// The maximum size of a response, in bytes. Lists are much smaller: 100,000 queues with bindings need about 30 MB.
 const LARGEST_RESPONSE: usize = 512 << 20;
-/// The maximum duration of a handshake on a working network.
+/// The maximum duration of a connection attempt, including the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// RabbitMQ 4.3 closes a connection that was idle for 5 s; older versions close it after 60 s (measured). A proxy in
-/// between may keep its connection to topo open, and the next request would not reach the broker.
+/// The maximum idle time of a connection that the client reuses. RabbitMQ 4.3 closes idle connections after 5 s, and
+/// older versions after 60 s (measured). A proxy may keep its connection to topo open although the broker has closed
+/// the connection to the proxy, so the next request would not reach the broker.
 const LONGEST_IDLE: Duration = Duration::from_secs(3);
 
-/// A broker that can be read and changed. Cheap to clone: clones share their connections.
+/// A client that reads and changes a broker. Cloning is cheap, because clones share their connections.
 #[derive(Clone)]
 pub struct Broker(Arc<Inner>);
 
@@ -42,8 +44,8 @@ struct Inner {
     retries: Retries,
     emptiness: Mutex<Emptiness>,
     intervals: Intervals,
-    /// True if a user specified the tick, or if two ticks of a quorum queue were observed within the assumed interval.
-    has_observed_ticks: AtomicBool,
+    /// True if the user specified the tick interval, or if topo has observed that ticks are as frequent as assumed.
+    is_tick_known: AtomicBool,
 }
 
 impl std::fmt::Debug for Broker {
@@ -62,9 +64,9 @@ pub(super) struct Response {
 impl Response {
     /// Parses the body as JSON.
     pub(super) fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, BrokerError> {
-        bounded(self.body.len(), || serde_json::from_slice(&self.body)).map_err(|error| BrokerError::Malformed {
+        decode(self.body.len(), || serde_json::from_slice(&self.body)).map_err(|error| BrokerError::Malformed {
             request: request.to_string(),
-            detail: foreign(&error.to_string()),
+            detail: sanitize(&error.to_string()),
         })
     }
 }
@@ -86,7 +88,7 @@ impl Broker {
             retries,
             intervals,
         } = options;
-        // Fails if a provider is already installed, which is fine.
+        // An error means that a provider is already installed, which is not a problem.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let what = if ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
         let mut client = Client::builder()
@@ -96,7 +98,7 @@ impl Broker {
             .pool_idle_timeout(LONGEST_IDLE)
             .user_agent(concat!("topo/", env!("CARGO_PKG_VERSION")));
         if base_url.is_loopback() {
-            // On loopback, compression costs the broker more time than it saves: 150 ms for a list of ten thousand.
+            // On loopback, compression costs the broker more time than it saves: 150 ms for a list of 10,000 objects.
             client = client.no_proxy().gzip(false);
         }
         client = set_trusted_authorities(client, &base_url, ca_cert.as_deref())?;
@@ -106,17 +108,18 @@ impl Broker {
         if let Some(own) = client_cert {
             let pem = [own.cert.as_slice(), b"\n", own.key.as_slice()].concat();
             let unusable = |error: reqwest::Error| BrokerError::Certificate {
-                what: "client certificate with its key",
+                what: "client certificate or its key",
                 reason: innermost(&error),
             };
             let identity = Identity::from_pem(&pem).map_err(unusable)?;
-            // Building a client detects further errors but does not name the file. This client has only the identity.
+            // Building a client detects further errors, but does not report the file. This client has only the
+            // identity, so every error concerns the identity.
             Client::builder().tls_certs_only([]).identity(identity.clone()).build().map_err(unusable)?;
             client = client.identity(identity);
         }
         let client = client.build().map_err(|error| BrokerError::Certificate { what, reason: innermost(&error) })?;
         let emptiness = Mutex::new(Emptiness::new(intervals.longest_pause()));
-        let has_observed_ticks = AtomicBool::new(intervals.is_tick_specified());
+        let is_tick_known = AtomicBool::new(intervals.is_tick_specified());
         Ok(Self(Arc::new(Inner {
             client,
             base_url,
@@ -126,11 +129,11 @@ impl Broker {
             retries,
             emptiness,
             intervals,
-            has_observed_ticks,
+            is_tick_known,
         })))
     }
 
-    /// The URL of the broker, without user info.
+    /// Returns the management API URL, without user info.
     pub fn shown_url(&self) -> String {
         self.0.base_url.to_string()
     }
@@ -139,40 +142,40 @@ impl Broker {
         &self.0.base_url
     }
 
-    /// The user of the connection.
+    /// Returns the user name of the connection.
     pub fn username(&self) -> &str {
         &self.0.username
     }
 
-    /// The intervals in which the broker updates its counts.
+    /// Returns the intervals in which the broker updates its counts.
     pub fn intervals(&self) -> Intervals {
         self.0.intervals
     }
 
-    /// Returns true if the tick of quorum queues is known: specified, or observed.
+    /// Returns true if the tick interval of quorum queues is known, because the user specified it or topo observed it.
     pub(super) fn is_tick_known(&self) -> bool {
-        self.0.has_observed_ticks.load(Ordering::Relaxed)
+        self.0.is_tick_known.load(Ordering::Relaxed)
     }
 
-    /// Records the observation that the tick is as short as assumed.
+    /// Records that topo has observed ticks that are as frequent as assumed.
     pub(super) fn record_observed_tick(&self) {
-        self.0.has_observed_ticks.store(true, Ordering::Relaxed);
+        self.0.is_tick_known.store(true, Ordering::Relaxed);
     }
 
-    /// The queues that were empty in the reads of totals so far. Callers must not hold the guard across an await.
+    /// Returns the observations of empty queues so far. Callers must not hold the mutex guard across an await.
     pub(super) fn emptiness(&self) -> MutexGuard<'_, Emptiness> {
-        // Each update is complete in itself, so a panic of another thread leaves a consistent state.
+        // No update leaves an inconsistent state, so a poisoned mutex can be used.
         self.0.emptiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads JSON, with retries after transient errors.
+    /// Sends a GET request and parses the JSON response, with retries after transient errors.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: impl Into<String>) -> Result<T, BrokerError> {
         let request = Request::get(path);
         self.send(&request).await?.json(&request)
     }
 
-    /// Sends a request, with retries after transient errors. Not for deletes: between two attempts, another client may
-    /// create an object of the same name ([`Self::delete_once`]).
+    /// Sends a request, with retries after transient errors. For deletes, use [`Self::delete_once`]: between two
+    /// attempts, another client may create an object with the same name.
     pub(super) async fn send(&self, request: &Request) -> Result<Response, BrokerError> {
         self.retrying(|| self.send_once(request)).await
     }
@@ -180,8 +183,8 @@ impl Broker {
     /// Retries an operation after transient errors.
     ///
     /// # Errors
-    /// The last error. If the last attempt did not reach the broker, the error of an earlier attempt that the broker
-    /// may have processed.
+    /// The error of the last attempt. If the last attempt did not reach the broker, but the broker may have processed
+    /// an earlier attempt, the error of the earlier attempt.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
@@ -189,7 +192,7 @@ impl Broker {
         self.retrying_when(BrokerError::is_transient, operation).await
     }
 
-    /// [`Self::retrying`] that retries only after the errors that `is_retryable` accepts.
+    /// Retries an operation as [`Self::retrying`], but only after errors for which `is_retryable` returns true.
     pub(super) async fn retrying_when<T, F>(
         &self,
         is_retryable: fn(&BrokerError) -> bool,
@@ -225,7 +228,7 @@ impl Broker {
         let inner = &*self.0;
         let unaddressable =
             |segment: &str| BrokerError::Unaddressable { request: request.to_string(), segment: segment.to_owned() };
-        if let Some(segment) = request.unaddressable() {
+        if let Some(segment) = request.unaddressable_segment() {
             return Err(unaddressable(segment));
         }
         let url = inner.base_url.join(&request.path).ok_or_else(|| unaddressable(&request.path))?;
@@ -245,7 +248,7 @@ impl Broker {
         let status = response.status().as_u16();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (content_type, location) = (header(CONTENT_TYPE), header(LOCATION));
-        // The capacity avoids reallocations, which hold the body in memory twice.
+        // The reserved capacity avoids reallocations, during which the body would be in memory twice.
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
         let mut body = Vec::with_capacity(announced.unwrap_or_default().min(LARGEST_RESPONSE));
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
@@ -261,6 +264,7 @@ impl Broker {
         Ok(Response { status, body })
     }
 
+    /// Converts an error of the HTTP client.
     fn failure(&self, request: &Request, error: &reqwest::Error) -> BrokerError {
         if error.is_timeout() {
             let after = if error.is_connect() { CONNECT_TIMEOUT.min(self.0.timeout) } else { self.0.timeout };
@@ -272,9 +276,9 @@ impl Broker {
 
 /// Sets the certificate authorities that the client trusts.
 ///
-/// A given CA certificate replaces all public authorities. Otherwise, the client trusts those of the system and
-/// Mozilla's list. Mozilla's list is necessary in an image without a CA bundle, where reqwest otherwise builds no
-/// client. Without TLS, the client loads no authorities, for the same reason.
+/// If `ca_cert` is set, the client trusts only its certificates. Otherwise, the client trusts the system's authorities
+/// and Mozilla's list. In an image without a CA bundle, reqwest cannot build a client without Mozilla's list. For an
+/// `http` URL, the client loads no authorities, so that it can be built without a CA bundle, too.
 fn set_trusted_authorities(
     client: ClientBuilder,
     url: &BaseUrl,
@@ -295,11 +299,11 @@ fn set_trusted_authorities(
     Ok(client.tls_certs_merge(mozilla.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(innermost(&error)))?))
 }
 
-/// Returns the message of the root cause, which is the most specific one.
+/// Returns the message of the root cause, which is the most specific message.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
-    foreign(&cause.to_string())
+    sanitize(&cause.to_string())
 }

@@ -1,9 +1,9 @@
-//! Parses the entry of a node from `rabbitmqadmin.conf`, in both generations of the file. Pure.
+//! Parses a node's entry in `rabbitmqadmin.conf`, in either generation of the file format. Pure functions.
 //!
-//! Generation 1 is the INI file of the Python tool that is part of the broker (`priv/www/cli/rabbitmqadmin` of
-//! rabbitmq_management), with a section per node. Python's `configparser` reads it. Generation 2 is the TOML file of
-//! rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`), with a table per node. Keys that do not concern the
-//! connection are ignored.
+//! Generation 1 is the INI file of the Python tool that is part of the broker (`priv/www/cli/rabbitmqadmin` in
+//! rabbitmq_management), with a section per node. The tool reads the file with `configparser`. Generation 2 is the TOML
+//! file of rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`), with a table per node. Keys that do not concern
+//! the connection are ignored.
 
 use super::base_url::{BaseUrl, BaseUrlError, UrlWithLogin};
 use super::ini::{self, IniError, Section};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 /// The default node in both generations.
 pub const DEFAULT_NODE: &str = "default";
 
-/// The generation of a file.
+/// The generation of the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfFormat {
     /// Generation 1.
@@ -22,16 +22,16 @@ pub enum ConfFormat {
     Toml,
 }
 
-/// The settings of a node in the file; `None` if missing.
+/// A node's settings in the file. A field is `None` if the file does not contain its key.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
-    /// The URL of the management API; overrides the host, the port and TLS.
+    /// The URL of the management API. Overrides `hostname`, `port` and `tls`.
     pub base_uri: Option<BaseUrl>,
     /// The host.
     pub hostname: Option<String>,
     /// The port of the management API.
     pub port: Option<u16>,
-    /// The user.
+    /// The user name.
     pub username: Option<String>,
     /// The user's password.
     pub password: Option<SecretString>,
@@ -41,25 +41,25 @@ pub struct NodeSettings {
     pub tls: Option<bool>,
     /// True to accept any certificate (generation 1 only).
     pub insecure: Option<bool>,
-    /// The path of a PEM file.
+    /// The path of a PEM file with the trusted CA certificates.
     pub ca_cert: Option<String>,
-    /// The path of a PEM file.
+    /// The path of a PEM file with the client certificate.
     pub client_cert: Option<String>,
-    /// The path of a PEM file.
+    /// The path of a PEM file with the client's private key.
     pub client_key: Option<String>,
     /// The prefix of all API paths. It ends with `/api` in generation 2, but not in generation 1.
     pub path_prefix: Option<String>,
 }
 
-/// The reason why the settings cannot be read. The message never contains a value.
+/// The reason why the settings cannot be read. The message never contains a value from the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfError {
-    /// The file is neither of the two generations.
-    #[error("line {line}: neither TOML (rabbitmqadmin 2) nor INI (rabbitmqadmin 1): {reason}")]
+    /// The file is in neither format.
+    #[error("line {line}: expected TOML (rabbitmqadmin 2) or INI (rabbitmqadmin 1): {reason}")]
     Malformed {
         /// The line number, from 1.
         line: usize,
-        /// The error of the parser.
+        /// The parser's error message.
         reason: String,
     },
     /// A key of the node has an invalid value.
@@ -67,13 +67,13 @@ pub enum ConfError {
     Value {
         /// The node.
         node: String,
-        /// The key, and the expected value.
+        /// The key and the problem with its value.
         reason: String,
     },
-    /// The file has no section or table of that name.
+    /// The file has no section or table with the requested name.
     #[error(
         "no node `{node}`; the file contains {}",
-        if .known.is_empty() { "none".to_owned() } else { .known.join(", ") }
+        if .known.is_empty() { "no nodes".to_owned() } else { .known.join(", ") }
     )]
     NoSuchNode {
         /// The requested name.
@@ -83,7 +83,7 @@ pub enum ConfError {
     },
 }
 
-/// Parses the entry of a node from the text of a `rabbitmqadmin.conf` of either generation.
+/// Parses a node's entry in the text of a `rabbitmqadmin.conf`, in either generation of the file format.
 pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
     match detect(text)? {
         ConfFormat::Toml => from_toml(text, node),
@@ -91,13 +91,13 @@ pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, C
     }
 }
 
-/// Detects the generation of a text. Valid TOML is generation 2: values of generation 1 have no quotes, so a host name
-/// is not valid TOML.
+/// Detects the generation of a file. Valid TOML is generation 2. Values in generation 1 have no quotes, so a file with
+/// a host name is not valid TOML.
 pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
     let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);
     match ini::sections(text) {
-        // A file with quoted values is TOML with a syntax error, and that error is the useful one.
+        // A file with quoted values is TOML with a syntax error, so the error of the TOML parser is more useful.
         Ok(_) if text.contains("= \"") || text.contains("=\"") => Err(ConfError::Malformed {
             line: line(not_toml.span().map_or(0, |span| span.start)),
             reason: not_toml.message().to_owned(),
@@ -146,7 +146,7 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         port: port.transpose()?,
         username: take("username"),
         password: take("password").map(SecretString::from),
-        // `vhost` filters lists, `declare_vhost` applies to declarations.
+        // In the Python tool, `vhost` filters lists, and `declare_vhost` applies to declarations.
         vhost: take("vhost").or(declare_vhost),
         tls: boolean("ssl", take("ssl"))?,
         insecure: boolean("ssl_insecure", take("ssl_insecure"))?,
@@ -158,7 +158,7 @@ fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
     settings.with_base_uri(base_uri).map_err(|error| wrong(&format!("`base_uri`: {error}")))
 }
 
-/// A table of generation 2.
+/// A node's table in generation 2.
 #[derive(Deserialize)]
 struct TomlNode {
     base_uri: Option<String>,
@@ -183,14 +183,14 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         let known = tables.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone()).collect();
         return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
     };
-    // The message of the library may quote a value, so the reason contains only the key.
+    // The TOML library's message may quote a value, so the reason contains only the key.
     let wrong = |key: &str| ConfError::Value { node: node.to_owned(), reason: format!("{key} has the wrong type") };
     let entry: TomlNode = table.clone().try_into().map_err(|_| {
         let key = table.as_table().into_iter().flatten().find(|(key, value)| {
             let alone: toml::Table = [((*key).clone(), (*value).clone())].into_iter().collect();
             alone.try_into::<TomlNode>().is_err()
         });
-        wrong(&key.map_or_else(|| "it".to_owned(), |(key, _)| format!("`{key}`")))
+        wrong(&key.map_or_else(|| "the entry".to_owned(), |(key, _)| format!("`{key}`")))
     })?;
     let settings = NodeSettings {
         base_uri: None,
@@ -212,7 +212,7 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
 }
 
 impl NodeSettings {
-    /// Adds `base_uri`. Its user and password apply if the settings have none.
+    /// Sets `base_uri`. The user name and the password in the URL apply only if the settings do not contain them.
     fn with_base_uri(mut self, text: Option<String>) -> Result<Self, BaseUrlError> {
         if let Some(text) = text {
             let UrlWithLogin { url, username, password } = BaseUrl::parse(&text)?;
@@ -223,8 +223,8 @@ impl NodeSettings {
         Ok(self)
     }
 
-    /// Returns the URL of the management API: `base_uri`, or the host and port, with the path prefix. As in both
-    /// generations, the default host is `localhost`, and the default port is 15671 with TLS and 15672 without TLS.
+    /// Returns the management API URL: `base_uri`, or a URL with the host and the port, followed by the path prefix. As
+    /// in both versions of rabbitmqadmin, the defaults are the host `localhost` and the port 15672, or 15671 with TLS.
     pub fn base_url(&self) -> Result<BaseUrl, BaseUrlError> {
         let prefix = self.path_prefix.as_deref().unwrap_or_default();
         if let Some(url) = &self.base_uri {
@@ -292,10 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn missing_node_lists_the_existing_ones() {
-        for (text, expected) in
-            [(V1, "no node `x`; the file contains host_normal, host_tls"), ("", "no node `x`; the file contains none")]
-        {
+    fn error_for_a_missing_node_lists_the_existing_nodes() {
+        for (text, expected) in [
+            (V1, "no node `x`; the file contains host_normal, host_tls"),
+            ("", "no node `x`; the file contains no nodes"),
+        ] {
             assert_eq!(from_rabbitmqadmin_conf(text, "x").unwrap_err().to_string(), expected);
         }
     }

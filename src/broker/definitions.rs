@@ -1,18 +1,18 @@
-//! Reads a vhost from a definitions file (`rabbitmqctl export_definitions`, `GET /api/definitions`), or builds an empty
-//! one.
+//! Reads the snapshot of a vhost or a cluster from a definitions file (`rabbitmqctl export_definitions`,
+//! `GET /api/definitions`), or builds an empty snapshot.
 //!
-//! A definitions file contains less than a broker reports: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 on
-//! no internal exchanges.
+//! Unlike the responses of a broker, a definitions file contains no message counts and no binding keys. From 4.2.9 and
+//! 4.3.3 on, it does not contain internal exchanges either.
 
 use super::cluster::ClusterSnapshot;
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
 use super::permissions::is_user_parameter;
-use super::records::{of_owner, of_parameter};
+use super::records::{from_owner, from_parameter};
 use super::snapshot::{Cluster, Lists, Snapshot, Survey};
 use super::wire;
-use crate::model::memory::bounded;
+use crate::model::memory::decode;
 use crate::model::record_kinds::{RECORD_KINDS, RecordRow, RecordScope};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, RecordKind, Records, VhostName};
 use crate::rabbitmq::BrokerProfile;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lists of permissions of users in vhosts, each with the name of an entry.
+/// The keys of the lists of user permissions, each with the noun for an entry.
 const PERMISSIONS: [(&str, &str); 2] = [("permissions", "permission"), ("topic_permissions", "topic permission")];
 
 /// The reason why a definitions file cannot be read.
@@ -32,22 +32,22 @@ pub enum DefinitionsError {
     /// The file contains none of the lists of a definitions file.
     #[error("it contains no queues, exchanges, bindings or vhosts")]
     Nothing,
-    /// An object that a broker of that version refuses to import.
+    /// The file contains an entry that a broker of the assumed version does not import.
     #[error(transparent)]
     Entry(#[from] EntryError),
     /// The version of the file is not supported.
     #[error(
-        "it was written by RabbitMQ {version}; topo supports {} and later (set the version to assume with \
-         --broker-version)",
+        "it was written by RabbitMQ {version}; topo supports {} and later (use --broker-version to assume a different \
+         version)",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     TooOld {
-        /// Its version.
+        /// The version that the file contains.
         version: BrokerVersion,
     },
 }
 
-/// The lists and versions of a file.
+/// A definitions file, split into its fields.
 struct File<'a> {
     text: &'a str,
     fields: Fields<'a>,
@@ -63,7 +63,7 @@ impl<'a> File<'a> {
     /// Parses a definitions file. Ignores a byte order mark, which some editors and shells write.
     ///
     /// # Errors
-    /// The text is not a JSON object, or has none of the lists of a definitions file.
+    /// The text is not a JSON object, or contains none of the lists of a definitions file.
     fn parse(text: &'a str) -> Result<Self, DefinitionsError> {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let file = Self { text, fields: entries::fields(text)? };
@@ -73,7 +73,7 @@ impl<'a> File<'a> {
         Ok(file)
     }
 
-    /// Returns a list if the file contains it.
+    /// Returns the list with this key; `None` if the file does not contain the list.
     fn list(&self, key: &str) -> Option<Part<'a>> {
         self.fields.get(key).copied().filter(|part| part.text.starts_with('['))
     }
@@ -82,8 +82,8 @@ impl<'a> File<'a> {
         self.list(key).into_iter().flat_map(Part::elements)
     }
 
-    /// The version of the broker. From 3.8 on, an export of the whole broker has both fields; that of a vhost has only
-    /// the first.
+    /// Returns the version of the broker that wrote the file. From 3.8 on, an export of the whole broker contains both
+    /// fields, and an export of one vhost contains only `rabbit_version`.
     fn version(&self) -> Option<BrokerVersion> {
         let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
         serde_json::from_str::<String>(named?.text).ok()?.parse().ok()
@@ -95,7 +95,7 @@ impl<'a> File<'a> {
         list.elements().map(|entry| VHOSTS.read(self.text, entry, version)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Returns the vhosts that the entries of the lists name.
+    /// Returns the vhosts that are specified in entries of the other lists.
     fn named_vhosts(&self) -> impl Iterator<Item = String> {
         let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
         lists
@@ -105,7 +105,7 @@ impl<'a> File<'a> {
             .filter_map(Part::vhost)
     }
 
-    /// Returns the entries of a vhost. An entry without a vhost comes from the export of that vhost.
+    /// Parses the entries of a vhost. Includes entries without a vhost, which come from an export of one vhost.
     fn of_vhost<T: DeserializeOwned>(
         &self,
         list: &List,
@@ -125,7 +125,7 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
     Snapshot::missing(vhost, &cluster(version))
 }
 
-/// Returns the vhosts of a file, by name; none for an export of one vhost, which does not contain its name.
+/// Returns the vhosts in a file, sorted by name; empty for an export of one vhost, which does not contain the name.
 pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     let file = File::parse(text)?;
     let version = file.version().unwrap_or(BrokerVersion::NEWEST_KNOWN);
@@ -134,7 +134,7 @@ pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     Ok(names.into_iter().map(VhostName::new).collect())
 }
 
-/// Returns the names of cluster-wide objects that a spec cannot declare, by kind (`user`).
+/// Returns the names of the cluster-wide objects that a spec cannot declare, by kind, such as `user`.
 pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, DefinitionsError> {
     let file = File::parse(text)?;
     let kinds = [("users", "user"), ("global_parameters", "global parameter")];
@@ -145,13 +145,14 @@ pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, Definit
     Ok(named.into_iter().filter(|(_, names)| !names.is_empty()).collect())
 }
 
-/// Reads a vhost from a file. The version is the given one, the version of the file, or the newest known one.
+/// Reads a vhost from a file. If `version` is `None`, assumes the version that the file contains, or the newest known
+/// version.
 ///
-/// An export of one vhost does not contain the name of the vhost, so all of its objects belong to the given vhost. If
-/// the vhost exists, the broker also imports its objects from a file that does not list the vhost. Such a vhost has no
-/// settings here.
+/// An export of one vhost does not contain the name of the vhost, so all of its objects are read as objects of `vhost`.
+/// A file can also contain objects of a vhost that the file does not list; the broker imports them if the vhost exists.
+/// The snapshot of such a vhost has default settings.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
-    bounded(text.len(), || read_unbounded(text, vhost, version))
+    decode(text.len(), || read_unbounded(text, vhost, version))
 }
 
 fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
@@ -196,13 +197,13 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     })
 }
 
-/// Returns the cluster of an empty broker. The objects that its records belong to are not known.
+/// Returns the cluster snapshot of an empty broker, without the owners of cluster records.
 pub fn empty_cluster(version: BrokerVersion) -> ClusterSnapshot {
     let survey = Survey { cluster: cluster(version), settings: BTreeMap::new() };
     survey.cluster()
 }
 
-/// Reads the records of the cluster from a file. An export of one vhost has none.
+/// Reads the cluster records from a file. An export of one vhost contains no cluster records.
 pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<ClusterSnapshot, DefinitionsError> {
     let file = File::parse(text)?;
     let mut cluster = empty_cluster(version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN));
@@ -214,7 +215,7 @@ pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<Cluste
         for entry in list.elements() {
             let name = entry.name("name");
             let settings = entry.field(owners.field).and_then(|text| serde_json::from_str::<ArgumentValue>(text).ok());
-            let records = settings.into_iter().flat_map(|settings| of_owner(row, &name, settings));
+            let records = settings.into_iter().flat_map(|settings| from_owner(row, &name, settings));
             cluster.snapshot.topology.records.extend(records.map(|record| (record.id.clone(), record)));
             names.insert(name);
         }
@@ -223,7 +224,8 @@ pub fn read_cluster(text: &str, version: Option<BrokerVersion>) -> Result<Cluste
     Ok(cluster)
 }
 
-/// Removes repeated objects. The broker imports the first object of a name (`rabbit_definitions:add_queue_int`).
+/// Keeps only the first object of each name, as an import does (`rabbit_definitions:add_queue_int`). Adds the names of
+/// removed objects to `others`.
 fn keep_first<T>(
     listed: &mut Vec<T>,
     thing: &str,
@@ -240,7 +242,7 @@ fn keep_first<T>(
     });
 }
 
-/// Converts parameters into records. Adds the names of all other parameters to `others`.
+/// Converts a vhost's parameters into records. Adds the names of all other parameters to `others`.
 fn records(
     file: &File<'_>,
     vhost: &VhostName,
@@ -252,17 +254,17 @@ fn records(
         let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
         if let Some(row) = RECORD_KINDS.iter().find(|row| row.component == component) {
             if row.kind == RecordKind::OperatorPolicy {
-                // Reports values of the wrong type with their line.
+                // Checks the types of the values, so that an error contains the line.
                 let _: wire::Policy = PARAMETERS.read_value(file.text, entry, &name)?;
             }
             let mut value: Arguments = PARAMETERS.read_value(file.text, entry, &name)?;
             value.remove("name");
-            records.extend(of_parameter(row, &name, value).into_iter().map(|record| (record.id.clone(), record)));
+            records.extend(from_parameter(row, &name, value).into_iter().map(|record| (record.id.clone(), record)));
             continue;
         }
         let (thing, names) = match component.as_str() {
             "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
-            other => ("parameter".to_owned(), vec![format!("{name} of {other}")]),
+            other => ("parameter".to_owned(), vec![format!("{name} (component {other})")]),
         };
         let known: &mut Vec<String> = others.entry(thing).or_default();
         known.extend(names);

@@ -1,7 +1,7 @@
 //! Splits a definitions file into the entries of its lists, and completes an entry with the broker's defaults.
 //!
-//! Definitions files can be written by hand, with missing fields. The default of a missing field depends on the list,
-//! the field and the version (`rabbit_definitions`, measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
+//! Handwritten definitions files may omit fields. The default of a missing field depends on the list, the field and the
+//! broker's version (`rabbit_definitions`, measured with imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
 
 use crate::model::BrokerVersion;
 use serde::Deserialize;
@@ -9,19 +9,19 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The fields of a JSON object, not parsed.
+/// The unparsed fields of a JSON object, by key.
 pub(super) type Fields<'a> = BTreeMap<String, Part<'a>>;
 
-/// A part of the file.
+/// A part of a definitions file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     /// The JSON text.
     pub(super) text: &'a str,
-    /// Its offset in the file.
+    /// The offset of the text in the file, in bytes.
     at: usize,
 }
 
-/// The reason why an entry cannot be imported.
+/// The reason why a broker cannot import an entry.
 #[derive(Debug, thiserror::Error)]
 #[error("{object} (line {line}): {problem}")]
 pub struct EntryError {
@@ -30,20 +30,21 @@ pub struct EntryError {
     problem: String,
 }
 
-/// A list of the file, with the names and defaults of its entries.
+/// A list in a definitions file, with the required fields and the defaults of its entries.
 pub(super) struct List {
-    /// Its key in the file.
+    /// The key of the list in the file.
     pub(super) key: &'static str,
-    /// The name of the kind in messages.
+    /// The noun for an entry in messages.
     noun: &'static str,
-    /// The fields that make up the name of an object.
+    /// The fields that identify an entry in messages.
     names: &'static [&'static str],
+    /// The fields without a default in any version.
     required: &'static [&'static str],
-    /// Fields with a default, each with its value and the first version that has the default.
+    /// The fields with a default, each with the default as JSON and the first version that has the default.
     defaults: &'static [(&'static str, &'static str, BrokerVersion)],
 }
 
-/// The first version of defaults that every supported version has.
+/// The first version of a default that exists in every supported version.
 const ALWAYS: BrokerVersion = BrokerVersion::OLDEST_SUPPORTED;
 const V3_10: BrokerVersion = BrokerVersion::new(3, 10, 0);
 const V4_0: BrokerVersion = BrokerVersion::new(4, 0, 0);
@@ -57,7 +58,7 @@ pub(super) const QUEUES: List = List {
     defaults: &[("arguments", "{}", V3_10), ("durable", "true", V4_0), ("auto_delete", "false", V4_0)],
 };
 
-/// Without `auto_delete`, 3.8 to 4.2 store `undefined` and do not delete the exchange with its last binding.
+/// If `auto_delete` is missing, 3.8 to 4.2 store `undefined`, and keep the exchange after its last binding is removed.
 pub(super) const EXCHANGES: List = List {
     key: "exchanges",
     noun: "exchange",
@@ -71,7 +72,7 @@ pub(super) const EXCHANGES: List = List {
     ],
 };
 
-/// The key that deletes a binding is not part of a file.
+/// `properties_key`, which identifies a binding in requests, is not part of a definitions file.
 pub(super) const BINDINGS: List = List {
     key: "bindings",
     noun: "binding",
@@ -123,19 +124,19 @@ impl<'a> Part<'a> {
         parts(self).filter(move |_| is_list)
     }
 
-    /// Returns the string value of a field, or `?`.
+    /// Returns the string value of a field; `?` if the field is missing or is not a string.
     pub(super) fn name(self, field: &str) -> String {
         let fields = fields(self.text).unwrap_or_default();
         let text = fields.get(field).and_then(|part| serde_json::from_str(part.text).ok());
         text.unwrap_or_else(|| "?".to_owned())
     }
 
-    /// Returns the JSON text of a field.
+    /// Returns the JSON text of a field; `None` if the field is missing.
     pub(super) fn field(self, name: &str) -> Option<&'a str> {
         fields(self.text).ok()?.get(name).map(|part| part.text)
     }
 
-    /// Returns the vhost of an entry.
+    /// Returns the vhost of an entry; `None` if the entry does not contain a vhost.
     pub(super) fn vhost(self) -> Option<String> {
         #[derive(Deserialize)]
         struct Entry {
@@ -158,17 +159,17 @@ fn parts(whole: Part<'_>) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// Returns the message of an error without its position, which is relative to the entry.
+/// Returns an error's message without the position, which is relative to the entry.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem).to_owned()
 }
 
 impl List {
-    /// Parses an entry, with the defaults of a version.
+    /// Parses an entry, and adds the defaults that `version` has for missing fields.
     ///
     /// # Errors
-    /// A field without a default in that version is missing, or a value has the wrong type.
+    /// A field that has no default in `version` is missing, or a value has the wrong type.
     pub(super) fn read<T: DeserializeOwned>(
         &self,
         file: &str,
@@ -184,18 +185,19 @@ impl List {
         for (field, value, since) in self.defaults.iter().filter(|(field, ..)| is_missing(&field)) {
             if version < *since {
                 let problem = format_args!(
-                    "missing field `{field}`, which has no default in RabbitMQ {version} (only from {} on)",
+                    "missing field `{field}`, which has no default in RabbitMQ {version} (only in {} and later)",
                     since.series()
                 );
                 return Err(self.error(file, entry, &problem));
             }
-            // Every list has required fields, so a field follows the comma.
+            // Every list has required fields, so another field follows the comma.
             completed = Cow::Owned(format!("{{\"{field}\":{value},{}", completed.get(1..).unwrap_or_default()));
         }
         serde_json::from_str(&completed).map_err(|error| self.error(file, entry, &without_position(&error)))
     }
 
-    /// Parses the value of a parameter, such as an operator policy, with the name of the parameter as its field `name`.
+    /// Parses the value of a parameter, such as an operator policy. The parsed value contains the parameter's name as
+    /// the field `name`.
     ///
     /// # Errors
     /// A field is missing, or a value has the wrong type.

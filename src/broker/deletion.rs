@@ -1,4 +1,4 @@
-//! Deletes objects, and reads afterwards whether a delete without a response succeeded.
+//! Deletes objects, and checks whether a delete without a response succeeded.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -8,8 +8,8 @@ use crate::plan::request::{Request, path};
 /// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performed {
-    /// The broker accepted the request. For a declaration, this proves little: the broker also returns 204 if it
-    /// ignores a difference.
+    /// The broker accepted the request. For a declaration, this does not prove that the object matches: the broker also
+    /// returns 204 if it ignores a difference.
     Done,
     /// The object to delete did not exist.
     AlreadyGone,
@@ -20,7 +20,7 @@ impl Broker {
     ///
     /// # Errors
     /// The error of the delete, if the object still exists. Either the broker did not process the delete, or another
-    /// client has created an object of the same name since then, which topo must not delete.
+    /// client has since created an object with the same name, which topo must not delete.
     pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
         let lost = match accept_not_found(self.send_once(delete).await) {
             Err(error) if error.may_have_been_processed() && !error.is_unprocessed() => error,
@@ -33,9 +33,9 @@ impl Broker {
         }
     }
 
-    /// Deletes a binding. A 404 proves nothing: the broker also returns 404 for existing bindings with the routing keys
-    /// `null` and `undefined`, which the handler treats as atoms (`rabbit_mgmt_wm_binding`, all versions). The list is
-    /// reliable.
+    /// Deletes a binding. A 404 does not prove that the binding is missing. The broker also returns 404 for existing
+    /// bindings with the routing keys `null` and `undefined`, which the handler treats as atoms
+    /// (`rabbit_mgmt_wm_binding`, all versions). The list of bindings is reliable.
     pub(super) async fn unbind(
         &self,
         vhost: &VhostName,
@@ -51,7 +51,7 @@ impl Broker {
             Ok(Performed::AlreadyGone) if is_listed().await? => {
                 Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
             }
-            // As with other deletes: after a lost response, the binding may be a new one of another client.
+            // If the response was lost and the binding is listed, another client may have created it again.
             Err(lost) if lost.may_have_been_processed() && !lost.is_unprocessed() => match is_listed().await {
                 Ok(false) => Ok(Performed::Done),
                 Ok(true) | Err(_) => Err(lost),
@@ -60,7 +60,8 @@ impl Broker {
         }
     }
 
-    /// Returns true if a queue or an exchange exists, to verify a deletion. One request per object.
+    /// Returns true if a queue or an exchange exists. Sends one request. For other kinds, returns true without a
+    /// request.
     pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
         let path = match id {
             ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),

@@ -1,11 +1,11 @@
-//! The durations for which queues have been observed empty.
+//! Records for how long queues have been observed empty.
 //!
-//! Every read of the totals of a vhost adds to them, so the deletions of an apply wait for the ticks of quorum queues
-//! together and not one after another.
+//! Every read of a vhost's totals extends the observations of all its empty queues, so several deletions in an apply
+//! wait for the same ticks and not one after another.
 //!
 //! An observation ends with a read that shows messages, no total, or no such queue. It also ends with a declaration or
-//! a delete by topo, and with a long pause between two reads. In these cases the queue may have received messages, or
-//! may be another queue.
+//! a delete by topo, and with a long pause between two reads. In these cases, the queue may have received messages, or
+//! the name may refer to a new queue.
 
 use super::wire::QueueTotals;
 use crate::model::{QueueName, VhostName};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct Emptiness {
     spans: BTreeMap<VhostName, BTreeMap<QueueName, Span>>,
-    /// The longest pause between two reads of one observation.
+    /// The maximum pause between two reads of the same observation.
     longest_pause: Duration,
 }
 
@@ -26,14 +26,14 @@ pub(super) struct Emptiness {
 struct Span {
     /// The time of the first response with a total of 0.
     first: Instant,
-    /// The time of the last request. The total in its response may be as old as the request.
+    /// The time at which the last request was sent. The total in the response may be as old as the request.
     last_sent: Instant,
     /// The time of the last response. A slow response is not a pause.
     last_received: Instant,
 }
 
 impl Emptiness {
-    /// No observations.
+    /// Creates an empty set of observations.
     pub(super) fn new(longest_pause: Duration) -> Self {
         Self { spans: BTreeMap::new(), longest_pause }
     }
@@ -60,7 +60,7 @@ impl Emptiness {
         }
     }
 
-    /// Returns the duration for which a queue was observed empty, until the last read.
+    /// Returns the duration for which a queue was observed empty, up to the last read; 0 without an observation.
     pub(super) fn empty_for(&self, vhost: &VhostName, queue: &QueueName) -> Duration {
         let span = self.spans.get(vhost).and_then(|spans| spans.get(queue));
         span.map_or(Duration::ZERO, |span| span.last_sent.saturating_duration_since(span.first))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::model::Intervals;
 
-    /// Returns the seconds for which `q` was observed empty, after reads at these seconds with these lists.
+    /// Returns the seconds for which `q` was observed empty. Each read is a time in seconds and the list at that time.
     fn after(reads: &[(u64, &str)]) -> u64 {
         let start = Instant::now();
         let mut emptiness = Emptiness::new(Intervals::default().longest_pause());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_of_a_slow_response_does_not_count() {
+    fn duration_of_a_slow_response_is_not_counted() {
         let totals: Vec<QueueTotals> = serde_json::from_str(ZERO).unwrap();
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);

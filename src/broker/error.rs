@@ -1,17 +1,17 @@
-//! Errors between topo and a broker. Each kind requires a different reaction of the user.
+//! Errors of requests to a broker. Each variant requires a different reaction from the user.
 //!
-//! `Display` is one sentence, with the unchanged reason of the broker. It contains no passwords, and its URLs have no
-//! user info.
+//! The `Display` output is one line with the broker's unchanged reason. It contains no passwords, and its URLs contain
+//! no user info.
 
 use super::connect_problem::ConnectProblem;
 use crate::model::count::count;
 use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use std::time::Duration;
 
-/// The reason why a broker could not be read, or did not process a request.
+/// The reason why topo could not read a broker, or why a broker did not process a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BrokerError {
-    /// A given certificate or key cannot be used. No request was sent.
+    /// A specified certificate or key cannot be used. topo did not send a request.
     #[error("the {what} cannot be used: {reason}")]
     Certificate {
         /// The kind of file, such as `CA certificate`.
@@ -27,14 +27,14 @@ pub enum BrokerError {
         /// The reason.
         problem: ConnectProblem,
     },
-    /// AMQP and HTTP reach different brokers, so topo must not move or delete anything.
+    /// The AMQP address and the management URL lead to different brokers, so topo must not move or delete anything.
     #[error("the broker at {amqp} is not the broker at {url}: {reason}")]
     AnotherBroker {
         /// The AMQP address, without user info.
         amqp: String,
         /// The management URL, without user info.
         url: String,
-        /// The difference between the two.
+        /// The difference between the two brokers.
         reason: String,
     },
     /// The broker did not respond in time.
@@ -62,22 +62,22 @@ pub enum BrokerError {
         username: String,
         /// The method and the path.
         request: String,
-        /// The reason of the broker: `Access refused.`
+        /// The reason of the broker, such as `Access refused.`
         reason: String,
     },
-    /// 401: the user lacks the tag for this part of the management API.
+    /// 401: the user does not have the tag that the management API requires for the request.
     #[error("user `{username}` lacks the tag for {request}: {reason}")]
     WrongTag {
         /// The user name.
         username: String,
         /// The method and the path.
         request: String,
-        /// The reason of the broker: `Not management user`.
+        /// The reason of the broker, such as `Not management user`.
         reason: String,
     },
     /// The response is not from a management API, but from a reverse proxy, a login page or another port.
     #[error(
-        "{url} is not a RabbitMQ management API: it answered {status} with {} for {request}{}",
+        "{url} is not a RabbitMQ management API: it returned {status} with {} for {request}{}",
         .content_type.as_deref().unwrap_or("no content type"),
         if .excerpt.is_empty() { String::new() } else { format!(": {}", .excerpt) }
     )]
@@ -90,15 +90,15 @@ pub enum BrokerError {
         status: u16,
         /// The content type of the response.
         content_type: Option<String>,
-        /// The first 80 characters of its text, without tags.
+        /// The first 80 characters of the response, without HTML tags.
         excerpt: String,
     },
-    /// A redirect. topo does not follow it, because that would send the password elsewhere.
+    /// The response is a redirect, which topo does not follow because the password would be sent to another server.
     #[error("{url} redirects to {to}; use that URL if it is the broker's")]
     Redirected {
         /// The URL without user info.
         url: String,
-        /// The target, without user info and query.
+        /// The target of the redirect, without user info and query.
         to: String,
     },
     /// The broker refused the request, usually with 400.
@@ -111,31 +111,32 @@ pub enum BrokerError {
         /// The reason of the broker.
         reason: String,
     },
-    /// The object exists with other properties. An AMQP client gets the same reason as `406 PRECONDITION_FAILED`.
+    /// The object exists with other properties. An AMQP client would receive the same reason with
+    /// `406 PRECONDITION_FAILED`.
     #[error("the object exists with other properties: {reason}")]
     Inequivalent {
         /// The method and the path.
         request: String,
-        /// The reason of the broker: `inequivalent arg 'x-message-ttl' for queue …`.
+        /// The reason of the broker, such as `inequivalent arg 'x-message-ttl' for queue …`.
         reason: String,
     },
-    /// The object of the request, or one that it refers to, does not exist.
-    #[error("not found, {request}: {reason}")]
+    /// 404: the object of the request, or an object that the request refers to, does not exist.
+    #[error("the broker returned 404 for {request}: {reason}")]
     NotFound {
         /// The method and the path.
         request: String,
         /// The reason of the broker.
         reason: String,
     },
-    /// 404, although the queue exists: its node is down.
-    #[error("{request} is not possible now: {reason}")]
+    /// 404, although the queue exists, because the queue's node is down.
+    #[error("the broker cannot process {request} while the queue's node is down: {reason}")]
     HomeNodeDown {
         /// The method and the path.
         request: String,
         /// The reason of the broker.
         reason: String,
     },
-    /// 429, 5xx, or an operation that timed out inside the broker. All retries failed.
+    /// 408, 429, 5xx, or an operation that timed out inside the broker. All retries failed.
     #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
         /// The method and the path.
@@ -145,15 +146,15 @@ pub enum BrokerError {
         /// The reason of the broker or of a proxy.
         reason: String,
     },
-    /// The broker blocks publishers until its memory or disk alarm is over.
-    #[error("{url} accepts no messages now (memory or disk alarm), so {request} was not answered")]
+    /// The broker blocks publishers until its memory or disk alarm ends.
+    #[error("{url} blocks publishers because of a memory or disk alarm, and did not answer {request}")]
     Alarm {
         /// The URL without user info.
         url: String,
         /// The operation.
         request: String,
     },
-    /// A response that topo cannot parse.
+    /// topo cannot parse the response.
     #[error("cannot parse the response to {request}: {detail}")]
     Malformed {
         /// The method and the path.
@@ -161,7 +162,7 @@ pub enum BrokerError {
         /// The reason.
         detail: String,
     },
-    /// A name that the management API cannot carry.
+    /// The request contains a name that the management API cannot address.
     #[error("{request} cannot be sent: the management API cannot address an object named `{segment}`")]
     Unaddressable {
         /// The method and the path.
@@ -172,33 +173,34 @@ pub enum BrokerError {
     /// The broker does not report its RabbitMQ version.
     #[error("the broker does not report its RabbitMQ version (it identifies itself as {product} {reported})")]
     VersionUnknown {
-        /// The name of the product.
+        /// The product name.
         product: String,
         /// The reported version, if any.
         reported: String,
     },
-    /// The broker is too old.
+    /// topo does not support the broker's version.
     #[error(
         "{product} {version} is too old: topo supports RabbitMQ {} and later",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     VersionTooOld {
-        /// The name of the product.
+        /// The product name.
         product: String,
         /// The RabbitMQ version.
         version: BrokerVersion,
     },
-    /// The guard of a deletion: the queue contains messages. Nothing was deleted.
-    #[error("queue {queue} was not deleted: it is not empty and holds {}", message_count(*.messages))]
+    /// The guard of a deletion was not satisfied, because the queue contains messages. Nothing was deleted.
+    #[error("queue {queue} was not deleted: it contains {}", message_count(*.messages))]
     NotEmpty {
         /// The queue.
         queue: QueueName,
         /// The number of messages, if known.
         messages: Option<u64>,
     },
-    /// The guard of a deletion: the queue contains more messages than may be lost. Nothing was deleted.
+    /// The guard of a deletion was not satisfied, because the queue contains more messages than may be lost. Nothing
+    /// was deleted.
     #[error(
-        "queue {queue} was not deleted: it holds {}, and at most {allowed} may be lost",
+        "queue {queue} was not deleted: it contains {}, and at most {allowed} may be lost",
         message_count(Some(*.messages))
     )]
     MoreThanAllowed {
@@ -209,7 +211,7 @@ pub enum BrokerError {
         /// The maximum number of messages that may be lost.
         allowed: u64,
     },
-    /// The guard of a deletion: the number of messages is unknown. Nothing was deleted.
+    /// The guard of a deletion was not satisfied, because the number of messages is unknown. Nothing was deleted.
     #[error("queue {queue} was not deleted: {reason}")]
     EmptinessUnknown {
         /// The queue.
@@ -217,8 +219,8 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// A quorum queue is listed, but none of its members runs: a node stopped while the queue was declared or deleted.
-    /// Nothing was deleted.
+    /// The broker lists a quorum queue of which no member is running, because a node stopped while the queue was
+    /// declared or deleted. Nothing was deleted.
     #[error(
         "queue {queue} accepts no messages: none of its members is running ({reason}); unless a node that is down hosts \
          a member, delete the queue and apply again"
@@ -229,7 +231,7 @@ pub enum BrokerError {
         /// The reason of the broker.
         reason: String,
     },
-    /// 404 on the delete of a binding that is still listed.
+    /// The broker returned 404 for the delete of a binding that it still lists.
     #[error(
         "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and \
          `undefined`; unbind it with an AMQP client"
@@ -238,10 +240,10 @@ pub enum BrokerError {
         /// The binding.
         binding: Box<Binding>,
     },
-    /// A binding was created between the plan and the deletion of its object. Nothing was deleted.
+    /// A binding was created after the plan was made and before its queue or exchange was deleted. Nothing was deleted.
     #[error(
-        "{object} was not deleted: a binding was added in the meantime ({binding}); run the command again to \
-             include it"
+        "{object} was not deleted: a binding was added after the plan was made ({binding}); run the command again to \
+         include the binding"
     )]
     BoundMeanwhile {
         /// The queue or exchange.
@@ -249,35 +251,35 @@ pub enum BrokerError {
         /// The binding.
         binding: String,
     },
-    /// Topic permissions changed between the plan and the deletion of their exchange. Nothing was deleted.
+    /// Topic permissions changed after the plan was made and before their exchange was deleted. Nothing was deleted.
     #[error(
         "{object} was not deleted: its topic permissions have changed since the plan was made; run the command \
-             again"
+         again"
     )]
     TopicPermissionsChanged {
         /// The exchange.
         object: String,
     },
-    /// The broker accepted a request, but did not execute it.
+    /// The broker reported success, but the object is not in the expected state.
     #[error(
         "the broker reported success, but {object} {}",
         if *.expected { "does not exist" } else { "still exists, or was declared again" }
     )]
     NotVerified {
-        /// The queue or exchange.
+        /// The object.
         object: String,
-        /// True if the object should exist.
+        /// True if the object was expected to exist, and false if it was expected to be deleted.
         expected: bool,
     },
-    /// The broker accepted a request, but its result could not be verified.
+    /// The broker reported success, but topo could not verify the result.
     #[error("the broker reported success, but {object} could not be read afterwards: {reason}")]
     Unverifiable {
-        /// The queue or exchange.
+        /// The object.
         object: String,
         /// The reason.
         reason: String,
     },
-    /// A queue was not drained, or held messages did not return.
+    /// A queue was not drained, or messages in the holding queue did not return.
     #[error("the messages of queue {queue} were not moved: {reason}")]
     NotMoved {
         /// The queue.
@@ -285,8 +287,8 @@ pub enum BrokerError {
         /// The reason.
         reason: String,
     },
-    /// An unmanaged binding could not be restored after the recreation. Nothing was deleted.
-    #[error("{object} was not deleted: its binding {binding} could not be restored afterwards ({reason})")]
+    /// topo would not be able to restore an unmanaged binding after the recreation. Nothing was deleted.
+    #[error("{object} was not deleted: topo would not be able to restore its binding {binding} ({reason})")]
     NotRestorable {
         /// The queue or exchange.
         object: String,
@@ -295,8 +297,8 @@ pub enum BrokerError {
         /// The reason of the broker.
         reason: String,
     },
-    /// A topic permission could not be restored after the recreation. Nothing was deleted.
-    #[error("{object} was not deleted: the {permission} could not be restored afterwards ({reason})")]
+    /// topo would not be able to restore a topic permission after the recreation. Nothing was deleted.
+    #[error("{object} was not deleted: topo would not be able to restore the {permission} ({reason})")]
     TopicPermissionNotRestorable {
         /// The exchange.
         object: String,
@@ -305,7 +307,7 @@ pub enum BrokerError {
         /// The reason of the broker.
         reason: String,
     },
-    /// A binding that would make the bindings of its whole vhost unreadable. The request was not sent.
+    /// The binding would make all bindings of its vhost unreadable. topo did not send the request.
     #[error(
         "binding {binding} was not created: with a `~` in the routing key and additional arguments, the management API \
          would return 500 for every later list of the vhost's bindings"
@@ -317,16 +319,16 @@ pub enum BrokerError {
     /// Another apply holds the lock.
     #[error(
         "vhost {vhost} is locked by {holder}{}",
-        down.as_ref().map_or_else(String::new, |node| format!("; {node}, the node of the lock, is down"))
+        down.as_ref().map_or_else(String::new, |node| format!("; node {node}, which hosts the lock, is down"))
     )]
     LockHeld {
         /// The vhost.
         vhost: VhostName,
         /// The queue that is the lock.
         queue: QueueName,
-        /// The description of its holder.
+        /// The holder's description.
         holder: String,
-        /// The node that hosts the lock, if it is known to be down.
+        /// The node that hosts the lock, if the broker reports that the node is down.
         down: Option<String>,
     },
     /// This run has lost the lock.
@@ -339,7 +341,7 @@ pub enum BrokerError {
     },
 }
 
-/// Formats a number of messages.
+/// Formats a number of messages; `None` if unknown.
 fn message_count(messages: Option<u64>) -> String {
     match messages {
         Some(messages) => count(messages, "message"),

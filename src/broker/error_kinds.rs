@@ -41,7 +41,7 @@ impl BrokerError {
         }
     }
 
-    /// Returns true if the broker may have processed the request, because its response was lost.
+    /// Returns true if the broker may have processed the request, for example because its response was lost.
     pub fn may_have_been_processed(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_after_sending(),
@@ -81,8 +81,8 @@ impl BrokerError {
         }
     }
 
-    /// Returns true if the broker certainly did not process the request, and a retry may succeed: the request was not
-    /// sent, or was rejected before it was processed. topo retries a delete only after these errors.
+    /// Returns true if the broker certainly did not process the request, and a retry may succeed. Either topo did not
+    /// send the request, or the broker rejected it before processing. topo retries a delete only after these errors.
     pub(super) fn is_unprocessed(&self) -> bool {
         if let Self::Connect { problem, .. } = self {
             return problem.is_transient() && !problem.is_after_sending();
@@ -90,8 +90,8 @@ impl BrokerError {
         matches!(self, Self::Unavailable { status: 429 | 503, .. })
     }
 
-    /// Returns true if a deletion was not attempted, because its guard was not satisfied.
-    pub fn is_guard(&self) -> bool {
+    /// Returns true if nothing was deleted, because a check before the deletion failed.
+    pub fn is_guard_failure(&self) -> bool {
         matches!(
             self,
             Self::NotEmpty { .. }
@@ -106,7 +106,7 @@ impl BrokerError {
     }
 
     /// Returns true if the error occurred after the broker had processed the request.
-    pub fn is_after_doing(&self) -> bool {
+    pub fn is_after_processing(&self) -> bool {
         matches!(self, Self::NotVerified { .. } | Self::Unverifiable { .. })
     }
 }

@@ -1,32 +1,33 @@
-//! Deletes a queue only while its guard is satisfied, as far as the broker reports it.
+//! Deletes a queue only if its guard is satisfied according to the broker.
 //!
-//! A queue is empty if its total is 0. The sum of ready and unacknowledged messages does not suffice, because it
-//! excludes a backlog of at-least-once dead-lettering. A missing total is not 0. The flags of the broker, on 3.8 to
-//! 4.3:
+//! A queue is empty if its total is 0. The sum of ready and unacknowledged messages is not sufficient, because it
+//! excludes a backlog of at-least-once dead-lettering. A missing total is not treated as 0. The broker's delete flags
+//! have these effects on 3.8 to 4.3:
 //!
 //! | | `if-empty` | `if-unused` |
 //! |---|---|---|
-//! | classic | counts *ready* messages only: deletes unacknowledged ones (`rabbit_amqqueue_process`) | 400 with a consumer |
+//! | classic | considers only *ready* messages (`rabbit_amqqueue_process`) | 400 if the queue has a consumer |
 //! | quorum | 400 "not supported" | 400 |
-//! | stream | ignored: deletes the stream with its messages (`rabbit_stream_queue:delete`) | ignored |
+//! | stream | ignored; deletes the stream with its messages (`rabbit_stream_queue:delete`) | ignored |
 //!
 //! # Classic queues
 //!
-//! topo reads the total and deletes the queue with both flags, which one process checks atomically. Without consumers,
-//! only messages of a `basic.get` can be unacknowledged. With consumers, topo omits `if-unused`: a guard protects
-//! messages, and the plan may allow the disruption of consumers.
+//! topo reads the total and deletes the queue with both flags, which the queue's process checks atomically. Without
+//! consumers, only messages that a client fetched with `basic.get` can be unacknowledged. If the queue has consumers,
+//! topo omits `if-unused`, because a guard protects only messages, and the plan may allow the disruption of consumers.
 //!
-//! Two limits remain. The delete also cancels consumers that subscribed after the plan read them, or up to 5 s before,
-//! because they come from the statistics. Messages that a consumer receives between the last read of the total and the
-//! delete are unacknowledged, and `if-empty` ignores them.
+//! Two limitations remain. The delete also cancels consumers that the plan does not list, because they subscribed after
+//! the plan read the statistics, or up to 5 s before. Messages that a consumer receives between the last read of the
+//! total and the delete are unacknowledged, and `if-empty` ignores unacknowledged messages.
 //!
 //! # Quorum queues
 //!
-//! The total comes from the last tick (5 s by default), and was observed as 0 while the queue contained messages.
-//! Therefore the total must remain 0, or within the allowed loss, for two ticks. Every read of the totals of the vhost
-//! counts, including reads for other queues ([`Emptiness`](super::emptiness::Emptiness)). A `get` immediately before
-//! the delete finds messages that arrived after the last tick. The broker does not expose the duration of a tick, so
-//! topo must observe two ticks unless a user specified the tick ([`Ticks`](super::ticks::Ticks)).
+//! The total comes from the last tick (5 s by default), and can be 0 although the queue contains messages (observed).
+//! The total must therefore remain 0, or within the allowed loss, for two ticks. To prove that a queue is empty, topo
+//! uses every read of the vhost's totals, including reads for other queues
+//! ([`Emptiness`](super::emptiness::Emptiness)). A `get` immediately before the delete detects messages that arrived
+//! after the last tick. The broker does not expose the tick interval, so topo must observe two ticks unless a user
+//! specified the interval ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -41,17 +42,18 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time without new messages after which an unused queue counts as drained.
+/// The time without new messages after which an unbound queue is treated as drained.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Receives the duration of a proof by ticks, repeatedly while the proof waits.
+/// A callback that topo calls repeatedly while a proof waits for ticks. Its argument is the expected duration of the
+/// proof.
 pub type OnProof<'a> = &'a dyn Fn(Duration);
 
 impl Broker {
-    /// Deletes a queue while its guard is satisfied. `delete` is the request without flags.
+    /// Deletes a queue if its guard is satisfied. `delete` is the request without flags.
     ///
-    /// A retry repeats the whole check and not only the delete: after a lost response, the name may already refer to a
-    /// new queue of another client.
+    /// A retry repeats the whole check and not only the delete, because the name may now refer to a new queue of
+    /// another client.
     pub(super) async fn delete_queue(
         &self,
         vhost: &VhostName,
@@ -92,6 +94,7 @@ impl Broker {
         self.delete_once(delete).await
     }
 
+    /// Deletes a queue that contains at most `allowed` messages. For a quorum queue, observes the total for two ticks.
     async fn delete_if_at_most(
         &self,
         vhost: &VhostName,
@@ -109,8 +112,8 @@ impl Broker {
             if queue_type(&totals) != Some(QueueType::Quorum) {
                 break;
             }
-            // The total of a quorum queue is that of its last tick. Messages that arrive after the last read are not
-            // detected: a `get` of all messages would count as a delivery of each message.
+            // The total of a quorum queue comes from its last tick. topo does not detect messages that arrive after the
+            // last read, because a `get` of all messages would increase the delivery count of each message.
             let first = *first.get_or_insert_with(Instant::now);
             if ticks.have_passed(sent.saturating_duration_since(first)).await? {
                 break;
@@ -120,8 +123,8 @@ impl Broker {
         self.forget_and_delete(vhost, name, delete).await
     }
 
-    /// Deletes an unbound queue after [`SETTLE_TIME`]. Messages that were routed to the queue before the unbind can
-    /// arrive later, for example from another node.
+    /// Deletes an unbound queue that has been empty for [`SETTLE_TIME`]. Messages that were routed to the queue before
+    /// the unbind can arrive later, for example from another node.
     async fn delete_if_drained(
         &self,
         vhost: &VhostName,
@@ -136,15 +139,18 @@ impl Broker {
             if missing.is_zero() {
                 return self.delete_if_empty(vhost, name, delete, observe).await;
             }
-            // After a longer sleep, the next read could be too late for the same observation.
+            // After a longer sleep, the next read could be too late to continue the same observation.
             sleep(missing.min(self.intervals().poll_interval())).await;
         }
     }
 
-    /// Proves that a queue is empty, as far as the broker reports it. Returns false if the queue does not exist.
+    /// Proves that a queue is empty according to the broker. Returns false if the queue does not exist.
     ///
-    /// Messages may arrive after the proof. An immediate delete with a guard reuses the proof. Before any other delete
-    /// than [`Self::perform`], the caller must [forget](Self::forget_emptiness) the proof.
+    /// Messages may arrive after the proof. An immediate delete with a guard reuses the proof. If a caller deletes the
+    /// queue without [`Self::perform`], it must first [forget](Self::forget_emptiness) the proof.
+    ///
+    /// # Errors
+    /// The queue is not empty, or topo cannot prove that the queue is empty, as for streams.
     pub async fn prove_empty(
         &self,
         vhost: &VhostName,
@@ -156,11 +162,12 @@ impl Broker {
         Ok(self.retrying_when(BrokerError::is_unprocessed, prove).await?.is_some())
     }
 
-    /// Forgets the proof of emptiness, because the name refers to another queue from now on.
+    /// Discards the proof that a queue is empty, because the name may refer to a new queue afterwards.
     pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
         self.emptiness().forget(vhost, name);
     }
 
+    /// Proves that a queue is empty, and deletes the queue.
     async fn delete_if_empty(
         &self,
         vhost: &VhostName,
@@ -184,8 +191,8 @@ impl Broker {
                 refusal_as_not_empty(name, self.forget_and_delete(vhost, name, &used).await)
             }
             Some(QueueType::Quorum | QueueType::Stream) => match self.forget_and_delete(vhost, name, delete).await {
-                // The delete was incomplete: the broker deleted the members, and then the metadata store had no leader,
-                // because its node stopped (4.3.6). The queue was proven to be empty, so no messages are lost.
+                // The delete was incomplete. The broker deleted the members, and then the metadata store had no leader,
+                // because its node stopped (4.3.6). topo has proven that the queue was empty, so no messages are lost.
                 Err(_) if self.missing_members(vhost, name).await.is_some() => {
                     self.forget_and_delete(vhost, name, delete).await
                 }
@@ -198,7 +205,7 @@ impl Broker {
     /// stream.
     ///
     /// # Errors
-    /// The queue is not empty, or the broker does not prove its emptiness, as for streams.
+    /// The queue is not empty, or topo cannot prove that the queue is empty, as for streams.
     async fn prove_empty_once(
         &self,
         vhost: &VhostName,
@@ -229,25 +236,25 @@ impl Broker {
             }
             Some(QueueType::Stream) => Err(unknown(
                 name,
-                "it is a stream: it keeps messages after they are read, and the broker does not report how many",
+                "it is a stream, which keeps messages after they are read, and the broker does not report how many",
             )),
             None => Err(unknown(name, "a plugin defines its type, so topo cannot prove that it is empty")),
         }
     }
 
-    /// Waits until the next read of the totals.
+    /// Calls `observe`, and waits until the next read of the totals.
     async fn wait_for_tick(&self, observe: OnProof<'_>) {
         observe(self.intervals().two_ticks());
         sleep(self.intervals().poll_interval()).await;
     }
 
-    /// Gets a message from a quorum queue and requeues it, immediately before the delete: the totals do not include
-    /// messages that arrived after the last tick.
+    /// Returns [`BrokerError::NotEmpty`] if a quorum queue contains a ready message. Gets a message and requeues it
+    /// immediately before the delete, because the totals do not include messages that arrived after the last tick.
     ///
-    /// The request does not change an empty queue. A message returns to its position, marked as redelivered, with a
-    /// delivery count that is one higher (not on 4.3). At the delivery limit, this dead-letters the message, which is
-    /// acceptable compared with the loss of all messages. Messages that a consumer received since the last tick are not
-    /// detected.
+    /// The request does not change an empty queue. A requeued message returns to its position and is marked as
+    /// redelivered, and its delivery count increases by one (not on 4.3). At the delivery limit, the broker
+    /// dead-letters the message, which is acceptable compared with the loss of all messages. The request does not
+    /// detect messages that a consumer received since the last tick.
     async fn check_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
         let get = Request {
             method: Method::Post,
@@ -256,14 +263,14 @@ impl Broker {
         };
         let answer = match self.send_once(&get).await {
             // The user may have permission to delete the queue, but not to read it. A queue with a single active
-            // consumer refuses every `get`. In both cases, the two ticks must suffice, or the queue could never be
-            // deleted.
+            // consumer refuses every `get`. In both cases, the two ticks are sufficient proof, because otherwise the
+            // queue could never be deleted.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {
                 return Err(BrokerError::NoMembers { queue: name.clone(), reason });
             }
-            // The queue was deleted meanwhile, which the delete reports.
+            // The queue no longer exists. The delete reports this.
             Err(BrokerError::NotFound { .. }) => return Ok(()),
             answer => answer?,
         };
@@ -273,9 +280,9 @@ impl Broker {
         }
     }
 
-    /// Returns [`BrokerError::NoMembers`] if a quorum queue is listed, but none of its members runs. 4.3.6 lists such a
-    /// queue as running, with a leader, and rejects all publishes to it. topo checks only queues with a total of 0,
-    /// because the check marks a message as redelivered.
+    /// Returns [`BrokerError::NoMembers`] if the broker lists a quorum queue of which no member is running. 4.3.6 lists
+    /// such a queue as running, with a leader, and rejects all messages that are published to the queue. topo checks
+    /// only queues with a total of 0, because the check would mark a message as redelivered.
     pub async fn missing_members(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
@@ -283,8 +290,8 @@ impl Broker {
         self.check_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
     }
 
-    /// Returns the totals of a queue; `None` if the queue does not exist. If the list does not contain the queue, a
-    /// request for the queue decides: the list of a node that lags behind may be incomplete.
+    /// Returns the totals of a queue; `None` if the queue does not exist. If the list does not contain the queue, topo
+    /// also requests the queue itself, because the list of a node that lags behind may be incomplete.
     async fn totals_of(
         &self,
         vhost: &VhostName,
@@ -306,6 +313,7 @@ impl Broker {
     }
 }
 
+/// Returns an error if a queue contains more messages than allowed, or an unknown number.
 fn check_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(messages) if messages <= allowed => Ok(()),
@@ -314,6 +322,7 @@ fn check_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result
     }
 }
 
+/// Returns an error if the total of a queue is not 0, or unknown.
 fn check_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
     match totals.messages {
         Some(0) => Ok(()),
@@ -322,7 +331,8 @@ fn check_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError
     }
 }
 
-/// Converts the refusal `queue 'q' in vhost 'v' not empty`: a message arrived between the read and the delete.
+/// Converts the refusal `queue 'q' in vhost 'v' not empty` into [`BrokerError::NotEmpty`]. A message arrived between
+/// the read and the delete.
 fn refusal_as_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Result<T, BrokerError> {
     match answer {
         Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
@@ -332,8 +342,8 @@ fn refusal_as_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> 
     }
 }
 
-/// Returns the type of a queue; `None` for the type of a plugin. On every version, the argument contains the type of
-/// queues that are not classic. The field distinguishes classic queues from those of plugins.
+/// Returns the type of a queue; `None` for a queue type of a plugin. On every version, the argument `x-queue-type`
+/// contains the type of queues that are not classic. The field `type` distinguishes classic queues from plugin queues.
 fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
     match totals.arguments.get("x-queue-type").and_then(|value| value.as_text()) {
         Some(word) => QueueType::named(word),
@@ -344,6 +354,7 @@ fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
     }
 }
 
+/// Builds the error for a queue whose number of messages is unknown.
 fn unknown(name: &QueueName, reason: &str) -> BrokerError {
     BrokerError::EmptinessUnknown { queue: name.clone(), reason: reason.to_owned() }
 }

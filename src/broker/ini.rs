@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-/// The keys of a section in lower case, as in `configparser`, with their values. The last value of a key counts.
+/// A section's keys, in lowercase as in `configparser`, and their values. The last value of a repeated key applies.
 pub(super) type Section = BTreeMap<String, String>;
 
 /// A line that is not valid INI.
@@ -12,22 +12,23 @@ pub(super) type Section = BTreeMap<String, String>;
 pub(super) struct IniError {
     /// The line number, from 1.
     pub(super) line: usize,
+    /// The problem in that line.
     pub(super) reason: &'static str,
 }
 
-/// Parses the sections, in the order of their first lines.
+/// Parses the sections. The result is in the order of their first lines, and repeated sections are merged.
 pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
     let mut sections: Vec<(String, Section)> = Vec::new();
     let mut current = None;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
-        let refused = |reason| IniError { line: index + 1, reason };
+        let error = |reason| IniError { line: index + 1, reason };
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
         if let Some(rest) = line.strip_prefix('[') {
-            let (name, _) = rest.rsplit_once(']').ok_or_else(|| refused("missing `]`"))?;
+            let (name, _) = rest.rsplit_once(']').ok_or_else(|| error("missing `]`"))?;
             let known = sections.iter().position(|(known, _)| known == name);
             current = Some(known.unwrap_or(sections.len()));
             if known.is_none() {
@@ -35,12 +36,12 @@ pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, IniError> {
             }
             continue;
         }
-        let (key, value) = line.split_once(['=', ':']).ok_or_else(|| refused("expected `KEY = VALUE`"))?;
+        let (key, value) = line.split_once(['=', ':']).ok_or_else(|| error("expected `KEY = VALUE`"))?;
         if key.trim().is_empty() {
-            return Err(refused("missing key"));
+            return Err(error("missing key"));
         }
         let section = current.and_then(|at| sections.get_mut(at));
-        let (_, section) = section.ok_or_else(|| refused("expected a section `[NODE]` before the first key"))?;
+        let (_, section) = section.ok_or_else(|| error("expected a section `[NODE]` before the first key"))?;
         section.insert(key.trim().to_lowercase(), value.trim().to_owned());
     }
     Ok(sections)
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_parsed_as_by_configparser() {
+    fn text_is_parsed_as_configparser_does() {
         let text = "\u{feff}; a comment\n[a b]\nKey: 1 = 2 # 3\r\n  indented=\n[c]\nx = \"y\\n\"\n[a b]\nkey = 4\n";
         let read = sections(text).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,33 +1,39 @@
-//! The lock of an apply: a queue in the vhost. The lock is held while the queue exists; an argument names the holder.
+//! The lock that an apply acquires on a vhost. The lock is a queue in the vhost, held while the queue exists. A queue
+//! argument identifies the holder.
 //!
-//! If a GET shows no queue, a PUT declares the queue, and a second GET compares the holder. The response to the PUT
-//! proves nothing: of several concurrent PUTs, several get 201 (7 of 8 on 3.10.8). A later PUT of another run gets 204
-//! and does not change the arguments, because the broker does not compare unknown arguments. After its own PUT, each
-//! run reads the same holder. `x-expires` is the lease. A PUT counts as use of the queue and renews the lease; the lock
-//! of a crashed run expires. The queue is classic although a cluster can lose its node, because a PUT does not count as
-//! use of a quorum queue (observed on 3.10.8 and 4.3.6).
+//! If a GET finds no queue, topo declares the queue with a PUT and compares the holder with a second GET. The response
+//! to the PUT does not identify the holder: several concurrent PUTs can return 201 (7 of 8 on 3.10.8). A later PUT of
+//! another run returns 204 and does not change the arguments, because the broker does not compare unknown arguments.
+//! After its own PUT, every run reads the same holder.
+//!
+//! `x-expires` is the lease. A PUT renews the lease, because the broker treats a declaration as use of the queue. The
+//! lock of a crashed run expires. The queue is classic although a cluster can lose the queue's node, because a PUT does
+//! not renew the lease of a quorum queue (observed on 3.10.8 and 4.3.6).
 //!
 //! If the node of a durable queue is down, 3.x can neither declare nor delete the queue until the node returns. A
-//! transient queue disappears immediately, so the lock is transient on 3.x. From 4.0 on, the queue remains in the lists
-//! as if it were running. The broker neither renews nor expires the queue, but can delete it. topo deletes such a lock
-//! after the time in which its holder must have detected the loss. A second lock serializes these deletes: a DELETE
-//! cannot name the holder, so the DELETE of a second run would remove the new lock of the first one.
+//! transient queue disappears immediately, so the lock is transient on 3.x. From 4.0 on, the lock is durable, and the
+//! broker lists the queue as if its node were running. The broker neither renews nor expires the queue, but can delete
+//! it. topo deletes such a lock after the node has been down for the duration of a lease. By that time, the holder has
+//! detected the loss.
+//!
+//! A second lock serializes these deletes. A DELETE cannot specify the holder, so without the second lock, one run
+//! could delete the new lock of another run.
 
+mod holder;
 mod inspect;
 
+pub use holder::Holder;
 pub use inspect::{HeldLock, Process};
 
 use super::connection::Broker;
 use super::deletion::{Performed, accept_not_found};
 use super::error::BrokerError;
 use super::guard::OnProof;
-use super::redact::foreign;
+use super::redact::sanitize;
 use super::wire::{ClusterNode, LockQueue};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
-use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -35,57 +41,36 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// The time after which the lock of a killed run expires.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// The time between two renewals: three may fail before the lease expires.
+/// The interval between renewals. Three renewals can fail before the lease expires.
 const RENEWAL: Duration = Duration::from_secs(15);
-/// The pause between two checks of a lock that another apply holds.
+/// The interval between checks of a lock that another apply holds.
 const POLL: Duration = Duration::from_secs(1);
-/// The suffix of the second lock, which protects the deletion of a lock. Reserved for every name of a lock.
+/// The suffix that forms the name of the second lock, which protects the deletion of a lock.
 const DELETION_SUFFIX: &str = ".topo.taking-away";
-/// The argument with the description of the holder.
+/// The queue argument that contains the holder's description.
 const HOLDER: &str = "x-topo-holder";
-/// The argument that distinguishes two holders with the same description.
+/// The queue argument that distinguishes holders with the same description.
 const TOKEN: &str = "x-topo-token";
 
-/// Serializes the renewal and the release.
+/// The mutex that serializes renewals and the release.
 type RenewalMutex = tokio::sync::Mutex<()>;
 
-/// The reason for a loss that the broker has not reported.
+/// The reason for a loss that topo detects by a timeout and not from a response.
 const EXPIRED: &str = "it could not be renewed before it expired";
 
-/// The holder of a lock. Its description is, for example, `me@host, pid 4711, since 2026-11-20T12:00:00Z`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    description: String,
-    token: String,
-}
-
-impl Holder {
-    /// A holder with this description and a random token.
-    pub fn new(description: impl Into<String>) -> Self {
-        // The standard library has no other source of randomness than the keys of this hasher.
-        let random = || RandomState::new().build_hasher().finish();
-        Self { description: description.into(), token: format!("{:016x}{:016x}", random(), random()) }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.description)
-    }
-}
-
-/// A broker with a vhost that this run has locked. Without [`Self::release`], the lock expires with its lease.
+/// A broker with a vhost that this run has locked. If [`Self::release`] is not called, the lock expires with its lease.
 #[derive(Debug)]
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// The expiry without a renewal. A process that was suspended detects the loss by this time.
+    /// The time at which the lock expires without a renewal. A process that was suspended detects the loss by this
+    /// time.
     held_until: Arc<Mutex<Instant>>,
     mutex: Arc<RenewalMutex>,
     renewal: JoinHandle<()>,
 }
 
-/// The data needed to renew a lock.
+/// The data required to declare, renew and delete a lock.
 #[derive(Clone, Debug)]
 struct Lock {
     broker: Broker,
@@ -95,7 +80,7 @@ struct Lock {
     durable: bool,
 }
 
-/// The result of a check of the lock.
+/// The state of a lock, as read from the broker.
 enum LockState {
     Free,
     Ours,
@@ -106,29 +91,32 @@ enum LockState {
 struct OtherLock {
     description: String,
     token: Option<String>,
-    /// The node that hosts its queue.
+    /// The node that hosts the lock's queue.
     node: Option<String>,
     lease: Option<Duration>,
 }
 
 impl Broker {
-    /// Locks an existing vhost of a broker of this version. Starts a task that renews the lock in the tokio runtime.
+    /// Locks an existing vhost, and starts a tokio task that renews the lock. `version` is the broker's version.
     ///
-    /// While another apply holds the lock, checks the lock again. [`BrokerError::LockHeld`] if `drain_timeout` is over
-    /// or `give_up`, which receives the holder, returns true. Deletes a lock whose node has been down for the duration
-    /// of a lease; only a user with the tag `monitoring` can see the state of nodes.
+    /// While another apply holds the lock, checks the lock every second. Deletes a lock whose node has been down for
+    /// the duration of a lease; only a user with the tag `monitoring` can see the state of nodes.
+    ///
+    /// # Errors
+    /// [`BrokerError::LockHeld`] if another apply still holds the lock after `lock_timeout`, or if `give_up`, which
+    /// receives the holder's description, returns true.
     pub async fn lock(
         &self,
         vhost: &VhostName,
         queue: &QueueName,
         (holder, version): (Holder, BrokerVersion),
-        drain_timeout: Duration,
+        lock_timeout: Duration,
         give_up: impl Fn(&str) -> bool,
     ) -> Result<LockedBroker, BrokerError> {
         let durable = version.is_at_least(4, 0);
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
-        let deadline = Instant::now() + drain_timeout;
-        // The time at which the last PUT was sent. The lease of the broker begins later.
+        let deadline = Instant::now() + lock_timeout;
+        // The time at which the last PUT was sent. The broker starts the lease later.
         let mut put: Option<Instant> = None;
         let mut down_since: Option<(Instant, Option<String>)> = None;
         let put_at = loop {
@@ -136,7 +124,7 @@ impl Broker {
                 (Ok(LockState::Ours), Some(at)) => break at,
                 (Ok(LockState::Others(OtherLock { description: holder, token, node, .. })), _) => {
                     let down = self.node_if_down(node).await;
-                    // The lock of another holder on the same node starts a new measurement.
+                    // If another holder has acquired the lock, the measurement of the downtime starts again.
                     down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
                     if down.is_some() && down_since.is_none() {
                         down_since = Some((Instant::now(), token.clone()));
@@ -157,7 +145,7 @@ impl Broker {
                 (Err(error), _) => Err(error),
             };
             if let Err(error) = step {
-                // The broker may have created the lock. Without this release, the next apply waits until it expires.
+                // The broker may have created the lock. Without this release, the next apply would wait for the expiry.
                 if put.is_some() {
                     let _ = timeout(LEASE, lock.release()).await;
                 }
@@ -171,7 +159,7 @@ impl Broker {
         Ok(LockedBroker { lock, lost, held_until, mutex, renewal })
     }
 
-    /// Returns the node if it is known to be down.
+    /// Returns the node if the broker reports it as down.
     async fn node_if_down(&self, node: Option<String>) -> Option<String> {
         let node = node?;
         (self.is_up(&node).await == Some(false)).then_some(node)
@@ -185,18 +173,18 @@ impl Broker {
 }
 
 impl LockedBroker {
-    /// The broker, for reading.
+    /// Returns the broker, for reading.
     pub fn broker(&self) -> &Broker {
         &self.lock.broker
     }
 
-    /// The locked vhost.
+    /// Returns the locked vhost.
     pub fn vhost(&self) -> &VhostName {
         &self.lock.vhost
     }
 
     /// Returns true if this run has lost the lock and must not make further changes.
-    pub fn lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.loss_reason().is_some()
     }
 
@@ -208,14 +196,17 @@ impl LockedBroker {
         }
     }
 
-    /// Returns the reason if this run has lost the lock. Also compares the time: a process that was suspended for
-    /// longer than the lease, on a sleeping laptop for example, continues before its renewal detects the loss.
+    /// Returns the reason if this run has lost the lock. Also checks the expiry time, because a process that was
+    /// suspended for longer than the lease may continue before the renewal task detects the loss.
     fn loss_reason(&self) -> Option<String> {
         let has_expired = || Instant::now() >= *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
         self.lost.get().cloned().or_else(|| has_expired().then(|| EXPIRED.to_owned()))
     }
 
-    /// Reads the lock from the broker to detect a loss before the next renewal. [`BrokerError::LockLost`] after a loss.
+    /// Reads the lock from the broker to detect a loss before the next renewal.
+    ///
+    /// # Errors
+    /// [`BrokerError::LockLost`] if this run has lost the lock.
     pub async fn confirm(&self) -> Result<(), BrokerError> {
         self.check()?;
         let reason = match self.lock.read().await? {
@@ -234,18 +225,19 @@ impl LockedBroker {
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
-    /// [`Self::perform`] that calls `observe` while the proof of a guard waits for ticks.
+    /// Performs an action as [`Self::perform`], and calls `observe` while the proof of a delete guard waits for ticks.
     pub async fn perform_observed(&self, action: &Action, observe: OnProof<'_>) -> Result<Performed, BrokerError> {
         self.check()?;
         self.lock.broker.perform_observed(&self.lock.vhost, action, observe).await
     }
 
-    /// Releases the lock. Does not change a lost lock, which belongs to another apply.
-    /// If the broker does not respond, the attempts end with the lease, but after 15 s at the earliest: a lock whose
+    /// Releases the lock. Does not delete a lock that another apply has acquired.
+    ///
+    /// If the broker does not respond, retries until the lease expires, but for at least 15 s, because a lock whose
     /// node is down does not expire with its lease.
     pub async fn release(self) -> Result<(), BrokerError> {
-        // A running renewal could reach the broker after the delete and create the lock again. A renewal ends with the
-        // lease at the latest.
+        // A running renewal could reach the broker after the delete and create the lock again. Every renewal ends by
+        // the time at which the lease expires.
         let _renewal = self.mutex.lock().await;
         self.renewal.abort();
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,7 +279,7 @@ impl Lock {
         }
         let unknown_queue = || format!("a queue named `{}` that topo did not create", self.queue);
         Ok(LockState::Others(OtherLock {
-            description: description.map_or_else(unknown_queue, foreign),
+            description: description.map_or_else(unknown_queue, sanitize),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
             lease: listed.arguments.get("x-expires").and_then(lease),
@@ -298,7 +290,7 @@ impl Lock {
     async fn put(&self) -> Result<bool, BrokerError> {
         let lease = i64::try_from(LEASE.as_millis()).expect("a minute in milliseconds is a small number");
         let arguments: Arguments = [
-            // Without this type, the default could be a quorum queue, which takes seconds to start.
+            // Without this argument, the default type could be quorum. A quorum queue takes seconds to start.
             ("x-queue-type".to_owned(), "classic".into()),
             ("x-expires".to_owned(), lease.into()),
             (HOLDER.to_owned(), self.holder.description.as_str().into()),
@@ -313,7 +305,7 @@ impl Lock {
 
     /// Deletes the queue if this run holds the lock.
     async fn release(&self) -> Result<(), BrokerError> {
-        // Retries include the read: after a lost response, another run may hold the lock.
+        // Every retry reads the lock again, because another run may hold the lock after a lost response.
         let read_and_delete = async || match self.read_once().await? {
             LockState::Free | LockState::Others(_) => Ok(()),
             LockState::Ours => self.delete_once().await,
@@ -325,17 +317,17 @@ impl Lock {
         accept_not_found(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
     }
 
-    /// Deletes the lock with this token while holding the second lock. Waits instead if another run holds the second
-    /// lock; the caller reads the lock again.
+    /// Deletes the lock with this token while holding the second lock. If another run holds the second lock, waits
+    /// instead, and the caller must read the lock again.
     async fn delete_exclusively(&self, token: Option<&str>) -> Result<(), BrokerError> {
         let name = format!("{}{DELETION_SUFFIX}", self.queue);
         let second = Self { queue: QueueName::new(name), ..self.clone() };
-        // A PUT would renew the second lock of another run, and that of a killed run would never expire.
+        // A PUT would renew the second lock of another run, so the second lock of a killed run would never expire.
         if !matches!(second.read().await?, LockState::Others(_)) {
             second.put().await?;
         }
         let deleted = match second.read().await? {
-            // Compares the token again: since the last read, another run may have replaced the lock.
+            // Compares the token again, because another run may have replaced the lock since the last read.
             LockState::Ours => self.delete_if_token(token).await,
             LockState::Others(_) | LockState::Free => {
                 sleep(POLL).await;
@@ -367,12 +359,12 @@ impl Lock {
     }
 }
 
-/// Converts the value of `x-expires`.
+/// Converts the value of `x-expires` into the duration of the lease.
 fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
     milliseconds.as_integer().and_then(|it| u64::try_from(it).ok()).map(Duration::from_millis)
 }
 
-/// Renews the lock until it is lost: a response shows the loss, or no renewal succeeds for the duration of the lease.
+/// Renews the lock until a response shows its loss, or until no renewal has succeeded for the duration of the lease.
 async fn keep_renewed(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, mutex: Arc<RenewalMutex>) {
     loop {
         sleep(RENEWAL).await;
@@ -381,7 +373,7 @@ async fn keep_renewed(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<
         let held_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match timeout_at(held_until, lock.renew()).await {
             Ok(Ok(None)) => {
-                // The time before the request was sent: the lease of the broker began later.
+                // Counts from the time before the request was sent. The broker started the lease later.
                 *until.lock().unwrap_or_else(PoisonError::into_inner) = started + LEASE;
                 continue;
             }

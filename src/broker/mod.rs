@@ -1,4 +1,4 @@
-//! The client of a broker's management API: reads snapshots and activity, performs actions, holds the lock.
+//! The client for a broker: reads snapshots and activity, performs actions, moves messages, and locks vhosts.
 //!
 //! This module makes no decisions, reads neither files nor the environment, and does not print. The pure function
 //! [`request`](crate::plan::request::request) builds the requests that topo shows and sends.

@@ -1,24 +1,25 @@
-//! The connection options of a broker. The command line reads files and the environment.
+//! The options for connecting to a broker. The command line reads them from flags, files and the environment.
 
 use super::base_url::BaseUrl;
 use crate::model::Intervals;
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// The address, the credentials and the limits of a connection. `Debug` shows neither the password nor the key.
+/// The address, the credentials and the limits of a connection. The `Debug` output contains neither the password nor
+/// the private key.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
     /// The URL of the management API.
     pub base_url: BaseUrl,
-    /// The user.
+    /// The user name.
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// The only trusted authorities, as PEM; `None` for those of the system and Mozilla's list.
+    /// The only trusted CA certificates, as PEM; `None` to trust the system's authorities and Mozilla's list.
     pub ca_cert: Option<Vec<u8>>,
-    /// The client certificate with its chain and its key, as PEM.
+    /// The client certificate with its chain and its key; `None` for no client certificate.
     pub client_cert: Option<ClientCertificate>,
-    /// True to accept any certificate of the broker.
+    /// True to accept any broker certificate.
     pub insecure: bool,
     /// The timeout of a request, from connecting to the last byte.
     pub timeout: Duration,
@@ -28,12 +29,12 @@ pub struct ConnectionOptions {
     pub intervals: Intervals,
 }
 
-/// The client certificate for a broker that verifies its peers.
+/// The client certificate for a broker that verifies its clients.
 #[derive(Clone)]
 pub struct ClientCertificate {
-    /// PEM, leaf first.
+    /// The certificate chain as PEM, with the client certificate first.
     pub cert: Vec<u8>,
-    /// PEM, not encrypted.
+    /// The private key as PEM, not encrypted.
     pub key: Vec<u8>,
 }
 
@@ -48,9 +49,9 @@ impl std::fmt::Debug for ClientCertificate {
 pub struct Retries {
     /// The maximum number of attempts, including the first.
     pub attempts: usize,
-    /// The first pause; each following pause is twice as long.
+    /// The pause before the first retry. Each following pause is twice as long.
     pub first_pause: Duration,
-    /// The longest pause.
+    /// The maximum pause.
     pub longest_pause: Duration,
 }
 
@@ -66,7 +67,7 @@ impl Retries {
 }
 
 impl ConnectionOptions {
-    /// Options with a user, a password and defaults: a timeout of 30 s, and five attempts.
+    /// Creates options with defaults: a timeout of 30 s, up to five attempts, and no certificates.
     pub fn new(base_url: BaseUrl, username: impl Into<String>, password: SecretString) -> Self {
         Self {
             base_url,

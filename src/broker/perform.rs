@@ -1,4 +1,4 @@
-//! Performs one action: sends its request, and returns the result.
+//! Performs one action by sending its request, and returns the result.
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -12,33 +12,34 @@ impl Broker {
     /// Performs an action.
     ///
     /// All requests except deletes are idempotent, so topo retries them after transient errors. After a delete without
-    /// a response, topo reads the object instead. If the object still exists, the broker may have processed the delete
-    /// ([`BrokerError::may_have_been_processed`]). The deletion of a missing object succeeds.
+    /// a response, topo reads the object instead of retrying. If the object still exists, the result is the error of
+    /// the delete, which the broker may have processed ([`BrokerError::may_have_been_processed`]). The deletion of a
+    /// missing object succeeds.
     ///
     /// # Errors
-    /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If the guard of a delete is not satisfied, nothing
-    /// is deleted, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
+    /// [`BrokerError::HomeNodeDown`] for a queue whose node is down. If a delete guard is not satisfied, topo deletes
+    /// nothing, and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
         self.perform_observed(vhost, action, &|_| {}).await
     }
 
-    /// [`Self::perform`] that calls `observe` while the proof of a guard waits for ticks.
+    /// Performs an action as [`Self::perform`], and calls `observe` while the proof of a delete guard waits for ticks.
     pub async fn perform_observed(
         &self,
         vhost: &VhostName,
         action: &Action,
         observe: OnProof<'_>,
     ) -> Result<Performed, BrokerError> {
-        // A transport moves messages; no request does.
+        // Only `MoveMessages` has no request, because a transport moves the messages.
         let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
             self.emptiness().forget(vhost, name);
         }
         match action {
             Action::DeclareExchange { name, exchange, bindings } if !bindings.is_empty() => {
-                // Only administrators may send this request, and it does not change an existing exchange. The declare
-                // of the exchange alone compares an existing exchange with the spec, and creates a missing one.
+                // Only administrators may send this request, and the request does not change an existing exchange. The
+                // declaration without bindings creates a missing exchange, and compares an existing one with the spec.
                 let _ = self.send(&sent).await;
                 let alone = Action::declare_exchange(name, exchange);
                 Box::pin(self.perform(vhost, &alone)).await

@@ -1,8 +1,8 @@
-//! Reads the user of a connection, and its permissions in a vhost. Also reads the topic permissions of a vhost, and
-//! restores those that the broker deleted with an exchange.
+//! Reads the user of a connection and the user's permissions in a vhost. Also reads a vhost's topic permissions, and
+//! restores topic permissions that the broker deleted with an exchange.
 //!
-//! Every user may read its own tags. Only administrators may read permissions (401 "Not administrator user", 3.8 to
-//! 4.3). A plan treats permissions that cannot be read as unknown.
+//! Every user may read the tags of their own user. Only administrators may read permissions (401 "Not administrator
+//! user", 3.8 to 4.3). A plan treats permissions that cannot be read as unknown.
 
 use super::connection::Broker;
 use super::deletion::Performed;
@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use tokio::join;
 
-/// `GET /api/whoami`.
+/// The response to `GET /api/whoami`.
 #[derive(Deserialize)]
 struct WhoAmI {
     name: String,
@@ -23,7 +23,7 @@ struct WhoAmI {
     is_internal_user: Option<bool>,
 }
 
-/// Tags: a comma-separated string on 3.8, a list from 3.9 on.
+/// A user's tags: a comma-separated string on 3.8, and a list from 3.9 on.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Tags {
@@ -31,16 +31,15 @@ enum Tags {
     Joined(String),
 }
 
-/// `GET /api/permissions/VHOST/USER`.
+/// The response to `GET /api/permissions/VHOST/USER`.
 #[derive(Deserialize)]
-struct Listed {
+struct UserPermission {
     configure: String,
     write: String,
     read: String,
 }
 
-/// An entry of `GET /api/users` or `/api/global-parameters`. All other fields are dropped, such as the password hashes
-/// of users.
+/// An entry of `GET /api/users` or `/api/global-parameters`. Other fields, such as password hashes, are not stored.
 #[derive(Deserialize)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -48,45 +47,45 @@ pub(super) struct Named {
 
 /// An entry of `GET /api/vhosts/VHOST/permissions` or `/topic-permissions`.
 #[derive(Deserialize)]
-struct OfUser {
+struct UserEntry {
     user: String,
 }
 
-/// Global parameters that the broker itself sets: an ID, a hash, and tags from its configuration.
+/// The global parameters that the broker itself sets: tags from its configuration, a hash and an ID.
 const BROKER_PARAMETERS: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
 
-/// Returns true if users set a global parameter.
+/// Returns true if users set a global parameter, and false if the broker itself sets the parameter.
 pub(super) fn is_user_parameter(parameter: &str) -> bool {
     !BROKER_PARAMETERS.contains(&parameter)
 }
 
-/// Names of objects that a spec cannot declare, by kind (`user`).
+/// The names of objects that a spec cannot declare, by kind, such as `user`.
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
-    /// Returns the users and global parameters of the cluster. Only an administrator may read them.
+    /// Returns the names of the cluster's users and global parameters. Only an administrator may read them.
     pub async fn cluster_wide(&self) -> Result<NamesByKind, BrokerError> {
         let (users, parameters) = join!(
             self.get::<Vec<Named>>("/api/users?columns=name"),
             self.get::<Vec<Named>>("/api/global-parameters?columns=name"),
         );
         let names = |named: Vec<Named>| named.into_iter().map(|it| it.name).collect();
-        let of_users =
+        let user_parameters =
             |named: Vec<Named>| named.into_iter().map(|it| it.name).filter(|name| is_user_parameter(name)).collect();
-        Ok(by_kind([("user", names(users?)), ("global parameter", of_users(parameters?))]))
+        Ok(by_kind([("user", names(users?)), ("global parameter", user_parameters(parameters?))]))
     }
 
-    /// Returns the users that have permissions in a vhost. Only an administrator may read them.
+    /// Returns the users that have permissions or topic permissions in a vhost. Only an administrator may read them.
     pub async fn permissions_in(&self, vhost: &VhostName) -> Result<NamesByKind, BrokerError> {
         let (permissions, topics) = join!(
-            self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "permissions"])),
-            self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "topic-permissions"])),
+            self.get::<Vec<UserEntry>>(path("vhosts", &[vhost.as_str(), "permissions"])),
+            self.get::<Vec<UserEntry>>(path("vhosts", &[vhost.as_str(), "topic-permissions"])),
         );
-        let users = |listed: Vec<OfUser>| listed.into_iter().map(|it| it.user).collect();
+        let users = |listed: Vec<UserEntry>| listed.into_iter().map(|it| it.user).collect();
         Ok(by_kind([("permission", users(permissions?)), ("topic permission", users(topics?))]))
     }
 
-    /// Returns the user of this connection if the broker reports it.
+    /// Returns the user of this connection; `None` if the broker does not report the user.
     pub async fn user(&self) -> Option<User> {
         let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
         let tags = match tags {
@@ -98,14 +97,14 @@ impl Broker {
         Some(User { name, tags, is_internal: is_internal_user })
     }
 
-    /// Returns the permissions of a user in an existing vhost; `None` if they cannot be read, or if another backend
-    /// stores them (LDAP, OAuth).
+    /// Returns a user's permissions in an existing vhost; `None` if topo cannot read the permissions, or if an external
+    /// backend such as LDAP or OAuth stores the permissions.
     pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
         if !user.is_administrator() || user.is_internal == Some(false) {
             return None;
         }
-        match self.get::<Listed>(path("permissions", &[vhost.as_str(), &user.name])).await {
-            Ok(Listed { configure, write, read }) => Some(Permission { configure, write, read }),
+        match self.get::<UserPermission>(path("permissions", &[vhost.as_str(), &user.name])).await {
+            Ok(UserPermission { configure, write, read }) => Some(Permission { configure, write, read }),
             Err(BrokerError::NotFound { .. }) => {
                 let is_known = user.is_internal == Some(true)
                     || self.get::<IgnoredAny>(path("users", &[&user.name])).await.is_ok();
@@ -121,11 +120,11 @@ fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
     listed.filter(|(_, names)| !names.is_empty()).collect()
 }
 
-/// The first version that can store its metadata in Khepri.
+/// The first version that can store metadata in Khepri.
 const KHEPRI: BrokerVersion = BrokerVersion::new(4, 0, 0);
-/// The first version that always stores its metadata in Khepri.
+/// The first version that always stores metadata in Khepri.
 const ONLY_KHEPRI: BrokerVersion = BrokerVersion::new(4, 3, 0);
-/// The reason for a refusal if the user no longer exists.
+/// The broker's reason for a refusal if the user no longer exists.
 const NO_SUCH_USER: &str = "vhost_or_user_not_found";
 
 /// An entry of `GET /api/feature-flags`.
@@ -136,8 +135,8 @@ struct FeatureFlag {
 }
 
 impl Broker {
-    /// Returns the topic permissions of a vhost that the broker deletes with their exchange. Only an administrator may
-    /// read them.
+    /// Returns the topic permissions of a vhost if the broker would delete them with their exchange, and
+    /// [`TopicPermissions::Kept`] otherwise. Only an administrator may read topic permissions.
     pub async fn topic_permissions(
         &self,
         vhost: &VhostName,
@@ -146,7 +145,7 @@ impl Broker {
         if version < KHEPRI || version < ONLY_KHEPRI && self.stores_in_mnesia().await? {
             return Ok(TopicPermissions::Kept);
         }
-        match self.listed_topic_permissions(vhost).await {
+        match self.list_topic_permissions(vhost).await {
             Ok(listed) => Ok(TopicPermissions::Known(listed)),
             Err(error) if is_hidden(&error) => Ok(TopicPermissions::Hidden),
             // The vhost does not exist.
@@ -161,19 +160,20 @@ impl Broker {
         vhost: &VhostName,
         exchange: &ExchangeName,
     ) -> Result<Vec<TopicPermission>, BrokerError> {
-        let mut listed = self.listed_topic_permissions(vhost).await?;
+        let mut listed = self.list_topic_permissions(vhost).await?;
         listed.retain(|permission| permission.exchange == *exchange);
         Ok(listed)
     }
 
-    async fn listed_topic_permissions(&self, vhost: &VhostName) -> Result<Vec<TopicPermission>, BrokerError> {
+    /// Returns all topic permissions of a vhost, sorted.
+    async fn list_topic_permissions(&self, vhost: &VhostName) -> Result<Vec<TopicPermission>, BrokerError> {
         let list = format!("{}/topic-permissions", path("vhosts", &[vhost.as_str()]));
         let mut listed: Vec<TopicPermission> = self.get(list).await?;
         listed.sort();
         Ok(listed)
     }
 
-    /// Returns true if the feature flag `khepri_db` is disabled. A flag that cannot be read counts as enabled.
+    /// Returns true if the feature flag `khepri_db` is disabled. A flag that cannot be read is treated as enabled.
     async fn stores_in_mnesia(&self) -> Result<bool, BrokerError> {
         match self.get::<Vec<FeatureFlag>>("/api/feature-flags").await {
             Ok(flags) => Ok(flags.iter().any(|flag| flag.name == "khepri_db" && flag.state == "disabled")),
@@ -182,7 +182,7 @@ impl Broker {
         }
     }
 
-    /// Restores a topic permission and verifies it. The restore for a user that was deleted meanwhile succeeds.
+    /// Restores a topic permission and verifies the result. Succeeds if the user no longer exists.
     pub(super) async fn put_topic_permission(
         &self,
         vhost: &VhostName,
@@ -205,6 +205,7 @@ impl Broker {
     }
 }
 
+/// Returns true if this user may not read the list.
 fn is_hidden(error: &BrokerError) -> bool {
     matches!(error, BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })
 }

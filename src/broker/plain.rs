@@ -1,4 +1,4 @@
-//! A JSON value without nested lists and mappings, which would need many times the memory of their text.
+//! Parses JSON values without nested lists and mappings, which would need many times the memory of their text.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -15,12 +15,12 @@ pub(super) enum Plain {
     Text(String),
     /// The strings of a list.
     Texts(Vec<String>),
-    /// A mapping, `null`, or another number.
+    /// A mapping, `null`, a nested list, or a number that is not a non-negative integer.
     Other,
 }
 
 impl Plain {
-    /// Returns the string, if the value is one.
+    /// Returns the string; `None` if the value is not a string.
     pub(super) fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),
@@ -28,7 +28,7 @@ impl Plain {
         }
     }
 
-    /// Returns the string, if the value is one.
+    /// Returns the string; `None` if the value is not a string.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for Plain {
     }
 }
 
-/// An element of a list, without nested lists.
+/// A list element, whose own elements are not parsed.
 struct Element(Plain);
 
 impl<'de> Deserialize<'de> for Element {
@@ -106,8 +106,8 @@ impl<'de> Visitor<'de> for PlainVisitor {
     }
 }
 
-/// Parses the client address of a channel as `host` or `host:port`. The broker returns a list if the channel is
-/// unknown.
+/// Parses a channel's client address as `host` or `host:port`; `None` if unknown. The broker returns a list if the
+/// channel does not exist.
 pub(super) fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Details {
@@ -119,7 +119,7 @@ pub(super) fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
         type Value = Option<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("the details of a channel")
+            f.write_str("channel details")
         }
 
         fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Option<String>, M::Error> {

@@ -1,8 +1,8 @@
-//! Reads the objects of a broker in parallel, as lists instead of one request per object. The tag `management`
-//! suffices.
+//! Reads a broker's objects in parallel, with one request per list instead of one per object. The tag `management` is
+//! sufficient.
 //!
-//! topo never reads `/api/definitions`, which requires an administrator and omits internal exchanges from 4.2.9 and
-//! 4.3.3 on.
+//! topo never reads `/api/definitions`, which requires the tag `administrator`. From 4.2.9 and 4.3.3 on, its response
+//! omits internal exchanges.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -23,47 +23,48 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
-/// The members of a queue, its consumers, and the size of its messages.
+/// The members of a queue, its number of consumers, and the average size of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// The node of the leader of a quorum queue or stream, if there is one.
+    /// The node that hosts the leader of a quorum queue or stream; `None` without a leader.
     pub leader: Option<String>,
-    /// The nodes of its members; empty for a classic queue.
+    /// The nodes that host the members; empty for a classic queue.
     pub members: Vec<String>,
-    /// The members that are online.
+    /// The nodes that host the online members.
     pub online: Vec<String>,
-    /// The average size of a message body in bytes. The statistics are some seconds old, or disabled.
+    /// The average size of a message body in bytes, from statistics that are a few seconds old. `None` if the queue is
+    /// empty or the statistics are not available.
     pub average_bytes: Option<u64>,
-    /// The number of consumers, also from the statistics.
+    /// The number of consumers, also from the statistics; `None` if not available.
     pub consumers: Option<u64>,
 }
 
-/// The path of the vhosts, without their statistics. The broker computes the statistics for each request, which takes
-/// longer with more vhosts.
+/// The path that lists the vhosts without statistics. The broker would compute the statistics for each request, at a
+/// cost that grows with the number of vhosts.
 const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
 
 /// The query for queues without statistics, with only the columns that topo reads. The broker responds in half the
 /// time, with two thirds of the data.
 const QUEUES: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
 
-/// The number of vhosts that are read concurrently, with five requests each. More requests would only queue in the
-/// broker.
+/// The maximum number of vhosts that topo reads concurrently, with five requests per vhost. More requests would only
+/// queue in the broker.
 const CONCURRENT_VHOSTS: usize = 4;
 
 impl Broker {
-    /// Reads these vhosts, in this order.
+    /// Reads these vhosts. The snapshots are in the order of `vhosts`.
     ///
     /// A missing vhost has the topology [`Topology::missing`](crate::model::Topology::missing). From 4.2.9 and 4.3.3
     /// on, the broker also responds with 404 for a vhost that this user may not see
-    /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). Earlier versions cause
+    /// (`rabbit_web_dispatch_access_control:user_matches_vhost`). On earlier versions, such a vhost causes
     /// [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (survey, listed) = join!(self.survey(), self.lists(vhosts));
-        // An error of the survey concerns the whole broker and precedes errors of single lists.
+        // An error of the survey concerns the whole broker, and takes precedence over errors of single lists.
         listed.snapshots(survey?)
     }
 
-    /// Reads the settings of the cluster and of all vhosts. The responses are small and arrive long before the lists.
+    /// Reads the settings of the cluster and of all vhosts. The responses are small, and arrive long before the lists.
     pub async fn survey(&self) -> Result<Survey, BrokerError> {
         let (cluster, deprecated_features, vhosts) =
             join!(self.cluster(), self.deprecated_features(), self.get::<wire::Vhosts>(VHOSTS));
@@ -73,13 +74,13 @@ impl Broker {
         Ok(Survey { cluster, settings })
     }
 
-    /// Reads the lists of these vhosts, in this order, some of them concurrently.
+    /// Reads the lists of these vhosts, several vhosts concurrently. The results are in the order of `vhosts`.
     pub async fn lists(&self, vhosts: &[VhostName]) -> VhostLists {
         let of_each = stream::iter(vhosts).map(async |vhost| (vhost.clone(), self.lists_of(vhost).await));
         VhostLists(of_each.buffered(CONCURRENT_VHOSTS).collect().await)
     }
 
-    /// Returns the vhosts that this user may see, by name.
+    /// Returns the vhosts that this user may see, sorted by name.
     pub async fn vhosts(&self) -> Result<Vec<VhostName>, BrokerError> {
         let listed: wire::Vhosts = self.get(VHOSTS).await?;
         let mut names: Vec<VhostName> = listed.0.into_iter().map(|vhost| VhostName::new(vhost.name)).collect();
@@ -87,21 +88,22 @@ impl Broker {
         Ok(names)
     }
 
-    /// Returns the messages and consumers of the queues of a vhost, which may change immediately afterwards. A missing
-    /// vhost has none.
+    /// Returns the message counts and consumers of all queues in a vhost, which may change immediately afterwards. The
+    /// activity of a missing vhost is empty.
     ///
-    /// The totals come from the queues themselves, so they are available even if statistics are disabled. The totals of
-    /// quorum queues are up to one tick old, and streams have none.
+    /// The message counts come from the queues themselves, so they are available even if statistics are disabled. The
+    /// counts of quorum queues are up to one tick old, and streams have no counts.
     ///
-    /// The consumers come from the statistics, which do not yet contain consumers of the last interval. Consumers are
-    /// `None` if the broker does not list them, for example because statistics are disabled.
+    /// The consumers come from the statistics, which do not contain consumers that were added during the last
+    /// statistics interval. Consumers are `None` if the broker does not list them, for example because statistics are
+    /// disabled.
     pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
         let consumers = path("consumers", &[vhost.as_str()]);
         let (totals, consumers) = join!(self.totals(vhost), self.get::<Vec<wire::Consumer>>(consumers));
         let mut by_queue = match consumers {
             Ok(consumers) => {
                 let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
-                // The consumer of a transport does not count: topo itself created it.
+                // Ignores the consumers of transports, which topo itself created.
                 for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != TRANSPORT_TAG) {
                     let peers = by_queue.entry(consumer.queue.name).or_default();
                     peers.push(consumer.channel_details.unwrap_or_default());
@@ -136,7 +138,7 @@ impl Broker {
         }
     }
 
-    /// Returns the maximum number of queues in a vhost; `None` without a limit, and if this user may not see the limit.
+    /// Returns the maximum number of queues in a vhost; `None` if there is no limit, or this user may not read it.
     pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         match self.records(RecordKind::VhostLimit, vhost).await {
             Ok(limits) => Ok(limits.values().find(|it| it.id.setting() == Some("max-queues")).and_then(Record::limit)),
@@ -145,8 +147,8 @@ impl Broker {
         }
     }
 
-    /// Returns the number of connections of a vhost, at most one statistics interval old; `None` if statistics are
-    /// disabled.
+    /// Returns the number of connections to a vhost, which is up to one statistics interval old; `None` if statistics
+    /// are disabled.
     pub async fn connections(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
         let path = path("vhosts", &[vhost.as_str(), "connections"]);
         match self.get::<Vec<serde::de::IgnoredAny>>(path + "?columns=name").await {
@@ -157,7 +159,7 @@ impl Broker {
         }
     }
 
-    /// Returns the state of a queue; `None` if the queue does not exist.
+    /// Returns the members, consumers and message size of a queue; `None` if the queue does not exist.
     pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self
@@ -182,23 +184,23 @@ impl Broker {
         }
     }
 
-    /// Returns the bindings of a vhost and their keys, without the bindings of the default exchange. One request.
+    /// Returns the bindings of a vhost and their keys, without the bindings of the default exchange. Sends one request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the policies of a vhost. One request.
+    /// Returns the policies of a vhost. Sends one request.
     pub async fn policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
-    /// Returns the operator policies of a vhost; none if they cannot be read. One request.
+    /// Returns the operator policies of a vhost; an empty map if this user may not read them. Sends one request.
     pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
-        Ok(self.listed_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
+        Ok(self.list_operator_policies(vhost).await?.values().filter_map(Record::operator_policy).collect())
     }
 
     /// Returns the bindings from and to a queue or an exchange, without the bindings of the default exchange. The
-    /// broker finds them without a scan of all bindings in the vhost.
+    /// broker does not scan all bindings of the vhost for this request.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
         let listed = match id {
             ObjectId::Queue(name) => self.get(path("queues", &[vhost.as_str(), name.as_str(), "bindings"])).await?,
@@ -213,8 +215,8 @@ impl Broker {
         Ok(bindings(listed).0)
     }
 
-    /// Returns the totals of all queues of a vhost, from the *list* of queues. Up to 3.10, a single queue has totals
-    /// only in the statistics (`rabbit_mgmt_wm_queue`), which lag by up to 8 s.
+    /// Returns the message totals of all queues in a vhost, from the *list* of queues. Up to 3.10, a request for a
+    /// single queue returns totals only from the statistics (`rabbit_mgmt_wm_queue`), which lag by up to 8 s.
     pub(super) async fn totals(&self, vhost: &VhostName) -> Result<Vec<wire::QueueTotals>, BrokerError> {
         let request = Request::get(path("queues", &[vhost.as_str()])).with_query(
             "disable_stats=true&enable_queue_totals=true\
@@ -229,7 +231,7 @@ impl Broker {
     async fn cluster(&self) -> Result<Cluster, BrokerError> {
         let request = Request::get("/api/overview");
         let answer = match self.send(&request).await {
-            // Every RabbitMQ has this path.
+            // Every RabbitMQ management API provides this path.
             Err(BrokerError::NotFound { request, reason }) => {
                 return Err(BrokerError::NotManagementApi {
                     url: self.shown_url(),
@@ -264,8 +266,8 @@ impl Broker {
         })
     }
 
-    /// Returns the deprecated features of the broker, each with true if permitted. Versions before 3.13 have no such
-    /// list.
+    /// Returns the broker's deprecated features, each with true if the broker permits the feature. Empty for versions
+    /// before 3.13, which do not provide the list.
     async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
         match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
             Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),
@@ -280,13 +282,13 @@ impl Broker {
             self.get(path("exchanges", &[vhost.as_str()])),
             self.get(path("bindings", &[vhost.as_str()])),
             self.get(path("policies", &[vhost.as_str()])),
-            self.listed_operator_policies(vhost),
+            self.list_operator_policies(vhost),
         )?;
         Ok(Lists { settings: None, queues, exchanges, bindings, policies, records })
     }
 
-    /// Adds the records of these kinds to a snapshot. One request per kind; every snapshot contains the operator
-    /// policies.
+    /// Adds the records of these kinds to a snapshot, with one request per kind. Skips operator policies, which every
+    /// snapshot already contains.
     pub async fn read_records(&self, snapshot: &mut Snapshot, kinds: &BTreeSet<RecordKind>) -> Result<(), BrokerError> {
         let is_unread =
             |kind: &&RecordKind| **kind != RecordKind::OperatorPolicy && kind.row().scope == RecordScope::Vhost;
@@ -301,15 +303,15 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns the records of a kind in a vhost. One request.
+    /// Returns the records of a kind in a vhost. Sends one request.
     pub async fn records(&self, kind: RecordKind, vhost: &VhostName) -> Result<Records, BrokerError> {
         let path = path(kind.row().path, &[vhost.as_str()]);
-        Ok(records::listed(kind, self.get(path).await?))
+        Ok(records::from_list(kind, self.get(path).await?))
     }
 
-    /// Returns the operator policies, or none if the broker does not list them to this user. On RabbitMQ, every user
-    /// may read them. A plan without operator policies is valid, but less precise.
-    async fn listed_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
+    /// Returns the operator policies; an empty map if the broker does not list them for this user. RabbitMQ lets every
+    /// management user read them. A plan without operator policies is valid, but less precise.
+    async fn list_operator_policies(&self, vhost: &VhostName) -> Result<Records, BrokerError> {
         match self.records(RecordKind::OperatorPolicy, vhost).await {
             Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
                 Ok(Records::new())
@@ -319,8 +321,8 @@ impl Broker {
     }
 }
 
-/// Returns true if the broker does not provide this list to this user: 400 "Stats in management UI are disabled on this
-/// node" (`rabbit_mgmt_util:bad_request`), no such path, or no permission.
+/// Returns true if the broker does not provide a list to this user. The reason is 400 "Stats in management UI are
+/// disabled on this node" (`rabbit_mgmt_util:bad_request`), an unknown path, or a missing permission.
 fn is_not_available(error: &BrokerError) -> bool {
     matches!(
         error,

@@ -1,30 +1,30 @@
-//! Converts the records of a broker or a definitions file, by the row of each kind. Pure.
+//! Converts records from a broker's response or a definitions file, according to the row of each kind. Pure functions.
 
 use crate::model::record_kinds::{Layout, RecordRow};
 use crate::model::{ArgumentValue, Arguments, Record, RecordId, RecordKind, Records};
 
-/// Converts the list that the broker returns. Entries that are not a record of the kind are left out.
-pub(super) fn listed(kind: RecordKind, entries: Vec<Arguments>) -> Records {
+/// Converts the list that the broker returns for a kind. Omits entries that are not records of this kind.
+pub(super) fn from_list(kind: RecordKind, entries: Vec<Arguments>) -> Records {
     let row = kind.row();
     let records = entries.into_iter().flat_map(|mut entry| {
         let owner = row.owner.and_then(|owner| entry.get(owner)).and_then(ArgumentValue::as_text).map(str::to_owned);
         match row.layout {
-            Layout::Fields(_) => of(row, owner, entry),
-            Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| of_value(row, owner, value)),
+            Layout::Fields(_) => from_fields(row, owner, entry),
+            Layout::Settings(_) => entry.remove("value").map_or_else(Vec::new, |value| from_value(row, owner, value)),
         }
     });
     records.map(|record| (record.id.clone(), record)).collect()
 }
 
-/// Converts the settings of an owner in a definitions file.
-pub(super) fn of_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) -> Vec<Record> {
-    of_value(row, Some(owner.to_owned()), settings)
+/// Converts an owner's settings in a definitions file into records.
+pub(super) fn from_owner(row: &RecordRow, owner: &str, settings: ArgumentValue) -> Vec<Record> {
+    from_value(row, Some(owner.to_owned()), settings)
 }
 
-fn of_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -> Vec<Record> {
+fn from_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -> Vec<Record> {
     match settings {
-        ArgumentValue::Table(settings) => of(row, owner, settings),
-        // Up to 3.10, the broker returns an empty list if there are no settings.
+        ArgumentValue::Table(settings) => from_fields(row, owner, settings),
+        // Up to 3.10, the broker returns an empty list if the owner has no settings.
         ArgumentValue::Null
         | ArgumentValue::Boolean(_)
         | ArgumentValue::Integer(_)
@@ -34,13 +34,13 @@ fn of_value(row: &RecordRow, owner: Option<String>, settings: ArgumentValue) -> 
     }
 }
 
-/// Converts the value of a runtime parameter of a definitions file.
-pub(super) fn of_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec<Record> {
-    of(row, row.owner.map(|_| name.to_owned()), value)
+/// Converts the value of a runtime parameter in a definitions file into records.
+pub(super) fn from_parameter(row: &RecordRow, name: &str, value: Arguments) -> Vec<Record> {
+    from_fields(row, row.owner.map(|_| name.to_owned()), value)
 }
 
-/// Converts the settings of one owner into records.
-fn of(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
+/// Converts the fields of one entry, or the settings of one owner, into records.
+fn from_fields(row: &RecordRow, owner: Option<String>, settings: Arguments) -> Vec<Record> {
     let id = |key: Vec<String>| RecordId { kind: row.kind, key };
     match row.layout {
         Layout::Fields(_) => Record::new(id(owner.into_iter().collect()), settings).into_iter().collect(),

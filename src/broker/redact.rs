@@ -6,12 +6,13 @@ use reqwest::Url;
 
 /// The replacement for the part of a URL that may contain a password.
 const HIDDEN: &str = "<redacted>";
+/// The known URL schemes.
 const SCHEMES: [&str; 4] = ["http", "https", "amqp", "amqps"];
 
 /// Returns a URL without user info, query and fragment.
 ///
-/// Only the scheme of a malformed URL is kept. For example, a `/` in a password ends the host too early, so any other
-/// part may contain the password.
+/// Of a malformed URL, only the scheme is returned, because any other part may contain the password. For example, an
+/// unencoded `/` in a password ends the host.
 pub fn redacted_url(text: &str) -> String {
     let text = text.trim();
     match Url::parse(text) {
@@ -31,7 +32,7 @@ pub fn redacted_url(text: &str) -> String {
 
 /// Redacts every URL in a text that may have user info or a query.
 ///
-/// A URL ends at a blank or, inside quotes, at the closing quote. A blank in a password is part of the URL.
+/// A URL ends at whitespace or, inside quotes, at the closing quote. Whitespace in a password is part of the URL.
 pub fn redacted_urls_in(text: &str) -> String {
     let mut redacted = String::new();
     let mut rest = text;
@@ -41,7 +42,7 @@ pub fn redacted_urls_in(text: &str) -> String {
             Some(length) => length,
             None => unquoted_length(&rest[start..]),
         };
-        // The punctuation of the sentence is not part of the URL.
+        // Trailing punctuation belongs to the sentence and is not part of the URL.
         let url = rest[start..start + length].trim_end_matches([':', ',', ';']);
         redacted.push_str(&rest[..start]);
         if has_at_sign(url) || url.contains('?') {
@@ -55,7 +56,8 @@ pub fn redacted_urls_in(text: &str) -> String {
     redacted
 }
 
-/// Finds the start of the first URL in a text: a scheme before `://`, or a known scheme before a `:` within a word.
+/// Returns the offset of the first URL in a text. A URL starts with a scheme and `://`, or with a known scheme and a
+/// `:` inside a word.
 fn start_of_url(text: &str) -> Option<usize> {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     text.match_indices(':').find_map(|(at, _)| {
@@ -66,22 +68,22 @@ fn start_of_url(text: &str) -> Option<usize> {
     })
 }
 
-/// Converts the text of a broker, a proxy or a library to one line without credentials. Every such text that becomes
-/// part of an error passes through this function.
-pub(super) fn foreign(text: &str) -> String {
+/// Converts a text from a broker, a proxy or a library to one line without credentials. Every such text that becomes
+/// part of an error must pass through this function.
+pub(super) fn sanitize(text: &str) -> String {
     redacted_urls_in(&one_line(text))
 }
 
-/// Redacts an argument that a user may have confused with a URL, such as the path of a file.
+/// Redacts a command-line argument that may be a URL by mistake, for example in place of a file path.
 pub fn redacted_argument(text: &str) -> String {
     let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| SCHEMES.contains(&&*scheme.to_ascii_lowercase()));
     if has_scheme || text.contains("://") { redacted_url(text) } else { text.to_owned() }
 }
 
-/// Returns the length of the unquoted URL at the start of a text.
+/// Returns the length of the unquoted URL at the start of a text, including a password that contains whitespace.
 ///
-/// `http://admin:S3C RET@host` has user info, because `S3C` is not a port. `http://admin:12 S3CRET@host` has user info,
-/// because the first word after a URL in a sentence contains no `@`.
+/// `http://admin:S3C RET@host` contains user info, because `S3C` is not a port. `http://admin:12 S3CRET@host` contains
+/// user info, because the next word contains an `@`, which is unlikely in a sentence.
 fn unquoted_length(text: &str) -> usize {
     let length = text.find(char::is_whitespace).unwrap_or(text.len());
     let (url, rest) = text.split_at(length);
@@ -100,14 +102,14 @@ fn unquoted_length(text: &str) -> usize {
     length + at + host.min(end - at)
 }
 
-/// Returns the leading blanks of a text, and the word after them.
+/// Returns the start of a text up to the end of its first word, including leading whitespace.
 fn first_word(text: &str) -> &str {
-    let blanks = text.len() - text.trim_start().len();
-    let word = text[blanks..].find(char::is_whitespace).unwrap_or(text.len() - blanks);
-    &text[..blanks + word]
+    let whitespace = text.len() - text.trim_start().len();
+    let word = text[whitespace..].find(char::is_whitespace).unwrap_or(text.len() - whitespace);
+    &text[..whitespace + word]
 }
 
-/// Returns true if neither the host nor the path contains an `@`. Otherwise, they may contain a part of the password.
+/// Returns true if neither the host nor the path contains an `@`. Otherwise, either may contain a part of the password.
 pub(super) fn is_unambiguous(url: &Url) -> bool {
     url.host_str().is_some_and(|host| !host.is_empty() && !has_at_sign(host)) && !has_at_sign(url.path())
 }
@@ -116,6 +118,7 @@ fn has_at_sign(text: &str) -> bool {
     percent_decode_str(text).any(|byte| byte == b'@')
 }
 
+/// Returns the scheme of a text that starts with a known scheme, and hides everything else.
 fn scheme_only(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, _)) if SCHEMES.contains(&scheme) => format!("{scheme}://{HIDDEN}"),
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_one_line_without_credentials() {
-        assert_eq!(foreign("shovel failed\n\namqp://u:S3CRET@h refused"), "shovel failed: amqp://h refused");
+    fn sanitized_text_is_one_line_without_credentials() {
+        assert_eq!(sanitize("shovel failed\n\namqp://u:S3CRET@h refused"), "shovel failed: amqp://h refused");
     }
 }

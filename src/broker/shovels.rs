@@ -1,6 +1,6 @@
-//! Reads the queues that the dynamic shovels of a broker use.
+//! Reads the queues that a broker's dynamic shovels use.
 //!
-//! The URIs of a shovel contain passwords, so topo keeps no part of them.
+//! A shovel's URIs may contain passwords, so topo stores no part of the URIs.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -13,9 +13,9 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde::Deserialize;
 
-/// The vhost of a URI without a vhost.
+/// The vhost that a URI without a path refers to.
 const DEFAULT_VHOST: &str = "/";
-/// The prefixes of queue addresses in AMQP 1.0.
+/// The prefixes of AMQP 1.0 addresses that refer to a queue.
 const QUEUE_PREFIXES: [&str; 3] = ["/queues/", "/queue/", "/amq/queue/"];
 
 /// An entry of `GET /api/parameters/shovel`.
@@ -26,7 +26,7 @@ struct Parameter {
     value: Settings,
 }
 
-/// The settings of a shovel that topo uses; a shovel can have others.
+/// The shovel settings that topo reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Settings {
@@ -39,7 +39,7 @@ struct Settings {
 }
 
 impl Broker {
-    /// Returns the dynamic shovels that use queues of this vhost, without those of topo. Includes shovels that are
+    /// Returns the dynamic shovels that use queues in this vhost, without topo's own shovels. Includes shovels that are
     /// defined in other vhosts that this user may see.
     pub async fn shovels(&self, vhost: &VhostName) -> Result<Shovels, BrokerError> {
         match self.get::<Vec<Parameter>>(path("parameters", &["shovel"])).await {
@@ -48,14 +48,14 @@ impl Broker {
                 Ok(Shovels::Known(others.flat_map(|parameter| ends(parameter, vhost)).collect()))
             }
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => Ok(Shovels::Hidden),
-            // The plugin is not enabled, so no shovels exist.
+            // The shovel plugin is not enabled, so no shovels exist.
             Err(BrokerError::NotFound { .. }) => Ok(Shovels::Known(Vec::new())),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Returns the ends of a shovel that are, or may be, queues of this vhost.
+/// Returns the ends of a shovel that are, or may be, queues in this vhost.
 fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
     let end = |queue: &Option<Plain>, address: &Option<Plain>, uris: &Option<Plain>, is_source| {
@@ -74,14 +74,15 @@ fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     [source, destination].into_iter().flatten().collect()
 }
 
-/// Returns the queue name in an AMQP 1.0 address.
+/// Returns the queue name in an AMQP 1.0 address. An address without a known prefix is the queue name itself.
 fn queue_of_address(address: &str) -> String {
     let name = QUEUE_PREFIXES.iter().find_map(|prefix| address.strip_prefix(prefix));
     name.map_or_else(|| address.to_owned(), |name| percent_decode_str(name).decode_utf8_lossy().into_owned())
 }
 
-/// Returns true if a URI may refer to this vhost. The host is ignored, because it may be another name of this broker. A
-/// URI without a vhost refers to the default vhost. A URI that cannot be parsed may refer to any vhost.
+/// Returns true if a URI may refer to this vhost. The host is ignored, because it may be an alias of this broker. A URI
+/// without a vhost may refer to the default vhost or to the shovel's own vhost, `home`. A URI that cannot be parsed may
+/// refer to any vhost.
 fn may_refer_to(uri: &str, home: &str, vhost: &VhostName) -> bool {
     let Ok(url) = Url::parse(uri) else { return true };
     match url.path().trim_start_matches('/') {

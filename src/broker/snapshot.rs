@@ -1,5 +1,5 @@
-//! The data read from a broker: the settings of the cluster and of each vhost, and the lists of each vhost. Combines
-//! them into a snapshot of each vhost. Pure.
+//! Combines the settings of the cluster, the settings of each vhost and the lists of each vhost into a snapshot of each
+//! vhost. Pure functions.
 
 use super::error::BrokerError;
 use super::wire;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 /// The current state of a vhost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// All visible objects of the vhost, including [untouchable](Self::untouchable) ones, because a spec may declare an
-    /// object of the same name. The default exchange, its bindings and the exchanges `amq.*` are left out, because they
+    /// All visible objects of the vhost. Includes [untouchable](Self::untouchable) objects, because a spec may declare
+    /// an object with the same name. Omits the default exchange, its bindings and the exchanges `amq.*`, because they
     /// cannot be changed. Bindings from and to `amq.*` are included.
     pub topology: Topology,
     /// The name of the cluster.
     pub cluster: String,
     /// `RabbitMQ`, or the product name of a distribution.
     pub product: String,
-    /// The behavior of the node that responded, for this vhost. From 4.0 on, the node reports its default queue type.
+    /// The profile of the node that responded, for this vhost. From 4.0 on, the node reports its default queue type.
     pub profile: BrokerProfile,
-    /// The keys that the broker uses for each binding, sorted. A binding has several keys if AMQP distinguishes types
-    /// that JSON does not. A binding that no request can delete has none.
+    /// The keys that the broker uses for each binding, sorted. A binding has several keys if AMQP distinguishes
+    /// argument types that JSON does not. A binding that no request can delete has an empty list of keys.
     pub properties_keys: PropertiesKeys,
     /// The objects that topo must never change: exclusive, auto-delete, server-named and plugin-owned queues,
-    /// auto-delete exchanges, the objects of topo itself, and all bindings from or to one of these.
+    /// auto-delete exchanges, topo's own objects, and all bindings from or to any of these objects.
     pub untouchable: BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without `auto_delete`, after an import into 4.2 or earlier. The broker refuses
-    /// every declaration of such an exchange.
+    /// The exchanges that the broker stores without `auto_delete`, after an import into 4.2 or earlier. The broker
+    /// refuses every declaration of such an exchange.
     pub lacks_auto_delete: BTreeSet<ExchangeName>,
-    /// Names of the other objects of a definitions file, by kind (`shovel`).
+    /// The names of the objects in a definitions file that are not part of `topology`, by kind, such as `shovel`.
     pub unsupported_objects: BTreeMap<String, Vec<String>>,
-    /// False for a definitions file, which contains neither exclusive nor transient queues.
+    /// True if exclusive and transient queues are included; false for a definitions file, which does not contain them.
     pub has_transient_queues: bool,
 }
 
@@ -68,7 +68,7 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot of a missing vhost.
+    /// Returns the snapshot of a missing vhost.
     pub(super) fn missing(vhost: VhostName, cluster: &Cluster) -> Self {
         Self {
             topology: Topology::missing(vhost),
@@ -83,7 +83,7 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot of an existing vhost.
+    /// Returns the snapshot of an existing vhost.
     pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
         let mut snapshot = Self::missing(vhost, cluster);
         let settings = lists.settings.map_or_else(Vhost::default, wire::Vhost::into_model);
@@ -164,10 +164,11 @@ pub(super) fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy
     listed.into_iter().map(wire::Policy::into_model).collect()
 }
 
-/// Converts bindings, without those of the default exchange, which every queue has and which cannot be removed.
+/// Converts bindings and their keys. Omits the bindings of the default exchange, which every queue has and no client
+/// can remove.
 ///
-/// A binding with the routing key `null` or `undefined` has no key here. The handler of deletes treats these strings as
-/// atoms and always returns 404 (`rabbit_mgmt_wm_binding`, all versions).
+/// A binding with the routing key `null` or `undefined` has no key in the result. The broker's delete handler treats
+/// these strings as atoms and always returns 404 (`rabbit_mgmt_wm_binding`, all versions).
 pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, PropertiesKeys) {
     let mut keys = PropertiesKeys::new();
     for listed in listed.into_iter().filter(|listed| !listed.source.is_empty()) {
@@ -177,7 +178,7 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
                 wire::DestinationType::Queue => Destination::Queue(listed.destination.as_str().into()),
                 wire::DestinationType::Exchange => Destination::Exchange(listed.destination.as_str().into()),
             },
-            // JSON null is the atom `null`, which routes like the string (`rabbit_mgmt_format`).
+            // JSON null is the atom `null`, which routes like the string `null` (`rabbit_mgmt_format`).
             routing_key: listed.routing_key.clone().unwrap_or_else(|| "null".to_owned()),
             arguments: listed.arguments,
         };
@@ -192,7 +193,7 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
     (keys.keys().cloned().collect(), keys)
 }
 
-/// The properties shared by all vhosts.
+/// The properties that all vhosts share.
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) name: String,
@@ -214,7 +215,7 @@ impl Survey {
         self.settings.contains_key(vhost.as_str())
     }
 
-    /// The profile of the broker for a vhost. A missing vhost has the profile of a vhost without settings.
+    /// Returns the broker's profile for a vhost. A missing vhost has the profile of a vhost without settings.
     pub fn profile(&self, vhost: &VhostName) -> BrokerProfile {
         let settings = self.settings.get(vhost.as_str());
         self.cluster.profile_of(settings.and_then(wire::Vhost::default_queue_type))
@@ -222,7 +223,7 @@ impl Survey {
 }
 
 impl Cluster {
-    /// The profile with the default queue type of a vhost, if the vhost has one.
+    /// Returns the profile with a vhost's default queue type, or with the node's default queue type for `None`.
     pub(super) fn profile_of(&self, default_queue_type: Option<&str>) -> BrokerProfile {
         let mut profile = self.profile.clone();
         if let Some(own) = default_queue_type {
@@ -232,21 +233,21 @@ impl Cluster {
     }
 }
 
-/// The lists of each vhost, or the error for that vhost.
+/// The lists of each vhost, or the error that prevented reading them.
 #[derive(Debug)]
 pub struct VhostLists(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
 
 impl VhostLists {
-    /// Returns a snapshot of each vhost, in the order of the lists.
+    /// Returns a snapshot of each vhost, in the order in which the lists were requested.
     ///
     /// # Errors
-    /// The error of the first list that could not be read.
+    /// The error of the first vhost whose lists could not be read.
     pub fn snapshots(self, survey: Survey) -> Result<Vec<Snapshot>, BrokerError> {
         let Survey { cluster, mut settings } = survey;
         let snapshots = self.0.into_iter().map(|(vhost, lists)| {
             match (lists, settings.remove(vhost.as_str())) {
                 // Only the combination proves that the vhost is missing. A 404 of one list alone can come from a proxy,
-                // or from a vhost that is created or deleted at this moment. topo would create all objects of a missing
+                // or from a vhost that is being created or deleted. topo would create all objects of a missing
                 // vhost.
                 (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
                 (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),

@@ -1,15 +1,15 @@
-//! Detects when two ticks of a quorum queue have passed: by a specified interval, or by observation.
+//! Detects whether two ticks of a quorum queue have passed, either by a known tick interval or by observation.
 //!
-//! With each tick (`quorum_tick_interval`, 5 s by default), a quorum queue updates its counts. The management API does
-//! not expose the interval. Operators of large clusters set it to a minute.
+//! With each tick (`quorum_tick_interval`, 5 s by default), a quorum queue updates its message counts. The management
+//! API does not expose the interval. Operators of large clusters may increase the interval to a minute.
 //!
 //! With each tick, the queue also reports its process statistics. The value of `reductions` changes with each report,
-//! because the tick itself consumes reductions. Therefore two changes of `reductions` prove two ticks (measured on
-//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6). The broker collects the statistics every 5 s or less often, which delays an
-//! observation. The second change still belongs to a tick after the first read, because the previous value was
-//! collected before that tick.
+//! because the tick itself consumes reductions. Two changes of `reductions` therefore prove two ticks (measured on
+//! 3.8.9, 3.10.8, 4.0.5 and 4.3.6). The broker collects the statistics every 5 s or less often, which delays the
+//! observation. The second change still proves a tick after the first read, because the broker collected the previous
+//! value before that tick.
 //!
-//! Two changes within the assumed interval confirm the interval, which is the same for all queues of a run.
+//! Two changes within 1.5 assumed intervals confirm the assumed interval for all queues of a run.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -20,9 +20,9 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// `GET /api/queues/VHOST/NAME?columns=reductions`. The response is `[]` without statistics and before the first tick.
+/// The response to `GET /api/queues/VHOST/NAME?columns=reductions`: `[]` without statistics and before the first tick.
 #[derive(Deserialize)]
-struct Process {
+struct ProcessStatistics {
     #[serde(default)]
     reductions: Option<u64>,
 }
@@ -33,7 +33,9 @@ pub(super) struct Ticks<'a> {
     vhost: &'a VhostName,
     name: &'a QueueName,
     started: Instant,
+    /// The last observed value; `None` before the first observation.
     last: Option<Option<u64>>,
+    /// The number of observed changes.
     changes: u32,
     last_change: Option<Instant>,
 }
@@ -51,8 +53,8 @@ impl<'a> Ticks<'a> {
             if self.changes < 2 && self.started.elapsed() >= intervals.longest_observation() {
                 let time = in_words(intervals.longest_observation());
                 let reason = format!(
-                    "its message count is not current: the broker did not update it twice in {time}, or has no \
-                     statistics; set --tick-interval to the quorum_tick_interval of the broker"
+                    "its message count may be out of date: topo observed fewer than two updates in {time} (statistics \
+                     may be disabled); set --tick-interval to the broker's quorum_tick_interval"
                 );
                 return Err(BrokerError::EmptinessUnknown { queue: self.name.clone(), reason });
             }
@@ -60,9 +62,10 @@ impl<'a> Ticks<'a> {
         Ok((self.broker.is_tick_known() || self.changes >= 2) && unchanged >= intervals.two_ticks())
     }
 
+    /// Reads the statistics once, and records whether `reductions` has changed.
     async fn observe(&mut self) -> Result<(), BrokerError> {
         let queue = path("queues", &[self.vhost.as_str(), self.name.as_str()]) + "?columns=reductions";
-        let now = match self.broker.get::<Process>(queue).await {
+        let now = match self.broker.get::<ProcessStatistics>(queue).await {
             Ok(process) => process.reductions,
             // The next read of the totals detects the missing queue.
             Err(BrokerError::NotFound { .. }) => return Ok(()),

@@ -1,10 +1,10 @@
-//! The formats of the lists of the management API.
+//! The response formats of the management API.
 //!
 //! Parsing ignores unknown fields. Fields that some versions omit are optional. A field is required if topo depends on
 //! it and every version sends it.
 //!
 //! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
-//! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
+//! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, in 3.8 to 4.3.
 
 use super::plain::{Plain, peer};
 use crate::model::{ApplyTo, Arguments, Priority};
@@ -12,7 +12,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, de::MapAccess, de::SeqAccess, de::Visitor};
 use std::fmt;
 
-/// `GET /api/overview`.
+/// The response to `GET /api/overview`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Overview {
     /// Absent on LavinMQ.
@@ -20,9 +20,9 @@ pub(super) struct Overview {
     pub(super) product_name: Option<String>,
     pub(super) product_version: Option<String>,
     pub(super) cluster_name: Option<String>,
-    /// The default of the node, from 4.0 on.
+    /// The node's default queue type, from 4.0 on.
     pub(super) default_queue_type: Option<String>,
-    /// The types of exchanges that this node supports, including those of its plugins.
+    /// The exchange types that this node supports, including types from plugins.
     #[serde(default)]
     pub(super) exchange_types: Vec<ExchangeType>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Overview {
 #[derive(Debug, Deserialize)]
 pub(super) struct DeprecatedFeature {
     name: String,
-    /// `permitted` or `denied`, as configured; from 4.2.9 on (`rabbit_depr_ff_extra`).
+    /// The configured state, `permitted` or `denied`, from 4.2.9 on (`rabbit_depr_ff_extra`).
     state: Option<String>,
     deprecation_phase: Option<String>,
 }
 
 impl DeprecatedFeature {
-    /// Returns the name, and true if the feature is permitted; `None` if unknown. Without a state, the phase determines
-    /// only the default.
+    /// Returns the name, and true if the feature is permitted; `None` if unknown. Without a state, only the phases
+    /// `removed` and `disconnected` are conclusive, because the other phases determine only the default.
     pub(super) fn permission(self) -> Option<(String, bool)> {
         let is_permitted = match (self.state.as_deref(), self.deprecation_phase.as_deref()) {
             (Some("permitted"), _) => true,
@@ -49,23 +49,23 @@ impl DeprecatedFeature {
     }
 }
 
-/// A listener of the broker in `GET /api/overview`.
+/// A broker listener in the response to `GET /api/overview`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Listener {
     pub(super) node: String,
-    /// `amqp`, `amqp/ssl`, `http`, `clustering`, …
+    /// The protocol, such as `amqp`, `amqp/ssl`, `http` or `clustering`.
     pub(super) protocol: String,
     pub(super) port: u16,
 }
 
-/// A type of exchanges.
+/// An exchange type.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {
     pub(super) name: String,
 }
 
-/// `GET /api/vhosts?columns=…`, without vhosts that are being deleted. The broker lists such a vhost without the
-/// columns: as an empty list on 3.10.8, and as another value without a name on 4.3.6.
+/// The response to `GET /api/vhosts?columns=…`, without vhosts that are being deleted. The broker lists such a vhost
+/// without the columns, as an empty list on 3.10.8 and as a value without a name on 4.3.6.
 #[derive(Debug, Deserialize)]
 #[serde(from = "Vec<VhostEntry>")]
 pub(super) struct Vhosts(pub(super) Vec<Vhost>);
@@ -94,12 +94,12 @@ pub(super) struct Vhost {
     pub(super) description: Option<String>,
     #[serde(default, deserialize_with = "tags")]
     pub(super) tags: Vec<String>,
-    /// The string `undefined` if not set, on 3.10 and 3.11.
+    /// The default queue type. On 3.10 and 3.11, the string `undefined` if the type is not set.
     default_queue_type: Option<String>,
 }
 
 impl Vhost {
-    /// Returns the default queue type of the vhost, if it is set.
+    /// Returns the vhost's default queue type; `None` if the type is not set.
     pub(super) fn default_queue_type(&self) -> Option<&str> {
         self.default_queue_type.as_deref().filter(|kind| *kind != "undefined" && !kind.is_empty())
     }
@@ -115,7 +115,7 @@ pub(super) struct Queue {
     pub(super) exclusive: Option<bool>,
     #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
-    /// True if a plugin owns the queue; only listed by late 4.x versions.
+    /// True if a plugin owns the queue. Only late 4.x versions send this field.
     pub(super) internal: Option<bool>,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct QueueTotals {
     pub(super) messages_unacknowledged: Option<u64>,
 }
 
-/// `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes,consumers`.
+/// The response to `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes,consumers`.
 #[derive(Debug, Deserialize)]
 pub(super) struct QueueState {
     /// Null or absent if the queue has no leader.
@@ -169,7 +169,8 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
-    /// `None` if the broker lists the string `undefined`. Up to 4.2, an import without `auto_delete` stores that atom.
+    /// `None` if the broker returns the string `undefined`. Up to 4.2, an import without `auto_delete` stores this
+    /// atom.
     #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: Option<bool>,
     #[serde(default)]
@@ -184,7 +185,7 @@ pub(super) struct Binding {
     pub(super) source: String,
     pub(super) destination: String,
     pub(super) destination_type: DestinationType,
-    /// Null if the request that created the binding had a null key, on 3.x and 4.0.
+    /// Null if the request that created the binding had a null routing key (3.x and 4.0).
     pub(super) routing_key: Option<String>,
     #[serde(deserialize_with = "arguments")]
     pub(super) arguments: Arguments,
@@ -211,7 +212,7 @@ pub(super) struct Policy {
     pub(super) definition: Arguments,
 }
 
-/// Returns the value that the broker uses for a policy without `apply-to`.
+/// Returns the default value of `apply-to`, as in the broker.
 fn default_apply_to() -> ApplyTo {
     ApplyTo::All
 }
@@ -222,7 +223,7 @@ pub(super) struct Consumer {
     pub(super) queue: QueueReference,
     #[serde(default)]
     pub(super) consumer_tag: String,
-    /// `[]` if the channel no longer exists.
+    /// The client's address. The broker returns `[]` if the channel no longer exists.
     #[serde(default, deserialize_with = "peer")]
     pub(super) channel_details: Option<String>,
 }
@@ -242,7 +243,8 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::E
     }
 }
 
-/// Parses arguments. `[]` is also empty, because Erlang cannot distinguish an empty mapping from an empty list.
+/// Parses arguments. `[]` and null are parsed as empty arguments. Erlang cannot distinguish an empty mapping from an
+/// empty list.
 fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
     struct ArgumentsVisitor;
     impl<'de> Visitor<'de> for ArgumentsVisitor {
@@ -270,7 +272,7 @@ fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D:
     deserializer.deserialize_any(ArgumentsVisitor)
 }
 
-/// Parses tags: a list, on old versions a comma-separated string, or the atom `undefined`.
+/// Parses tags: a list, a comma-separated string (old versions), the string `undefined`, or null.
 fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -297,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn null_and_missing_fields_of_queues() {
-        // A quorum queue, as listed by RabbitMQ 3.10.8.
+    fn null_and_missing_queue_fields_are_parsed() {
+        // A quorum queue, as returned by RabbitMQ 3.10.8.
         let queue: Queue = read(
             r#"{"arguments":{"x-queue-type":"quorum","x-odd":5.0,"x-n":5},"auto_delete":false,"durable":true,
                 "exclusive":null,"leader":"a@b","members":["a@b"],"name":"qq","state":"running","vhost":"/"}"#,

@@ -1,9 +1,9 @@
-//! `topo apply`: plans, asks for confirmation, runs the plan and prints the report.
+//! `topo apply`: plans the changes, asks for confirmation, runs the plan and prints the report.
 
 use super::arguments::{Global, PlanFormat, ReportFormat};
 use super::failure::{Exit, Failure};
 use super::outcome::{self, check_expected, check_fresh};
-use super::plan::{Layout, shown};
+use super::plan::{self, Layout};
 use super::plan_arguments::ApplyArguments;
 use super::planning::Planned;
 use super::progress::Progress;
@@ -16,19 +16,19 @@ use crate::model::names::DEFAULT_VHOST;
 use crate::model::printable::clean_json;
 use crate::model::{Address, QueueName, VhostName};
 use crate::plan::{Allowance, Desired, Options, Plan, blockers_of};
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::render::{report_json, report_text, shell};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The changes to apply, and the plan that the user saw.
+/// The desired topologies to apply, and the plan that the user reviewed.
 struct Intent {
     desired: Vec<Arc<Desired>>,
     reviewed: Plan,
     specs: String,
     next_command: String,
-    /// The failure for findings at or above `--fail-on`. A saved plan was reviewed with its findings.
+    /// The failure for findings at or above `--fail-on`. `None` for a saved plan, whose findings were already reviewed.
     lint_failure: Option<Failure>,
 }
 
@@ -43,21 +43,22 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
-    let missing_rights = rights::note(&access, &mut intent.reviewed, &arguments.lock_name, &arguments.lock_vhost).await;
+    let missing_rights =
+        rights::add_missing(&access, &mut intent.reviewed, &arguments.lock_name, &arguments.lock_vhost).await;
     let all = arguments.planning.show.is_some();
     if arguments.format == ReportFormat::Text {
         let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
-        output::print(&shown(&intent.reviewed, PlanFormat::Text, &layout))?;
+        output::print(&plan::render(&intent.reviewed, PlanFormat::Text, &layout))?;
     }
     planning::report_allowances(&intent.reviewed, &allowed);
-    // After the plan is printed, because two hashes alone would not show the difference.
+    // topo prints the plan before this check, because two fingerprints alone do not show the difference.
     check_expected(arguments, &intent.reviewed)?;
     let open = blockers_of(&intent.reviewed, &allowed);
     if !open.is_empty() {
-        let command = shell::paste_line(&intent.next_command, &open);
-        let mut failure = planning::blocked(&open);
+        let command = shell::with_allowances(&intent.next_command, &open);
+        let mut failure = planning::blocked_failure(&open);
         if !open.hazards.is_empty() {
-            failure = failure.hint(format!("to apply anyway: {command}"));
+            failure = failure.hint(format!("to allow the hazards and apply: {command}"));
         }
         if arguments.format == ReportFormat::Json {
             print_json(&[], Some(&[]), &intent.reviewed, Status::Blocked.as_str())?;
@@ -97,7 +98,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
 }
 
-/// Returns the plan to apply: a saved one, or a new one.
+/// Returns the plan to apply: the saved plan, or a new plan.
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
@@ -113,7 +114,7 @@ async fn intent(
         let options = planning::options(&arguments.planning)?;
         let Planned { loaded, plan: reviewed, desired, found } =
             planning::read(access, sources, &options, &arguments.lint, progress).await?;
-        planning::known_addresses(&reviewed)?;
+        planning::check_addresses(&reviewed)?;
         let lint_findings = findings::for_plan(found, &reviewed, &arguments.lint);
         lint_findings.eprint(&loaded, global);
         let (next_command, lint_failure) = (next_command(arguments, &loaded.specs), lint_findings.lint_failure());
@@ -122,7 +123,7 @@ async fn intent(
     let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
     if made_for != here && !arguments.allow_other_broker {
         return Err(Failure::usage(format!("the plan was made for {made_for}, not for {here}; nothing was changed"))
-            .hint(format!("apply it there: --url {}", quoted(made_for)))
+            .hint(format!("apply the plan to that broker: --url {}", quote(made_for)))
             .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
     let desired: Vec<Arc<Desired>> = saved.parts().map(|part| Arc::clone(&part.desired)).collect();
@@ -134,12 +135,12 @@ async fn intent(
     let next_command = format!(
         "topo apply --plan {}{connection}{other}{}",
         files::path_argument(Path::new(&path)),
-        own_flags(arguments)
+        apply_flags(arguments)
     );
     Ok(Intent { desired, reviewed: now, specs: path, next_command, lint_failure: None })
 }
 
-/// Plans the rollback of migrations. It needs no spec: the broker has all the information.
+/// Plans the rollback of migrations. A rollback requires no spec, because the broker has all the information.
 async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
     let mut vhosts: Vec<VhostName> = Vec::new();
     for address in &arguments.abort {
@@ -161,15 +162,14 @@ async fn rollback_intent(arguments: &ApplyArguments, access: &Access, progress: 
     })
 }
 
-/// Returns the command that rolls the migrations back.
+/// Returns the command that rolls back the migrations of `--abort`.
 fn abort_line(arguments: &ApplyArguments) -> String {
-    let flags: String =
-        arguments.abort.iter().map(|address| format!(" --abort {}", quoted(address.as_str()))).collect();
+    let flags: String = arguments.abort.iter().map(|address| format!(" --abort {}", quote(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
-    format!("topo apply{flags}{connection}{}", own_flags(arguments))
+    format!("topo apply{flags}{connection}{}", apply_flags(arguments))
 }
 
-/// Returns the failure of a run without a terminal, `--yes` or a reviewed plan.
+/// Returns the failure for a run without a terminal, `--yes` or a reviewed plan.
 fn no_terminal(arguments: &ApplyArguments) -> Failure {
     let failure = Failure::usage("no terminal is available to ask for confirmation");
     if arguments.abort.is_empty() {
@@ -180,12 +180,12 @@ fn no_terminal(arguments: &ApplyArguments) -> Failure {
     failure.hint(format!("apply without confirmation: {} --yes", abort_line(arguments)))
 }
 
-/// Returns the flags of apply that suggested commands need too.
-fn own_flags(arguments: &ApplyArguments) -> String {
+/// Returns the flags of `topo apply` that suggested commands must repeat.
+fn apply_flags(arguments: &ApplyArguments) -> String {
     let rights = if arguments.ignore_missing_rights { " --ignore-missing-rights" } else { "" };
     let vhost = match arguments.lock_vhost.as_str() {
         DEFAULT_VHOST => String::new(),
-        other => format!(" --lock-vhost {}", quoted(other)),
+        other => format!(" --lock-vhost {}", quote(other)),
     };
     format!("{}{vhost}{rights}", connection::lock_flag(&arguments.lock_name))
 }
@@ -194,10 +194,10 @@ fn own_flags(arguments: &ApplyArguments) -> String {
 fn next_command(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
-    format!("topo apply{spec}{connection}{planning}{lint}{}", own_flags(arguments))
+    format!("topo apply{spec}{connection}{planning}{lint}{}", apply_flags(arguments))
 }
 
-/// Runs the plan. From here on, the broker is changed. Prints the report while topo still holds the locks.
+/// Runs the plan, which changes the broker. Prints the report while topo still holds the locks.
 async fn run_plan(
     arguments: &ApplyArguments,
     access: &Access,
@@ -233,7 +233,7 @@ async fn run_plan(
     let ended = apply::run(&request, &observe).await;
     display.clear();
     let outcome =
-        ended.map_err(|failure| outcome::from_run(failure, (&intent.next_command, &intent.specs), allowed))?;
+        ended.map_err(|failure| outcome::run_failure(failure, (&intent.next_command, &intent.specs), allowed))?;
     printed.into_inner()?;
     outcome::conclude(outcome)
 }

@@ -1,4 +1,4 @@
-//! Groups of arguments that several commands share, and the arguments of the commands that generate files.
+//! Defines the groups of arguments that several commands share, and the arguments of `topo completions` and `topo man`.
 
 use super::connection::IntervalArguments;
 use super::value_parsers::{PruneKinds, Recreate, glob, level, severity, variable};
@@ -23,10 +23,10 @@ pub(super) struct Global {
     pub(super) verbose: bool,
 }
 
-/// When to write colors.
+/// When to color output.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Color {
-    /// On a terminal.
+    /// If the output stream is a terminal.
     #[default]
     Auto,
     /// Always.
@@ -55,7 +55,7 @@ pub(super) struct SpecArguments {
     /// Same as the FILE|DIR argument; may be repeated
     #[arg(short, long = "file", value_name = "FILE|DIR", env = "TOPO_FILE")]
     pub(super) file: Vec<PathBuf>,
-    /// Only this vhost of the specs
+    /// Process only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
     /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
@@ -66,15 +66,15 @@ pub(super) struct SpecArguments {
     pub(super) var_file: Vec<PathBuf>,
 }
 
-/// Planning options beyond the spec.
+/// Options that control planning.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArguments {
     /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MAX-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD")]
     pub(super) allow: Vec<Allowances>,
-    /// Delete unmanaged objects that match `owns`: exchanges, queues, bindings and policies, or only these kinds; other
-    /// kinds, such as operatorPolicies, must be named
+    /// Delete unmanaged objects that match `owns`: exchanges, queues, bindings and policies, or only the listed kinds;
+    /// other kinds, such as operatorPolicies, must be listed
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
     /// Resolve one conflict by recreating the object, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated
@@ -83,7 +83,7 @@ pub(super) struct PlanningArguments {
     /// Plan only objects with this address (`*` matches any characters) and their dependencies; may be repeated
     #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]
     pub(super) target: Vec<Glob>,
-    /// List every object, including those generated for retries, which otherwise share one line
+    /// List every object, including objects generated for retries, which otherwise share one line
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
     pub(super) show: Option<Show>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub(super) enum Show {
     All,
 }
 
-/// Levels of findings.
+/// Options for findings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Findings")]
 pub(super) struct LintArguments {
@@ -132,7 +132,7 @@ pub(super) struct LintArguments {
     pub(super) fail_on: Option<Severity>,
 }
 
-/// Output options of a plan, and whether its content sets the exit code.
+/// Options for a plan's output and exit code.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Printing")]
 pub(super) struct PrintingArguments {
@@ -142,7 +142,7 @@ pub(super) struct PrintingArguments {
     /// Print one line per object and the summary; only with --format text
     #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
     pub(super) short: bool,
-    /// Also write the plan to a file in another format: FORMAT=FILE; may be repeated
+    /// Also write the plan to a file in this format: FORMAT=FILE; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
     pub(super) also: Vec<(PlanFormat, PathBuf)>,
     /// Exit with 2 if there are changes, and with 3 if they are blocked
@@ -153,10 +153,10 @@ pub(super) struct PrintingArguments {
 /// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum PlanFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
-    /// The whole plan, as --out writes it
+    /// The complete plan, as --out writes it
     Json,
     /// Markdown for a pull-request comment
     Markdown,
@@ -164,7 +164,7 @@ pub(super) enum PlanFormat {
     Github,
 }
 
-/// Parses the value of `--also`: `markdown=plan.md`.
+/// Parses the value of `--also`, such as `markdown=plan.md`.
 pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
     let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
     let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
@@ -174,14 +174,14 @@ pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), Strin
                 PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is not one of {}", names()))?;
             Ok((format, file.into()))
         }
-        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
+        Some(_) | None => Err(format!("expected FORMAT=FILE, where FORMAT is one of {}", names())),
     }
 }
 
 /// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExplainFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// Machine-readable JSON
@@ -196,7 +196,7 @@ pub(super) struct CompletionsArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {
-    /// Command whose page is printed, or a directory to create for topo.1, topo-plan.1 and so on
+    /// Command whose man page to print, or a directory to create for all pages (topo.1, topo-plan.1 and so on)
     #[arg(value_name = "COMMAND|DIR")]
     pub(super) folder: Option<PathBuf>,
 }

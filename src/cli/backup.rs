@@ -9,7 +9,7 @@ use crate::render::definitions;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Writes the backup to one file, or to two if the exchanges must be imported first.
+/// Writes the backup to one file, or to two files if the exchanges must be imported before the topic permissions.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
     let Backup { objects, topic_permissions, version, is_split, left_out } = backup;
     if !left_out.is_empty() {
@@ -62,15 +62,16 @@ pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup)
     Ok(())
 }
 
-/// Returns the folder of backups by the XDG base directory specification, otherwise the working directory.
+/// Returns the backup folder according to the XDG Base Directory Specification. Returns the working directory if the
+/// home directory is unknown.
 fn folder() -> PathBuf {
     let state = environment("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment("HOME").map(|home| PathBuf::from(home).join(".local").join("state"));
     state.or_else(home).map_or_else(PathBuf::new, |state| state.join("topo").join("backups"))
 }
 
-/// Returns the file name of a backup, from the vhost and the time: `shop-2026-11-21T20-15-00.123Z`. It contains no
-/// colons, which some file systems do not accept.
+/// Returns the file name of a backup from the vhost and the time, such as `shop-2026-11-21T20-15-00.123Z`. The name
+/// contains no colons, which some file systems do not accept.
 fn name(vhost: Option<&VhostName>) -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string().replace(':', "-");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

@@ -1,4 +1,4 @@
-//! The commands of the command line, and its help.
+//! Defines the commands of the command line and their help.
 
 use super::arguments::{CompletionsArguments, Global, ManArguments};
 use super::contract::ContractArguments;
@@ -11,9 +11,9 @@ use super::show::ShowArguments;
 use super::version::{SchemaArguments, VersionArguments};
 use clap::{ArgAction, Parser, Subcommand};
 
-// Lines of at most 80 columns: clap wraps longer ones and breaks the alignment.
+// The lines have at most 80 columns, because clap wraps longer lines and breaks the alignment.
 const AFTER_HELP: &str = "\
-A first run, on a broker at http://localhost:15672:
+A first run, with a broker at http://localhost:15672:
   topo validate topology.yaml   check the spec; no broker needed
   topo plan topology.yaml       show changes, conflicts and hazards
   topo apply topology.yaml      apply the changes
@@ -39,23 +39,23 @@ Environment:
   unset. RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
   _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH are read after TOPO_*.
   The password comes from --password-file, TOPO_PASSWORD or
-  ~/.rabbitmqadmin.conf. It has no flag, because other users of the machine
-  could see it. If a URL contains a password, set it in TOPO_URL.";
+  ~/.rabbitmqadmin.conf. There is no flag for the password, because other
+  users of the machine can read flags. Set a URL that contains a password in
+  TOPO_URL.";
 
 /// Topology as code for RabbitMQ.
 ///
-/// A YAML spec declares the exchanges, queues, bindings and policies of a vhost. `topo plan` compares it with a live
-/// broker and shows the changes, those that the broker would refuse, and the data at risk. `topo apply` applies the
-/// changes.
+/// A YAML spec declares the exchanges, queues, bindings and policies of a vhost. `topo plan` compares the spec with a
+/// live broker and shows the changes, any conflicts, and the data at risk. `topo apply` applies the changes.
 #[derive(Debug, Parser)]
-#[command(name = "topo", version = super::version::short(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
+#[command(name = "topo", version = super::version::short_version(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
     #[command(subcommand)]
     pub(super) command: Command,
     /// Print the version
-    // No `-V`, which is the vhost in rabbitmqadmin.
+    // Without `-V`, which sets the vhost in rabbitmqadmin.
     #[arg(long, action = ArgAction::Version)]
     version: Option<bool>,
 }
@@ -73,10 +73,10 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo apply topology.yaml\n  topo apply --plan plan.json\n  topo apply topology.yaml --recreate queues/shop/orders=migrate"
     )]
     Apply(Box<ApplyArguments>),
-    /// Print a saved plan in any format, without a broker
+    /// Print a saved plan, in any output format of topo plan
     #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
     Show(ShowArguments),
-    /// Show who holds the lock of a vhost, or delete it with --break
+    /// Show who holds the lock of a vhost; with --break, delete the lock
     #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
     /// Check specs offline
@@ -84,7 +84,7 @@ pub(super) enum Command {
         after_long_help = "Examples:\n  topo validate topology.yaml\n  topo validate topology/ --broker-version 3.13 --fail-on warning"
     )]
     Validate(ValidateArguments),
-    /// Write the spec of a broker or a definitions file
+    /// Write a spec from a broker or from a definitions file
     #[command(
         after_long_help = "Examples:\n  topo export --vhost shop --out topology.yaml\n  topo export --definitions definitions.json --match 'orders*'"
     )]
@@ -104,15 +104,15 @@ pub(super) enum Command {
     Graph(GraphArguments),
     /// List the lint rules
     Rules(RulesArguments),
-    /// Print the JSON Schema of specs, of plans or of contracts
+    /// Print the JSON Schema of specs, plans or contracts
     Schema(SchemaArguments),
     /// Print shell completions
     Completions(CompletionsArguments),
-    /// Print a man page, or write all of them to a directory
+    /// Print a man page, or write all man pages to a directory
     Man(ManArguments),
     /// Print the version and build details
     Version(VersionArguments),
-    /// Explain what to use instead
+    /// Explain what to use instead of a destroy command
     #[command(hide = true)]
     Destroy,
 }

@@ -1,16 +1,17 @@
-//! Determines the connection to the broker: its address and credentials, from flags, then the environment, then
-//! `~/.rabbitmqadmin.conf`. Also its statistics and tick intervals, which the management API does not report.
+//! Determines the broker's address and the credentials from flags, then from the environment, then from
+//! `~/.rabbitmqadmin.conf`. Defines flags for the broker's statistics and tick intervals, which the management API does
+//! not report.
 
 use super::failure::Failure;
 use super::files;
-use super::value_parsers::positive;
+use super::value_parsers::positive_duration;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::transport::AmqpUrl;
 use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
 use crate::model::Intervals;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::units::duration;
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use secrecy::SecretString;
@@ -39,7 +40,7 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
         let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
         if let Some(value) = value.filter(|value| environment(&variable).as_ref() != Some(value)) {
             let value = if name == "url" { redacted_url(&value) } else { value };
-            line.push_str(&format!(" --{name} {}", quoted(&value)));
+            line.push_str(&format!(" --{name} {}", quote(&value)));
         }
     };
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -57,31 +58,31 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     if arguments.transport != TransportKind::Auto {
         line.push_str(&format!(" --transport {}", arguments.transport.as_str()));
     }
-    // A URL with a password is not repeated; it comes from the environment.
+    // A URL with a password is not repeated, because it should be set in the environment.
     if let Some(url) = arguments.amqp_url.as_ref().filter(|url| url.password.is_none()) {
-        line.push_str(&format!(" --amqp-url {}", quoted(&url.address.to_string())));
+        line.push_str(&format!(" --amqp-url {}", quote(&url.address.to_string())));
     }
     line
 }
 
-/// Returns `--url` for a broker, unless topo connects to this broker without the flag.
+/// Returns the `--url` flag for a broker, or an empty string if topo connects to this broker without the flag.
 pub(super) fn url_flag(url: &str) -> String {
     let known = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
-    if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quoted(url)) }
+    if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quote(url)) }
 }
 
-/// Creates a client for the broker; nothing is sent yet.
+/// Creates a client for the broker. Sends no request.
 pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Access, Failure> {
     refuse_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
-    // A node of `--node` takes precedence over rabbitmqadmin's variables.
+    // The node that `--node` selects takes precedence over rabbitmqadmin's variables.
     let requested = arguments.node.as_ref().map(|_| &node);
-    // In each source, separate values take precedence over those in the URL.
+    // Within each source, a separate user name or password takes precedence over the URL.
     let username = arguments
         .username
         .clone()
-        .or(login.own.0)
+        .or(login.topo.0)
         .or_else(|| requested.and_then(|node| node.username.clone()))
         .or_else(|| rabbitmqadmin("USERNAME"))
         .or(login.rabbitmqadmin.0)
@@ -91,7 +92,7 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
         Some(path) => Some(read_password(path)?),
         None => environment("TOPO_PASSWORD")
             .map(SecretString::from)
-            .or(login.own.1)
+            .or(login.topo.1)
             .or_else(|| requested.and_then(|node| node.password.clone()))
             .or_else(|| rabbitmqadmin("PASSWORD").map(SecretString::from))
             .or(login.rabbitmqadmin.1)
@@ -133,13 +134,14 @@ pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> 
 
 type Login = (Option<String>, Option<SecretString>);
 
-/// User info of the URL, by source: topo's own flags and variables, or those of rabbitmqadmin.
+/// The user info of the URL, separated by its source: topo's flags and variables, or rabbitmqadmin's variables.
 #[derive(Default)]
 struct UrlLogin {
-    own: Login,
+    topo: Login,
     rabbitmqadmin: Login,
 }
 
+/// Returns the URL of the management API, and the user info that it contains.
 fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
     let target_host = || {
         let host = rabbitmqadmin("TARGET_HOST")?;
@@ -154,11 +156,11 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     let none = Login::default;
     if let Some(url) = &arguments.url {
         let parsed = parse(url)?;
-        return Ok((parsed.url, UrlLogin { own: (parsed.username, parsed.password), rabbitmqadmin: none() }));
+        return Ok((parsed.url, UrlLogin { topo: (parsed.username, parsed.password), rabbitmqadmin: none() }));
     }
     let node_url = || {
-        let known = node.hostname.is_some() || node.base_uri.is_some();
-        known.then(|| node.base_url().map_err(|error| Failure::usage(error.to_string()))).transpose()
+        let has_url = node.hostname.is_some() || node.base_uri.is_some();
+        has_url.then(|| node.base_url().map_err(|error| Failure::usage(error.to_string()))).transpose()
     };
     if arguments.node.is_some()
         && let Some(url) = node_url()?
@@ -167,7 +169,7 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     }
     if let Some(url) = rabbitmqadmin("BASE_URI") {
         let parsed = parse(&url)?;
-        return Ok((parsed.url, UrlLogin { own: none(), rabbitmqadmin: (parsed.username, parsed.password) }));
+        return Ok((parsed.url, UrlLogin { topo: none(), rabbitmqadmin: (parsed.username, parsed.password) }));
     }
     if let Some(url) = target_host() {
         return Ok((url?, UrlLogin::default()));
@@ -178,7 +180,7 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     Ok((parse(DEFAULT_URL)?.url, UrlLogin::default()))
 }
 
-/// Reads the requested entry of rabbitmqadmin.conf; without `-N`, the `default` one, if the file exists.
+/// Reads the requested node from rabbitmqadmin.conf. If no node is requested, reads the node `default`, if it exists.
 fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
     let requested = arguments.node.clone().or_else(|| rabbitmqadmin("NODE_ALIAS"));
     let specified = arguments.config.clone().or_else(|| rabbitmqadmin("CONFIG_FILE_PATH").map(PathBuf::from));
@@ -189,7 +191,7 @@ fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && requested.is_none() && specified.is_none() => {
             return Ok(NodeSettings::default());
         }
-        Err(error) => return Err(unreadable(&path, &error)),
+        Err(error) => return Err(read_failure(&path, &error)),
     };
     match from_rabbitmqadmin_conf(&text, requested.as_deref().unwrap_or(DEFAULT_NODE)) {
         Ok(settings) => Ok(settings),
@@ -200,34 +202,35 @@ fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
 
 fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Failure> {
     let path = path.as_ref();
-    std::fs::read(path).map_err(|error| unreadable(path, &error))
+    std::fs::read(path).map_err(|error| read_failure(path, &error))
 }
 
 fn read_password(path: &Path) -> Result<SecretString, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    // Editors end files with a line break; passwords do not end with one.
+    let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
+    // Editors end a file with a line break, which is not part of the password.
     Ok(SecretString::from(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text))))
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot read {}", files::shown(path))).because(error.to_string())
+fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot read {}", files::redacted_path(path))).because(error.to_string())
 }
 
-/// Returns the value of a variable of rabbitmqadmin.
+/// Returns the value of a rabbitmqadmin environment variable. `name` does not contain the prefix.
 fn rabbitmqadmin(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
 
+/// Returns the value of an environment variable, or `None` if the variable is unset or empty.
 pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns `--lock-name`, unless it is the default.
+/// Returns the `--lock-name` flag, or an empty string for the default name.
 pub(super) fn lock_flag(name: &str) -> String {
-    if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quoted(name)) }
+    if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quote(name)) }
 }
 
-/// Describes this process as the holder of a lock.
+/// Returns a description of this process as a lock holder.
 pub(super) fn process() -> Process {
     let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "unknown-user".to_owned());
     let host = environment("HOSTNAME")
@@ -250,11 +253,11 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
     pub(super) password_file: Option<PathBuf>,
     /// Rejected: other users of the machine can see command lines
-    // Parsed nevertheless, so that the error can explain where to put the password without repeating it. `-p` comes
-    // from rabbitmqadmin.
+    // topo parses this flag so that the error explains where to set the password and does not repeat the password. `-p`
+    // is the short flag of rabbitmqadmin.
     #[arg(short, long, num_args = 0..=1, hide = true)]
     pub(super) password: Option<Option<String>>,
-    /// Node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
+    /// Node in rabbitmqadmin.conf (INI format of version 1 or TOML format of version 2)
     #[arg(short = 'N', long, value_name = "NAME", env = "TOPO_NODE")]
     pub(super) node: Option<String>,
     /// Path of rabbitmqadmin.conf [default: ~/.rabbitmqadmin.conf]
@@ -269,7 +272,7 @@ pub(super) struct ConnectionArguments {
     /// Private key of the client certificate (PEM, not encrypted)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
-    /// Skip certificate verification: anyone in between can read the password
+    /// Skip certificate verification; a man-in-the-middle can then read the password
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
     /// AMQP URL for moving messages [default: the host of --url, the port that the broker reports]
@@ -278,20 +281,20 @@ pub(super) struct ConnectionArguments {
     /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
     #[arg(long, alias = "mover", value_enum, default_value_t, env = "TOPO_TRANSPORT")]
     pub(super) transport: TransportKind,
-    /// Timeout of a request; transient failures are tried five times
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
+    /// Timeout of a request; after a transient error, topo tries a request up to five times
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive_duration, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
 }
 
-/// The intervals in which the broker updates its counts.
+/// The intervals at which the broker updates its counts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct IntervalArguments {
-    /// The broker's collect_statistics_interval: maximum age of its list of consumers [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_STATISTICS_INTERVAL")]
+    /// The broker's collect_statistics_interval: maximum age of its consumer list [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, env = "TOPO_STATISTICS_INTERVAL")]
     pub(super) statistics_interval: Option<Duration>,
-    /// The broker's quorum_tick_interval: maximum age of the counts of quorum queues [default: 5s, if it is observed]
-    #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_TICK_INTERVAL")]
+    /// The broker's quorum_tick_interval: maximum age of a quorum queue's counts [default: 5s, checked by observation]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, env = "TOPO_TICK_INTERVAL")]
     pub(super) tick_interval: Option<Duration>,
 }
 
@@ -307,7 +310,7 @@ impl IntervalArguments {
         for (name, value) in flags {
             let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
             let typed = value.filter(|value| {
-                let set = environment(&variable).and_then(|text| positive(&text).ok());
+                let set = environment(&variable).and_then(|text| positive_duration(&text).ok());
                 set != Some(*value)
             });
             let typed = typed.and_then(|value| i64::try_from(value.as_millis()).ok()).and_then(duration);

@@ -1,4 +1,4 @@
-//! `topo contract`: prints the contracts of workers, from the specs alone.
+//! `topo contract`: prints the worker contracts of the specs, without a broker.
 
 use super::arguments::SpecArguments;
 use super::failure::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::model::printable::clean_json;
 use crate::model::yaml::Tree;
 use crate::model::{BrokerVersion, QueueName};
 use crate::rabbitmq::BrokerProfile;
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::render::style::for_version;
 use crate::render::{contract_table, shell};
 use crate::spec::closest;
@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 pub(super) struct ContractArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// Only this queue; may be repeated
+    /// Print only the contract of this queue; may be repeated
     #[arg(long, value_name = "NAME", env = "TOPO_QUEUE")]
     pub(super) queue: Vec<String>,
-    /// RabbitMQ version to check the specs against [default: the newest known]
+    /// RabbitMQ version to assume [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     /// Output format
@@ -40,16 +40,16 @@ pub(super) enum ContractFormat {
     Table,
     /// Machine-readable JSON; `topo schema --kind contract` prints its schema
     Json,
-    /// The same document as YAML
+    /// The JSON document as YAML
     Yaml,
-    /// Shell variables: ORDERS_WORK_MAX_RETRIES=3
+    /// Shell variables, such as ORDERS_WORK_MAX_RETRIES=3
     Env,
 }
 
 pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let loaded = input::load_for(&arguments.spec, "topo contract", FindingsFormat::Text, version)?;
-    let found = read(&loaded, version, &arguments.queue)?;
+    let found = find_contracts(&loaded, version, &arguments.queue)?;
     let text = match arguments.format {
         ContractFormat::Table => {
             let version = for_version(arguments.broker_version);
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
                 let apart = match clash.first == clash.second {
                     true => "--vhost NAME".to_owned(),
                     false => {
-                        [&clash.first, &clash.second].map(|it| format!("--queue {}", quoted(it.as_str()))).join(" or ")
+                        [&clash.first, &clash.second].map(|it| format!("--queue {}", quote(it.as_str()))).join(" or ")
                     }
                 };
                 Failure::failed(clash.to_string())
@@ -77,11 +77,11 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
 }
 
 fn document(contracts: &Contracts) -> serde_json::Value {
-    serde_json::to_value(contracts).expect("contracts hold nothing that JSON cannot: all keys are text")
+    serde_json::to_value(contracts).expect("JSON can represent every contract: all keys are strings")
 }
 
-/// Returns the contracts of all queues that have one, or of the named queues.
-fn read(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Contracts, Failure> {
+/// Returns the contracts of the queues in `only`, or of all queues that have a contract if `only` is empty.
+fn find_contracts(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Contracts, Failure> {
     let profile = BrokerProfile::of(version);
     let mut vhosts = BTreeMap::new();
     for (spec, expansion) in &loaded.expanded {
@@ -103,7 +103,7 @@ fn read(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Cont
     }
 }
 
-/// Returns the failure for a named queue without a contract.
+/// Returns the failure for a `--queue` value without a contract.
 fn no_contract(loaded: &Loaded, name: &str) -> Failure {
     let known = || loaded.expanded.iter().flat_map(|(spec, _)| spec.queues.iter());
     match known().find(|(known, _)| known.as_str() == name) {

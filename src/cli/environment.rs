@@ -9,8 +9,8 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Flags on the command line, and the conflicting flags that the environment cannot set then.
-const INSTEAD: [(&str, &[&str]); 17] = [
+/// Each flag, and the flags whose environment variables topo ignores if the command line contains the flag.
+const OVERRIDES: [(&str, &[&str]); 17] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("short", &["format"]),
@@ -27,14 +27,14 @@ const INSTEAD: [(&str, &[&str]); 17] = [
     ("target", &["plan"]),
     ("abort", &["paths", "file", "plan", "recreate", "target", "levels", "fail_on"]),
     ("no_backup", &["backup"]),
-    // A typed node replaces the broker of the environment.
+    // `--node` on the command line replaces the broker that the environment specifies.
     ("node", &["url", "username"]),
 ];
 
-/// Parses the arguments, with the environment as a fallback.
+/// Parses the arguments. The environment sets flags that the command line does not contain.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let typed = typed(arguments);
-    let silenced: BTreeSet<&str> = INSTEAD
+    let typed = typed_ids(arguments);
+    let overridden: BTreeSet<&str> = OVERRIDES
         .iter()
         .filter(|(flag, _)| typed.contains(*flag))
         .flat_map(|(_, others)| others.iter().copied())
@@ -45,11 +45,11 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
         // `--broker-version` of a plan applies only with `--against`; a live broker reports its own version.
-        let is_pointless = argument.get_id() == "broker_version" && !is_against;
-        let silent = is_empty || is_pointless || silenced.contains(argument.get_id().as_str());
-        // A value can be a secret, such as that of a variable, and users paste help into tickets.
+        let has_no_effect = argument.get_id() == "broker_version" && !is_against;
+        let is_ignored = is_empty || has_no_effect || overridden.contains(argument.get_id().as_str());
+        // A value can be a secret, such as the value of a spec variable, and users paste help into tickets.
         let argument = argument.hide_env_values(true);
-        if silent { argument.env(None::<&'static str>) } else { argument }
+        if is_ignored { argument.env(None::<&'static str>) } else { argument }
     });
     let matches = command
         .try_get_matches_from_mut(arguments)
@@ -57,14 +57,14 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| without_credentials(error.format(&mut command)))
 }
 
-/// Redacts URLs in an error: clap repeats refused values, including those of the environment.
+/// Redacts URLs in an error. clap's message quotes refused values, including values from the environment.
 fn without_credentials(mut error: clap::Error) -> clap::Error {
     let text = |value: Option<&ContextValue>| match value {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(_) | None => None,
     };
-    let is_of_url = text(error.get(ContextKind::InvalidArg)).is_some_and(|argument| argument.ends_with("<URL>"));
-    if is_of_url && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
+    let is_url_flag = text(error.get(ContextKind::InvalidArg)).is_some_and(|argument| argument.ends_with("<URL>"));
+    if is_url_flag && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
         error.insert(ContextKind::InvalidValue, ContextValue::String(redacted_url(&value)));
     }
     // A user can type a URL in place of any argument.
@@ -76,8 +76,8 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Adds the usage line of the command to an error. clap's own usage line contains the typed flags, even conflicting
-/// ones, and is missing for an invalid value.
+/// Adds the command's usage line to an error. clap's own usage line contains the typed flags, even if they conflict,
+/// and is missing for an invalid value.
 fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsString]) -> clap::Error {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return error;
@@ -91,17 +91,17 @@ fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsStri
     error
 }
 
-/// Returns the command line for man pages, without values of the environment.
+/// Returns clap's command for man pages, without values from the environment.
 pub(super) fn for_man_pages() -> Command {
     let mut command = map_arguments(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
     command.build();
     command
 }
 
-/// Returns the command line for completions, without hidden commands, and with each argument changed by `change`.
+/// Returns clap's command for completions, without hidden subcommands. Applies `change` to each argument.
 pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
     let command = map_arguments(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
-    // clap cannot remove a subcommand, and `help` would offer it.
+    // clap cannot remove a subcommand, and the completions of `help` would include a hidden one.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
     let version = command.get_version().unwrap_or_default().to_owned();
@@ -109,8 +109,9 @@ pub(super) fn for_completions(change: &dyn Fn(Arg) -> Arg) -> Command {
     new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 
-/// Returns the flags on the command line; none if they are invalid, which the actual parser reports.
-fn typed(arguments: &[OsString]) -> BTreeSet<String> {
+/// Returns the ids of the arguments that the command line contains. Returns no ids if the command line is invalid;
+/// [`parse`] then reports the error.
+fn typed_ids(arguments: &[OsString]) -> BTreeSet<String> {
     let command = map_arguments(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
     let mut typed = BTreeSet::new();
     if let Ok(matches) = command.ignore_errors(true).try_get_matches_from(arguments) {

@@ -1,5 +1,5 @@
-//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key
-//! or term. `topo rules` lists the lint rules with their severities.
+//! `topo explain`: prints the lifecycle of messages in a queue of the specs, or the page of a lint rule, hazard, spec
+//! key, error or term. `topo rules`: lists the lint rules with their severities. Neither command needs a broker.
 
 use super::arguments::{ExplainFormat, FindingsFormat, SpecArguments};
 use super::failure::{Exit, Failure};
@@ -15,13 +15,13 @@ use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
 use crate::render::glossary::{Term, term_of, terms};
 use crate::render::lifecycle_text::{self, View};
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::render::style::{self, Painted, YELLOW, for_version, wrap};
 use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
 use clap::Args;
 use serde_json::{Value, json};
 
-/// The version of the document's shape.
+/// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
 #[derive(Debug, Args)]
@@ -33,12 +33,12 @@ pub(super) struct RulesArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// Queue of the specs, lint rule, hazard, spec key, or term of plans and reports
+    /// Queue of the specs, lint rule, hazard, spec key, error code, or term of plans and reports
     #[arg(value_name = "QUEUE|RULE|HAZARD|KEY|WORD")]
     pub(super) what: String,
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// RabbitMQ version to check the specs against [default: the newest known]
+    /// RabbitMQ version to assume [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     /// Output format
@@ -50,11 +50,11 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();
     let page = page(what);
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    // These pages need no spec. One is read only if it is given, because it may declare a queue with this name.
+    // Pages need no spec. If the command line specifies a spec, topo reads it: it may declare a queue with this name.
     if let Some(page) = page.as_ref().filter(|_| !is_spec_named) {
         print(page, arguments.format)?;
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
-            let command = format!("topo explain {} {spec}", quoted(what));
+            let command = format!("topo explain {} {spec}", quote(what));
             output::eprint(&format!(
                 "{} there is also a queue `{}`: {command}\n",
                 Painted(YELLOW, "info:"),
@@ -67,10 +67,10 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     if !is_spec_named && !sources::has_spec(&arguments.spec) {
         return match key_of(what).and_then(self::page) {
             Some(page) => print(&page, arguments.format),
-            None => Err(unknown_without_spec(what)),
+            None => Err(unknown_name_without_spec(what)),
         };
     }
-    let command = format!("topo explain {}", quoted(what));
+    let command = format!("topo explain {}", quote(what));
     let loaded = input::load_for(&arguments.spec, &command, FindingsFormat::Text, version)?;
     let profile = BrokerProfile::of(version);
     let name = QueueName::new(what);
@@ -78,12 +78,12 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let stories: Vec<Explanation> = loaded.expanded.iter().filter_map(explain).collect();
     match (&stories[..], page.or_else(|| key_of(what).and_then(self::page))) {
         ([], Some(page)) => print(&page, arguments.format),
-        ([], None) => Err(unknown(&loaded, what)),
+        ([], None) => Err(unknown_name(&loaded, what)),
         ([_, ..], _) => {
             output::print(&match arguments.format {
                 ExplainFormat::Text => {
-                    let (typed, version) = (typed(arguments, &loaded), for_version(arguments.broker_version));
-                    let view = View { width: output::width(), typed: &typed, version: &version };
+                    let (flags, version) = (flags(arguments, &loaded), for_version(arguments.broker_version));
+                    let view = View { width: output::width(), flags: &flags, version: &version };
                     let texts: Vec<String> =
                         stories.iter().map(|explanation| lifecycle_text::explanation(explanation, &view)).collect();
                     texts.join("\n")
@@ -97,8 +97,8 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the arguments after the queue, for suggested commands.
-fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
+/// Returns the arguments that follow the queue in suggested commands.
+fn flags(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
     let spec = input::flags(&arguments.spec, if is_spec_named { &loaded.specs } else { "" });
     let version = arguments.broker_version.map(|version| format!(" --broker-version {version}"));
@@ -113,7 +113,7 @@ struct Page {
     text: String,
 }
 
-/// Returns the default spec, if it declares a queue with the name of the printed page.
+/// Returns the path argument of the default spec if the spec declares a queue with the name of the printed page.
 fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
     if !sources::has_spec(arguments) {
         return None;
@@ -128,8 +128,8 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
         .then_some(specs)
 }
 
-/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error
-/// code gets both pages.
+/// Returns the page of a rule, hazard, key, error code or term, in this order of precedence. If a key or an error code
+/// is also a term, its page includes the explanation of the term.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
@@ -137,7 +137,8 @@ fn page(what: &str) -> Option<Page> {
     }
     if let Ok(hazard) = what.parse::<HazardKind>() {
         let allow = format!(
-            "To allow it: `--allow {hazard}@ADDRESS`, as the plan prints it; append `:N` to allow up to N messages."
+            "To allow this hazard, pass `--allow {hazard}@ADDRESS` as the plan prints it. Append `:N` to allow up to N \
+             messages."
         );
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
     }
@@ -157,7 +158,7 @@ fn page(what: &str) -> Option<Page> {
 
 fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     output::print(&match format {
-        ExplainFormat::Text => style::folded_page(&page.text, output::width()),
+        ExplainFormat::Text => style::fold_page(&page.text, output::width()),
         ExplainFormat::Json => {
             let mut document = json!({ "kind": page.kind, "page": page.text });
             document[page.kind] = page.name.as_str().into();
@@ -177,18 +178,18 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 
-/// Returns the failure for an unknown name without a spec.
-fn unknown_without_spec(what: &str) -> Failure {
+/// Returns the failure for an unknown name if no spec was read.
+fn unknown_name_without_spec(what: &str) -> Failure {
     let failure = Failure::usage(format!("no lint rule, hazard, key, error or term is named `{what}`"));
     let failure = match closest(what, names()) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     };
-    failure.hint(format!("if it is a queue, specify the spec: topo explain {} FILE", quoted(what)))
+    failure.hint(format!("if it is a queue, specify the spec: topo explain {} FILE", quote(what)))
 }
 
-/// Returns the failure for a name that neither the specs nor the pages have.
-fn unknown(loaded: &Loaded, what: &str) -> Failure {
+/// Returns the failure for a name that is neither a queue of the specs nor the name of a page.
+fn unknown_name(loaded: &Loaded, what: &str) -> Failure {
     let queues = || {
         let specs = loaded.expanded.iter().map(|(spec, _)| spec);
         specs.flat_map(|spec| {
@@ -204,16 +205,16 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
     let failure = Failure::usage(format!(
         "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or term has that name"
     ));
-    let own = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
+    let explainable = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
     let mut known: Vec<&str> = names().collect();
-    known.extend(own);
+    known.extend(explainable);
     match closest(what, known) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }
 }
 
-/// The version of the document's shape.
+/// The format version of the JSON document.
 const RULES_FORMAT_VERSION: u32 = 1;
 const RULE_INDENT: &str = "    ";
 
@@ -232,7 +233,7 @@ fn rule_document(rule: &Rule) -> Value {
     json!({
         "name": rule.name,
         "severity": rule.severity.as_str(),
-        "otherSeverities": rule.sometimes.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+        "otherSeverities": rule.other_severities.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
         "isOptional": rule.is_optional,
         "summary": rule.summary,
     })

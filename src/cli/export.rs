@@ -9,11 +9,11 @@ use super::validate::record_counts;
 use super::value_parsers::{WithKinds, broker_version};
 use super::{connection, files, hints, output};
 use crate::broker::{ClusterSnapshot, NamesByKind, Snapshot, definitions};
-use crate::export::{ClusterExport, Export, Live, counted, export, export_cluster};
+use crate::export::{ClusterExport, Export, Live, export, export_cluster, format_count_and_names};
 use crate::model::count::{count, number};
 use crate::model::record_kinds::RecordScope;
 use crate::model::{BrokerVersion, Glob, Intervals, RecordKind, VhostName};
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::render::style::{Painted, YELLOW, clean};
 use clap::Args;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -25,17 +25,17 @@ use tokio::join;
 /// The number of vhosts whose permissions are read concurrently.
 const CONCURRENT_VHOSTS: usize = 4;
 
-/// The vhosts to export, and the objects that a spec cannot declare.
+/// The vhosts to export, and the objects that no spec can declare.
 struct Source {
     snapshots: Vec<Snapshot>,
     /// The records of the cluster, if they are exported.
     cluster: Option<ClusterSnapshot>,
-    /// Objects of the cluster.
+    /// The cluster-wide objects that are not in the specs.
     cluster_wide: NamesByKind,
-    /// The permissions in each vhost, in the order of the snapshots. For a definitions file, the snapshots contain
-    /// them.
+    /// The permissions in each vhost, in the order of the snapshots. Empty for a definitions file, whose snapshots
+    /// contain the permissions.
     permissions: Vec<NamesByKind>,
-    /// True if the user may not read users and permissions.
+    /// True if users and permissions are not counted, because the user has no right to read them.
     is_uncounted: bool,
 }
 
@@ -47,8 +47,8 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let target = ExportTarget::of(arguments.out.as_deref())?;
     let with: BTreeSet<RecordKind> = arguments.with.iter().flat_map(|with| with.kinds.iter().copied()).collect();
     let Source { snapshots, cluster, cluster_wide, permissions, is_uncounted } = match &arguments.definitions {
-        Some(path) => of_file(path, arguments)?,
-        None => live(arguments, &with, global).await?,
+        Some(path) => read_file(path, arguments)?,
+        None => read_broker(arguments, &with, global).await?,
     };
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
@@ -83,11 +83,11 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         for (index, (vhost, one)) in exported.iter().enumerate() {
             output::eprint(&summary(vhost, one));
             for (thing, names) in permissions.get(index).into_iter().flatten() {
-                output::eprint(&format!("  not in the spec: {}\n", clean(&counted(thing, names))));
+                output::eprint(&format!("  not in the spec: {}\n", clean(&format_count_and_names(thing, names))));
             }
         }
         for (thing, names) in &cluster_wide {
-            output::eprint(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
+            output::eprint(&format!("not in any spec: {}\n", clean(&format_count_and_names(thing, names))));
         }
         if is_uncounted {
             output::eprint(&format!(
@@ -99,7 +99,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     Ok(Exit::Done)
 }
 
-/// Returns the failure of an empty export: all matches are left out, or nothing matches.
+/// Returns the failure for an empty export: no object matches, or all matching objects are omitted.
 fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName, Export)]) -> Failure {
     let is_one = exported.len() == 1;
     let lines = exported.iter().flat_map(|(vhost, one)| {
@@ -127,11 +127,11 @@ fn stray_failure(stray: &str) -> Failure {
     let failure = Failure::usage(format!("unexpected argument `{}`", clean(stray)));
     let extension = Path::new(stray).extension().map(|extension| extension.to_ascii_lowercase());
     match extension.as_ref().and_then(|extension| extension.to_str()) {
-        Some("yaml" | "yml") => failure.hint(format!("to write a file: --out {}", quoted(stray))),
-        Some("json") => failure.hint(format!("to read a definitions file: --definitions {}", quoted(stray))),
+        Some("yaml" | "yml") => failure.hint(format!("to write a file: --out {}", quote(stray))),
+        Some("json") => failure.hint(format!("to read a definitions file: --definitions {}", quote(stray))),
         _ => failure
-            .hint(format!("to export a vhost: --vhost {}", quoted(stray)))
-            .hint(format!("to read a definitions file: --definitions {}", quoted(stray))),
+            .hint(format!("to export a vhost: --vhost {}", quote(stray)))
+            .hint(format!("to read a definitions file: --definitions {}", quote(stray))),
     }
 }
 
@@ -154,7 +154,12 @@ fn is_empty(export: &Export) -> bool {
     is_bare && topology.bindings.is_empty() && topology.records.is_empty()
 }
 
-async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: &Global) -> Result<Source, Failure> {
+/// Reads the vhosts and the cluster from the broker.
+async fn read_broker(
+    arguments: &ExportArguments,
+    with: &BTreeSet<RecordKind>,
+    global: &Global,
+) -> Result<Source, Failure> {
     let access = connection::connect(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
@@ -190,7 +195,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
     let mut source =
         Source { snapshots, cluster, cluster_wide: NamesByKind::new(), permissions: Vec::new(), is_uncounted: false };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // An export of some names or vhosts does not count other objects.
+    // With `--match`, topo does not count the objects that are not exported.
     let is_counted = arguments.patterns.is_empty() && !global.quiet;
     source.is_uncounted = is_counted && !is_administrator;
     if is_counted && is_administrator {
@@ -204,7 +209,7 @@ async fn live(arguments: &ExportArguments, with: &BTreeSet<RecordKind>, global: 
     Ok(source)
 }
 
-/// Returns the kinds of the cluster to export. An export of some vhosts contains only those that `--with` names.
+/// Returns the cluster kinds to export. With `--vhost`, `--with all` does not include cluster kinds.
 fn cluster_kinds(arguments: &ExportArguments) -> BTreeSet<RecordKind> {
     let with = arguments.with.iter().filter(|with| arguments.vhost.is_empty() || !with.is_all);
     let kinds = with.flat_map(|with| with.kinds.iter().copied());
@@ -226,7 +231,7 @@ fn no_vhosts(username: &str) -> Failure {
     Failure::failed(format!("user `{}` has no access to any vhost", clean(username))).hint(format!(
         "users see the vhosts in which they have permissions, even permissions that match nothing: \
          rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'",
-        quoted(username)
+        quote(username)
     ))
 }
 
@@ -246,7 +251,7 @@ fn check_exist(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failur
 }
 
 /// Reads the vhosts of a definitions file, and its cluster-wide objects.
-fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
+fn read_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
     let text = files::definitions_text(path)?;
     let unusable = |error| files::definitions_failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
@@ -256,7 +261,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     };
     if vhosts.is_empty() {
         return Err(
-            Failure::usage(format!("{} does not name its vhost", path.display())).hint("specify it: --vhost NAME")
+            Failure::usage(format!("{} does not specify a vhost", path.display())).hint("specify it: --vhost NAME")
         );
     }
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
@@ -271,7 +276,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     Ok(Source { snapshots, cluster, cluster_wide, permissions: Vec::new(), is_uncounted: false })
 }
 
-/// Summarizes an export: counts of objects, and of those that are left out.
+/// Summarizes the export of a vhost: the number of exported objects, and the omitted objects.
 fn summary(vhost: &VhostName, export: &Export) -> String {
     let topology = &export.topology;
     let policies = match topology.policies.len() {
@@ -298,7 +303,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    // Parsed so that the error can name the flag that was probably intended.
+    // Parsed so that the error can suggest the flag that the user probably intended.
     #[arg(hide = true)]
     pub(super) stray: Option<String>,
     /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
@@ -308,8 +313,8 @@ pub(super) struct ExportArguments {
     /// to them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Also export optional kinds, separated by commas, such as operatorPolicies; or all. Without it, topo only lists
-    /// them
+    /// Also export these optional kinds, such as operatorPolicies, separated by commas, or all; by default, topo only
+    /// lists their objects
     #[arg(long, value_name = "KINDS", env = "TOPO_WITH")]
     pub(super) with: Vec<WithKinds>,
     /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]

@@ -1,4 +1,4 @@
-//! Writes exports to standard output, to a file, or to a folder with a file for each vhost.
+//! Writes exported specs to standard output, to a file, or to a folder with one file for each vhost.
 
 use super::failure::Failure;
 use super::output;
@@ -7,8 +7,8 @@ use crate::model::address::encode;
 use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts
-/// it.
+/// The maximum number of bytes of an encoded vhost name in a file name. Common file systems accept names of this length
+/// with the suffixes.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The target of `--out`.
@@ -19,11 +19,12 @@ pub(super) enum ExportTarget {
 }
 
 impl ExportTarget {
-    /// Decides by an existing file or folder, otherwise by the name.
+    /// Returns the target for the value of `--out`. An existing file or folder determines the target, otherwise the
+    /// form of the path.
     pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
         let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
-        let is_called_folder = out.to_string_lossy().ends_with(std::path::is_separator);
-        if out.is_dir() || is_called_folder && !out.exists() {
+        let ends_with_separator = out.to_string_lossy().ends_with(std::path::is_separator);
+        if out.is_dir() || ends_with_separator && !out.exists() {
             return Ok(Self::Folder(out.to_owned()));
         }
         let extension = out.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
@@ -37,12 +38,13 @@ impl ExportTarget {
             }
             Some(_) => Err(Failure::usage(format!("{} does not have the extension .yaml or .yml", out.display()))
                 .hint(format!("write a file: --out {}", out.with_extension("yaml").display()))
-                .hint(format!("or into a directory of that name: --out {}/", out.display()))),
+                .hint(format!("or write a directory: --out {}/", out.display()))),
             None => Ok(Self::Folder(out.to_owned())),
         }
     }
 
-    /// Writes the text of each vhost, and of the cluster. If one of the files exists or cannot be written, nothing is written.
+    /// Writes the text of each vhost and of the cluster. Writes nothing if a file cannot be written, or if a file
+    /// exists and `may_replace` is false.
     pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
         let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
         match self {
@@ -56,10 +58,11 @@ impl ExportTarget {
     }
 }
 
-/// Returns a name that every file system accepts and `topo plan FOLDER` reads: names with a leading dot are hidden.
+/// Returns the file name for a vhost. Common file systems accept this name. Escapes a leading dot, because `topo plan
+/// FOLDER` skips hidden files.
 fn file_name(vhost: &VhostName) -> String {
     if vhost.is_cluster() {
-        // The encoded name of a vhost contains no `@`.
+        // An encoded vhost name contains no `@`.
         return "@cluster.yaml".to_owned();
     }
     let encoded = encode(vhost.as_str());
@@ -77,7 +80,7 @@ fn file_name(vhost: &VhostName) -> String {
     name + ".yaml"
 }
 
-/// Writes all files or none: nothing is written if one of them exists or cannot be written.
+/// Writes all files. Writes nothing if a file cannot be written, or if a file exists and `may_replace` is false.
 fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
     if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
         return Err(Failure::usage(format!("{} already exists; nothing was written", path.display()))
@@ -87,7 +90,7 @@ fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Resul
         return Err(Failure::usage(format!("{} is a directory; nothing was written", path.display())));
     }
     if !folder.as_os_str().is_empty() {
-        std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| output::write_failure(folder, &error))?;
     }
     output::write_public_files(files)
 }

@@ -1,5 +1,5 @@
-//! The end of a command: its exit code, or the reason why it ended early. Exit codes are stable, because pipelines
-//! depend on them. A reason is printed as `error:`, `caused by:`, and hints to paste.
+//! Defines the exit codes, and the failures that end a command early. Exit codes are stable, because pipelines depend
+//! on them. A failure is printed as lines that start with `error:`, `caused by:` and `hint:`.
 
 use super::hints::hints;
 use crate::broker::{BrokerError, redacted_urls_in};
@@ -10,16 +10,16 @@ use crate::spec::closest;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The result of a run.
+/// The result of a command, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// Done, or nothing to do.
+    /// The command succeeded, or there was nothing to do.
     Done,
-    /// Failed before anything was changed.
+    /// The command failed before it changed anything.
     Failed,
     /// `plan --detailed-exitcode`: there are changes.
     Changes,
-    /// Blocked by a hazard or a conflict; nothing was changed.
+    /// A hazard or a conflict blocks the plan; nothing was changed.
     Blocked,
     /// Some steps were done, others were not.
     Partial,
@@ -27,11 +27,11 @@ pub(super) enum Exit {
     Stale,
     /// Another apply holds the lock; nothing was changed.
     Locked,
-    /// Wrong arguments. clap's default code, 2, would mean "changes".
+    /// The arguments are invalid. clap's default exit code is 2, which means "changes" here.
     Usage,
     /// The spec is invalid.
     Spec,
-    /// Interrupted before anything was changed.
+    /// The command was interrupted before it changed anything.
     Interrupted,
 }
 
@@ -52,7 +52,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The reason why a run ended, with hints.
+/// The error that ended a command, with its causes and hints.
 #[derive(Debug)]
 pub(super) struct Failure {
     exit: Exit,
@@ -66,17 +66,17 @@ impl Failure {
         Self { exit, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
 
-    /// Creates the failure of a run that changed nothing.
+    /// Creates the failure for a command that changed nothing.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// Creates the failure for wrong arguments.
+    /// Creates the failure for invalid arguments.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// Creates the failure for a spec, or another input file, that cannot be used.
+    /// Creates the failure for a spec or a different input file that cannot be used.
     pub(super) fn spec(message: impl Into<String>) -> Self {
         Self::new(Exit::Spec, message)
     }
@@ -123,12 +123,12 @@ impl Failure {
 }
 
 impl From<BrokerError> for Failure {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "all but a few of many end in the same way")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other errors have the same exit code")]
     fn from(error: BrokerError) -> Self {
         let exit = match &error {
             BrokerError::LockHeld { .. } => Exit::Locked,
             BrokerError::Inequivalent { .. } => Exit::Blocked,
-            guard if guard.is_guard() => Exit::Blocked,
+            guard if guard.is_guard_failure() => Exit::Blocked,
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());
@@ -136,10 +136,11 @@ impl From<BrokerError> for Failure {
     }
 }
 
-/// The maximum number of vhosts that are listed if one is missing.
+/// The maximum number of existing vhosts that are listed for a missing vhost.
 const MOST_VHOSTS: usize = 8;
 
-/// Returns the failure for a missing vhost, with the one that was probably intended, or those that exist.
+/// Returns the failure for a missing vhost. Its hint suggests a vhost with a similar name, or lists the existing
+/// vhosts.
 pub(super) fn no_such_vhost(vhost: &VhostName, known: &[VhostName]) -> Failure {
     let vhost = vhost.as_str();
     let failure = Failure::failed(format!("vhost `{}` does not exist", clean(vhost)));

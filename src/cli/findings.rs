@@ -1,5 +1,5 @@
-//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo
-//! plan`.
+//! Lints the loaded specs. `topo validate` shows all findings. `topo plan` shows only the findings that the plan itself
+//! does not contain.
 
 use super::arguments::{Global, LintArguments, PlanFormat};
 use super::connection::environment;
@@ -8,7 +8,7 @@ use super::input::Loaded;
 use super::output;
 use super::value_parsers::ALL_RULES;
 use crate::broker::Snapshot;
-use crate::diff::merged;
+use crate::diff::merge;
 use crate::lint::{Finding, Levels, RULES, Subject, lint};
 use crate::model::count::count;
 use crate::model::{Address, BrokerVersion, ObjectKind, Topology};
@@ -19,10 +19,10 @@ use crate::render::{findings, plan_markdown};
 use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
 use std::collections::BTreeSet;
 
-/// The maximum number of findings that are shown with a plan; `topo validate` shows all.
+/// The maximum number of findings that are shown with a plan. `topo validate` shows all findings.
 const MOST_WITH_A_PLAN: usize = 20;
 
-/// Lints the specs for a version of RabbitMQ.
+/// Lints the specs for a RabbitMQ version.
 pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &LintArguments) -> Diagnostics {
     let levels = levels(arguments);
     let profile = BrokerProfile::of(version);
@@ -34,13 +34,13 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
     diagnostics
 }
 
-/// Returns the levels of `--lint`; the last one of a rule takes precedence.
+/// Returns the levels that `--lint` sets. If `--lint` sets a rule several times, the last level applies.
 pub(super) fn levels(arguments: &LintArguments) -> Levels {
-    let named = |(rule, level): &(String, Level)| match rule.as_str() {
+    let levels_of = |(rule, level): &(String, Level)| match rule.as_str() {
         ALL_RULES => RULES.iter().map(|rule| (rule.name.to_owned(), *level)).collect(),
         _ => vec![(rule.clone(), *level)],
     };
-    arguments.levels.iter().flat_map(named).collect()
+    arguments.levels.iter().flat_map(levels_of).collect()
 }
 
 /// Returns the flags as typed on the command line, without values that the environment already sets.
@@ -57,14 +57,15 @@ pub(super) fn flags(arguments: &LintArguments) -> String {
     line
 }
 
-/// Returns the failure of a run with findings at or above `--fail-on`.
+/// Returns the failure for findings at or above `limit`, which is the value of `--fail-on`. Returns `None` if there are
+/// no such findings.
 pub(super) fn lint_failure(severities: impl Iterator<Item = Severity>, limit: Severity) -> Option<Failure> {
-    let bad = severities.filter(|severity| *severity <= limit).count() as u64;
+    let failing = severities.filter(|severity| *severity <= limit).count() as u64;
     let word = limit.as_str();
-    (bad > 0).then(|| Failure::failed(format!("{} at or above --fail-on {word}", count(bad, "finding"))))
+    (failing > 0).then(|| Failure::failed(format!("{} at or above --fail-on {word}", count(failing, "finding"))))
 }
 
-/// The findings that are shown with a plan, and the number of the others.
+/// The findings that are shown with a plan, and the number of omitted findings.
 #[derive(Debug, Default)]
 pub(super) struct PlanFindings {
     diagnostics: Diagnostics,
@@ -73,11 +74,11 @@ pub(super) struct PlanFindings {
     /// The severities of all findings, including those that are not shown.
     severities: Vec<Severity>,
     fail_on: Option<Severity>,
-    /// The flags that show the other findings.
+    /// The lint flags of the command that shows all findings.
     flags: String,
 }
 
-/// The findings for the broker.
+/// The lint findings for the broker's version.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The findings of each vhost.
@@ -86,7 +87,11 @@ pub(super) struct Found {
 }
 
 /// Lints each spec for the profile with the same index.
-pub(super) fn of<'a>(loaded: &Loaded, profiles: impl Iterator<Item = &'a BrokerProfile>, levels: &Levels) -> Found {
+pub(super) fn for_profiles<'a>(
+    loaded: &Loaded,
+    profiles: impl Iterator<Item = &'a BrokerProfile>,
+    levels: &Levels,
+) -> Found {
     let mut found = Found::default();
     for ((spec, expansion), profile) in loaded.expanded.iter().zip(profiles) {
         found.version.get_or_insert(profile.version);
@@ -96,8 +101,8 @@ pub(super) fn of<'a>(loaded: &Loaded, profiles: impl Iterator<Item = &'a BrokerP
 }
 
 impl Found {
-    /// Replaces the findings by those that consider the current objects of each vhost. Rules run again only if the
-    /// vhost contains more objects than the spec.
+    /// Lints each spec together with the current objects of its vhost, and replaces the findings. Keeps the findings of
+    /// a vhost that contains no more objects than its spec.
     pub(super) fn with_live_objects(
         mut self,
         loaded: &Loaded,
@@ -106,7 +111,7 @@ impl Found {
     ) -> Self {
         let vhosts = loaded.expanded.iter().zip(snapshots);
         for (findings, ((spec, expansion), snapshot)) in self.findings.iter_mut().zip(vhosts) {
-            let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
+            let live = merge(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
             if contains_more(&live, &expansion.topology) {
                 let subject = Subject::new(spec, expansion, &snapshot.profile);
                 *findings = lint(&subject.with_live_topology(&live, snapshot.has_transient_queues), levels);
@@ -116,7 +121,7 @@ impl Found {
     }
 }
 
-/// Returns true if a topology contains more objects than a part of it.
+/// Returns true if `all` contains more objects than `part`, which is a subset of `all`.
 fn contains_more(all: &Topology, part: &Topology) -> bool {
     all.exchanges.len() > part.exchanges.len()
         || all.queues.len() > part.queues.len()
@@ -124,10 +129,10 @@ fn contains_more(all: &Topology, part: &Topology) -> bool {
         || all.policies.len() > part.policies.len()
 }
 
-/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them
-/// as blockers. The rest are warnings.
+/// Selects the findings that are shown with a plan. Omits errors that the plan already shows as blockers, and shows
+/// other errors as warnings.
 ///
-/// Infos are shown only if the run fails because of them.
+/// Selects infos only with `--fail-on info`.
 pub(super) fn for_plan(found: Found, plan: &Plan, arguments: &LintArguments) -> PlanFindings {
     let fail_on = arguments.fail_on;
     let mut shown =
@@ -157,8 +162,8 @@ fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Addres
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Returns true if a finding concerns an object of the plan. A finding about the whole spec is only relevant if it ends
-/// the run.
+/// Returns true if a finding concerns an object that the plan covers. A finding about the whole spec is relevant only
+/// if `--fail-on` makes the run fail because of the finding, and the run has no `--target`.
 fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {
@@ -168,7 +173,7 @@ fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option
     targets.is_empty() || addresses(finding, part).any(is_target)
 }
 
-/// Returns true if the plan already shows the finding, or if it needs no action now.
+/// Returns true if the plan already shows the finding, or if the finding requires no action now.
 fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
     match finding.severity {
         Severity::Error => {
@@ -176,28 +181,29 @@ fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) 
             !finding.objects.is_empty() && addresses(finding, part).all(is_blocked)
         }
         Severity::Warning => false,
-        // Infos need no action now.
+        // Infos require no action now.
         Severity::Info => fail_on != Some(Severity::Info),
     }
 }
 
 impl PlanFindings {
-    /// Returns the failure of the run, if a finding causes one.
+    /// Returns the failure for findings at or above `--fail-on`, if any.
     pub(super) fn lint_failure(&self) -> Option<Failure> {
         lint_failure(self.severities.iter().copied(), self.fail_on?)
     }
 
-    /// Joins the findings with the text of the plan if the format allows it; otherwise prints them to standard error.
-    pub(super) fn joined(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
+    /// Inserts the findings into the text of the plan if the format allows it. Otherwise, prints the findings to
+    /// standard error.
+    pub(super) fn insert_or_print(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
         match format {
             PlanFormat::Text | PlanFormat::Json => self.eprint(loaded, global),
             PlanFormat::Markdown | PlanFormat::Github => {}
         }
-        self.within(plan, format, loaded)
+        self.insert_into(plan, format, loaded)
     }
 
-    /// Joins the findings with the text of the plan if the format allows it; otherwise returns only the plan.
-    pub(super) fn within(&self, plan: String, format: PlanFormat, loaded: &Loaded) -> String {
+    /// Inserts the findings into the text of the plan if the format allows it. Otherwise, returns only the plan.
+    pub(super) fn insert_into(&self, plan: String, format: PlanFormat, loaded: &Loaded) -> String {
         match format {
             PlanFormat::Text | PlanFormat::Json => plan,
             PlanFormat::Markdown if self.diagnostics.is_empty() => plan,
@@ -234,11 +240,14 @@ impl PlanFindings {
     }
 }
 
-/// Returns a note about a version that is newer than all known ones.
+/// Returns a note if the version is newer than all supported versions.
 pub(super) fn newer_version_note(version: BrokerVersion) -> Option<String> {
     let newest = BrokerVersion::NEWEST_KNOWN.series();
     version.is_newer_than_known().then(|| {
         let note = Painted(YELLOW, "info:");
-        format!("{note} RabbitMQ {version} is newer than the versions that this topo knows; topo assumes the behavior of {newest}\n")
+        format!(
+            "{note} RabbitMQ {version} is newer than the newest supported version; topo assumes the behavior of \
+             {newest}\n"
+        )
     })
 }

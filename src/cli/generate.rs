@@ -26,8 +26,8 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// Adds the possible values to an argument. Disables file completion for arguments that have no values and are not
-/// paths.
+/// Adds the possible values to an argument. Disables file completion for arguments that have no possible values and are
+/// not paths.
 fn with_values(argument: Arg) -> Arg {
     let offered: Vec<String> = match argument.get_id().as_str() {
         "levels" => RULES.iter().map(|rule| format!("{}=", rule.name)).collect(),
@@ -55,18 +55,18 @@ pub(super) fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     let is_shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
     // The name of a command selects its page; `./plan` is a folder.
     if let Some(subcommand) = command.get_subcommands().filter(is_shown).find(|it| folder == Path::new(it.get_name())) {
-        output::print(&page(&of_subcommand(subcommand))?)?;
+        output::print(&page(&page_command(subcommand))?)?;
         return Ok(Exit::Done);
     }
-    std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| output::write_failure(folder, &error))?;
     write(folder, "topo", &command)?;
     for subcommand in command.get_subcommands().filter(is_shown) {
-        write(folder, &format!("topo-{}", subcommand.get_name()), &of_subcommand(subcommand))?;
+        write(folder, &format!("topo-{}", subcommand.get_name()), &page_command(subcommand))?;
     }
     Ok(Exit::Done)
 }
 
-fn of_subcommand(subcommand: &Command) -> Command {
+fn page_command(subcommand: &Command) -> Command {
     subcommand.clone().display_name(format!("topo-{}", subcommand.get_name()))
 }
 

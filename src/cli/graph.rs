@@ -30,11 +30,11 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
         focus: arguments.focus.as_ref().map(|name| Focus { name: name.clone(), depth: arguments.depth }),
     };
     let graph = match &arguments.plan {
-        Some(path) => of_saved(&plan_of(path, arguments)?, &options)?,
-        None => of_specs(arguments, &options)?,
+        Some(path) => graph_of_plan(&saved_plan(path, arguments)?, &options)?,
+        None => graph_of_specs(arguments, &options)?,
     };
     let text = match format {
-        GraphFormat::Mermaid => in_mermaid(&graph, arguments.out.as_deref()),
+        GraphFormat::Mermaid => render_mermaid(&graph, arguments.out.as_deref()),
         GraphFormat::Dot => dot::dot(&graph),
         GraphFormat::Svg => svg::svg(&graph),
         GraphFormat::Json => drawing::json(&graph),
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The beginnings of all files that topo graph writes.
+/// The text at the beginning of a file that topo graph writes, for each format.
 const BEGINNINGS: [&str; 5] = [
     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topo\"",
     "digraph topology {",
@@ -55,7 +55,8 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// Returns true if a file may be replaced: an older graph can be drawn again, but a spec or another page cannot.
+/// Returns true if a file may be replaced without `--force`. topo can draw an older graph again, but cannot restore any
+/// other file.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
         // The path does not exist, or is a device or pipe, which writing does not replace.
@@ -67,7 +68,7 @@ fn is_replaceable(path: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
 }
 
-/// Returns the format of `--format`, otherwise that of the extension of the file.
+/// Returns the format that `--format` specifies, otherwise the format for the extension of the output file.
 fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     if let Some(format) = arguments.format {
         return Ok(format);
@@ -95,14 +96,13 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     }
 }
 
-/// Renders Mermaid, fenced for a Markdown file.
-fn in_mermaid(graph: &Graph, out: Option<&Path>) -> String {
+/// Renders the graph as Mermaid. For a Markdown file, encloses the diagram in a fenced code block.
+fn render_mermaid(graph: &Graph, out: Option<&Path>) -> String {
     let (text, arrows) = mermaid::mermaid(graph);
     if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
         output::eprint(&format!(
-            "{arrows} arrows in {} characters: GitHub renders at most {} in {}. To draw the neighborhood of one queue: \
-             --focus NAME; to \
-             draw everything: --format svg\n",
+            "the graph has {arrows} arrows and {} characters, but GitHub renders at most {} arrows and {} characters. \
+             To draw the neighborhood of one queue: --focus NAME; to draw everything: --format svg\n",
             text.len(),
             mermaid::MOST_ARROWS,
             mermaid::MOST_CHARACTERS
@@ -112,39 +112,42 @@ fn in_mermaid(graph: &Graph, out: Option<&Path>) -> String {
     if is_markdown { format!("```mermaid\n{text}```\n") } else { text }
 }
 
-fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Graph, Failure> {
+fn graph_of_specs(arguments: &GraphArguments, options: &Options) -> Result<Graph, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let mut loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
     let profile = BrokerProfile::of(version);
     let desired = loaded.take_desired();
     let vhosts = desired.iter().filter_map(|desired| of_spec(desired, &profile, options)).collect();
     let graph = Graph { vhosts, is_plan: false };
-    check_found(graph, options, "the spec declares", desired.iter().flat_map(nameable))
+    check_focus(graph, options, "the spec declares", desired.iter().flat_map(focus_candidates))
 }
 
-fn plan_of(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
+fn saved_plan(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
     let mut plan = input::any_saved_plan(path)?;
     if let Some(only) = &arguments.spec.vhost {
         let known: Vec<String> = plan.vhosts.iter().map(|part| part.vhost.to_string()).collect();
         plan.vhosts.retain(|part| part.vhost.as_str() == only);
         if plan.vhosts.is_empty() {
             return Err(Failure::usage(format!("the plan does not contain vhost `{only}`"))
-                .hint(format!("it is for {}", known.join(", "))));
+                .hint(format!("the plan contains {}", known.join(", "))));
         }
     }
     Ok(plan)
 }
 
-fn of_saved(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
+fn graph_of_plan(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
     let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let profile = BrokerProfile::of(version);
     let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &profile, options)).collect();
     let graph = Graph { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
-    let known =
-        plan.vhosts.iter().flat_map(|part| nameable(&part.desired)).chain(changed.filter_map(PlannedChange::id));
-    let graph = check_found(graph, options, "the plan contains", known)?;
-    match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
+    let known = plan
+        .vhosts
+        .iter()
+        .flat_map(|part| focus_candidates(&part.desired))
+        .chain(changed.filter_map(PlannedChange::id));
+    let graph = check_focus(graph, options, "the plan contains", known)?;
+    match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_policy_change).count() {
         0 => {}
         1 => output::eprint("1 policy changes; policies are not drawn, but the settings that it changes are marked\n"),
         many => output::eprint(&format!(
@@ -155,36 +158,37 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
     Ok(graph)
 }
 
-fn is_of_policy(change: &&PlannedChange) -> bool {
+fn is_policy_change(change: &&PlannedChange) -> bool {
     matches!(change.id(), Some(ObjectId::Policy(_)))
 }
 
-/// Returns the objects that can be suggested for `--focus`. Objects generated for retries are found by their queue.
-fn nameable(desired: &Desired) -> Vec<ObjectId> {
+/// Returns the objects to suggest for `--focus`. Omits objects generated for retries, which are part of their queue.
+fn focus_candidates(desired: &Desired) -> Vec<ObjectId> {
     let Desired { topology, scope, .. } = desired;
-    let made: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
+    let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
     let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
-    queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !made.contains(id)).collect()
+    queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !generated.contains(id)).collect()
 }
 
-/// Returns the graph, or a failure if it is empty because the name of `--focus` is unknown.
-fn check_found(
+/// Returns the graph, or a failure if the graph is empty because the name of `--focus` is unknown. `subject` is the
+/// start of the error message.
+fn check_focus(
     graph: Graph,
     options: &Options,
-    who: &str,
+    subject: &str,
     known: impl IntoIterator<Item = ObjectId>,
 ) -> Result<Graph, Failure> {
     match &options.focus {
         Some(focus) if graph.vhosts.is_empty() => {
-            let asked = focus.name.as_str();
+            let name = focus.name.as_str();
             let known: BTreeSet<String> = known
                 .into_iter()
                 .filter(|id| matches!(id, ObjectId::Queue(_) | ObjectId::Exchange(_)))
                 .filter_map(|id| id.name().map(str::to_owned))
                 .collect();
-            let failure = Failure::usage(format!("{who} no queue and no exchange `{asked}`"));
-            Err(match hints::suggestion(asked, &known) {
+            let failure = Failure::usage(format!("{subject} no queue or exchange `{name}`"));
+            Err(match hints::suggestion(name, &known) {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             })
@@ -203,19 +207,19 @@ pub(super) struct GraphArguments {
     /// Draw only the neighborhood of this queue or exchange
     #[arg(long, value_name = "NAME", env = "TOPO_FOCUS")]
     pub(super) focus: Option<String>,
-    /// Maximum distance from --focus, in arrows; a queue and its retries count as one
+    /// Maximum distance from --focus, in arrows; a queue and its retries count as one node
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole_number, requires = "focus", env = "TOPO_DEPTH")]
     pub(super) depth: usize,
     /// Draw the objects that this saved plan creates, changes, recreates and deletes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]
     pub(super) plan: Option<PathBuf>,
-    /// Draw every object, including those generated for retries and dead-lettering, without folding similar ones
+    /// Draw every object separately, including objects generated for retries and dead-lettering
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
     pub(super) show: Option<Show>,
-    /// RabbitMQ version to check the specs against [default: the newest known]
+    /// RabbitMQ version to assume [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
-    /// Write the graph to a file; in a .md file, Mermaid is fenced
+    /// Write the graph to a file; a .md file contains a fenced Mermaid block
     #[arg(long, value_name = "FILE", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,
     /// Replace an existing file that topo graph did not write

@@ -1,21 +1,21 @@
-//! Hints for errors: the flag or the command that resolves an error of the broker, and the name that was probably
-//! intended for an unknown one. For a missing permission, the command grants the least privilege.
+//! Returns hints for errors: the flag or the command that resolves a broker error, or the name that the user probably
+//! intended. For a missing permission, the command grants the least privilege.
 
 use crate::broker::{BrokerError, ConnectProblem};
-use crate::plan::rights::{Needs, added};
-use crate::render::shell::quoted;
+use crate::plan::rights::{Needs, pattern_for};
+use crate::render::shell::quote;
 use crate::spec::closest;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeSet;
 
-/// The maximum number of names that are suggested for a part of a name.
+/// The maximum number of suggested names that contain the unknown name.
 const MOST_SUGGESTED: usize = 5;
 
-/// The maximum number of names that are shown for each permission.
+/// The maximum number of object names that are listed for each permission.
 const MOST_NAMES: usize = 3;
 
-/// Returns the hints for an error.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
+/// Returns the hints for a broker error.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only some errors have a hint")]
 pub(super) fn hints(error: &BrokerError) -> Vec<String> {
     let text = match error {
         BrokerError::Connect { problem, .. } => return connect_hint(problem).into_iter().map(str::to_owned).collect(),
@@ -23,19 +23,20 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
             "set the user with --username, and the password with TOPO_PASSWORD or --password-file"
         }
         BrokerError::AccessRefused { username, request, .. } => return permission_hints(username, request),
-        BrokerError::WrongTag { username, request, .. } => return vec![tag(username, request)],
+        BrokerError::WrongTag { username, request, .. } => return vec![tag_hint(username, request)],
         BrokerError::NotManagementApi { .. } => {
             "set --url to the address of the management API, usually http://HOST:15672, with the path prefix of a proxy, if any"
         }
         BrokerError::Redirected { .. } => {
-            "check --url (or TOPO_URL); topo does not follow redirects, because they would receive the password"
+            "check --url (or TOPO_URL); topo does not follow redirects, because the target would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute: wait with \
+            "the holder cannot renew the lock, so topo deletes it when the node has been down for a minute; wait with \
              --lock-timeout 2m"
         }
         BrokerError::LockHeld { down: None, .. } => {
-            "wait for it with --lock-timeout 5m; the lock of a crashed holder expires within a minute; topo lock shows it"
+            "wait for the lock with --lock-timeout 5m, or show its holder with topo lock; the lock of a crashed holder \
+             expires within a minute"
         }
         BrokerError::AnotherBroker { .. } => {
             "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
@@ -50,19 +51,19 @@ pub(super) fn hints(error: &BrokerError) -> Vec<String> {
 /// Returns the vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
 fn vhost_of(request: &str) -> String {
     let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
-    quoted(&percent_decode_str(segment).decode_utf8_lossy())
+    quote(&percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// Returns the hint that grants a tag. `set_user_tags` replaces all tags, so the command contains all tags that the
-/// request needs.
-fn tag(username: &str, request: &str) -> String {
-    let user = quoted(username);
+/// Returns the hint for a request that requires a tag. `set_user_tags` replaces all tags, but `policymaker` includes
+/// `management`.
+fn tag_hint(username: &str, request: &str) -> String {
+    let user = quote(username);
     if request.contains(" /api/vhosts/") {
         format!("an administrator can create the vhost: rabbitmqctl add_vhost {}", vhost_of(request))
     } else if request.contains(" /api/policies/") {
-        format!("policies need the tag policymaker: rabbitmqctl set_user_tags {user} policymaker")
+        format!("policies require the tag policymaker: rabbitmqctl set_user_tags {user} policymaker")
     } else {
-        format!("topo needs the tag management: rabbitmqctl set_user_tags {user} management")
+        format!("topo requires the tag management: rabbitmqctl set_user_tags {user} management")
     }
 }
 
@@ -71,14 +72,14 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
         ConnectProblem::Refused => Some(
             "check that the broker is running and that its management plugin is enabled: rabbitmq-plugins enable rabbitmq_management",
         ),
-        ConnectProblem::UnknownIssuer => Some("set the CA that signed it: --ca-cert FILE"),
+        ConnectProblem::UnknownIssuer => Some("set the CA that signed the certificate: --ca-cert FILE"),
         ConnectProblem::WrongHost => Some("use a host name that the certificate contains: --url https://NAME:15671"),
         ConnectProblem::CertificateRequired
         | ConnectProblem::HandshakeRefused
         | ConnectProblem::CertificateRefused(_) => {
-            Some("use one that the broker trusts: --client-cert FILE --client-key FILE")
+            Some("use a client certificate that the broker trusts: --client-cert FILE --client-key FILE")
         }
-        // The address is correct.
+        // The address is correct, so checking it does not help.
         ConnectProblem::Broken(_) | ConnectProblem::Expired | ConnectProblem::Tls(_) => None,
         ConnectProblem::NoSuchHost
         | ConnectProblem::HttpsToHttp
@@ -87,8 +88,8 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
     }
 }
 
-/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo
-/// may not see the current permissions of the user.
+/// Returns the hints for a request that the broker refused because of a missing permission. The hints grant the least
+/// privilege that permits the request. topo cannot always read the current permissions of the user.
 fn permission_hints(username: &str, request: &str) -> Vec<String> {
     let (method, path) = request.split_once(' ').unwrap_or_default();
     let segments: Vec<String> = path
@@ -106,7 +107,8 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
             let mut hints = grant_hints(vhost, username, &Needs::configure(name));
             if method == "PUT" {
                 hints.push(format!(
-                    "if the user may already configure it: a dead-letter or alternate exchange also requires read on {name} and write on that exchange"
+                    "if the user already has the configure permission: a dead-letter or alternate exchange also \
+                     requires read on {name} and write on that exchange"
                 ));
             }
             hints
@@ -119,13 +121,13 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
             grant_hints(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
         }
         ("GET", _) => vec![format!(
-            "a user with any permission in the vhost can read it, even one that matches no object: {}",
+            "a user with any permission in the vhost can read it, even if the permission matches no object: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
         // Tags permit everything else. In the vhost, any permission is sufficient.
         _ => vec![format!(
-            "a user with the right tag and any permission in the vhost can do that, even one that matches no object; if \
-             the user has none: {}",
+            "this request requires the right tag and any permission in the vhost, even a permission that matches no \
+             object; to grant such a permission: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
     }
@@ -135,26 +137,26 @@ fn permission_hints(username: &str, request: &str) -> Vec<String> {
 pub(super) fn grant_hints(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
     let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
         let present = permission.to_uppercase();
-        if names.is_empty() { present } else { format!("{}|{present}", added(names)) }
+        if names.is_empty() { present } else { format!("{}|{present}", pattern_for(names)) }
     });
-    let what = listed(needs);
-    let alone =
-        needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
-            format!("if {} is empty, use only '{}'", permission.to_uppercase(), added(names))
-        });
+    let what = list_permissions(needs);
+    let alone = needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
+        format!("if {} is empty, use only '{}'", permission.to_uppercase(), pattern_for(names))
+    });
     vec![
         format!("let the user {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
-        // The command sets all three together. An empty pattern next to `|` would match everything.
+        // The command sets all three patterns. An empty alternative next to `|` would match every name.
         format!(
-            "CONFIGURE, WRITE and READ are the current patterns of the user: rabbitmqctl list_user_permissions {}; {}",
-            quoted(username),
+            "replace CONFIGURE, WRITE and READ with the current patterns of the user (rabbitmqctl \
+             list_user_permissions {}); {}",
+            quote(username),
             alone.collect::<Vec<_>>().join("; ")
         ),
     ]
 }
 
 /// Lists permissions with their names: `` configure `a` and 2 more; write `b` ``.
-pub(super) fn listed(needs: &Needs) -> String {
+pub(super) fn list_permissions(needs: &Needs) -> String {
     let of_each =
         needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
             let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
@@ -169,23 +171,23 @@ pub(super) fn listed(needs: &Needs) -> String {
 
 /// Returns the command that sets all three patterns together.
 pub(super) fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
-    let patterns = patterns.iter().map(|pattern| match quoted(pattern) {
+    let patterns = patterns.iter().map(|pattern| match quote(pattern) {
         plain if plain == *pattern => format!("'{plain}'"),
         quoted => quoted,
     });
     let patterns: Vec<String> = patterns.collect();
-    format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
+    format!("rabbitmqctl set_permissions -p {} {} {}", quote(vhost), quote(user), patterns.join(" "))
 }
 
-/// Returns a hint with the name that was probably intended: the one with a similar spelling, otherwise those that
-/// contain it.
-pub(super) fn suggestion(asked: &str, known: &BTreeSet<String>) -> Option<String> {
+/// Returns a hint with the known names that the user probably intended: the name with a similar spelling, otherwise
+/// the names that contain the unknown one.
+pub(super) fn suggestion(unknown: &str, known: &BTreeSet<String>) -> Option<String> {
     let names = || known.iter().map(String::as_str);
-    if let Some(near) = closest(asked, names()) {
+    if let Some(near) = closest(unknown, names()) {
         return Some(format!("did you mean `{near}`?"));
     }
-    let with_it: Vec<&str> = names().filter(|name| name.contains(asked)).take(MOST_SUGGESTED).collect();
-    match &with_it[..] {
+    let containing: Vec<&str> = names().filter(|name| name.contains(unknown)).take(MOST_SUGGESTED).collect();
+    match &containing[..] {
         [] => None,
         [one] => Some(format!("did you mean `{one}`?")),
         several => Some(format!("did you mean one of `{}`?", several.join("`, `"))),
@@ -197,9 +199,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suggestion_names_one_or_several_matches() {
+    fn suggestion_lists_one_or_several_matches() {
         let known = ["orders.dead", "orders.mail", "rest"].map(str::to_owned).into();
-        let hint = |asked: &str| suggestion(asked, &known).unwrap_or_default();
+        let hint = |unknown: &str| suggestion(unknown, &known).unwrap_or_default();
         assert_eq!(hint("rset"), "did you mean `rest`?");
         assert_eq!(hint("dead"), "did you mean `orders.dead`?");
         assert_eq!(hint("ders."), "did you mean one of `orders.dead`, `orders.mail`?");

@@ -1,13 +1,13 @@
-//! Loads specs and saved plans. The expansion of a spec depends on the version of its broker.
+//! Loads specs and saved plans. The expansion of a spec depends on the broker version.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
-use super::files::unreadable;
+use super::files::read_failure;
 use super::sources::Sources;
 use super::{files, output};
 use crate::expand::{Expansion, expand, expand_all};
 use crate::lint::PartialSpec;
-use crate::model::memory::bounded;
+use crate::model::memory::decode;
 use crate::model::{BrokerVersion, RecordKind, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
@@ -15,12 +15,12 @@ use crate::plan::{Desired, Plan};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::spec::{Diagnostics, SourceFile, Spec, Specs, parse_all};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The loaded specs, one for each vhost, and one for the cluster.
+/// The loaded specs: one for each vhost, and at most one for the cluster.
 pub(super) struct Loaded {
     /// The spec of the cluster with its expansion.
     pub(super) cluster: Option<(Spec, Expansion)>,
@@ -36,23 +36,24 @@ pub(super) struct Loaded {
     format: FindingsFormat,
 }
 
-/// Parses and expands the specs. Findings go to standard error.
+/// Parses and expands the specs. Prints errors to standard error.
 pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
     load_for_known(sources, |_| None)
 }
 
-/// Loads the specs for the broker profiles that are already known. Other specs are expanded for the newest version:
-/// their errors apply to every version, so topo reports them without waiting for a broker.
+/// Loads the specs. Expands each spec for the broker profile that `known` returns, otherwise for the newest version.
+/// topo can then report errors of the specs before it connects to a broker.
 pub(super) fn load_for_known(
     sources: Sources,
     known: impl Fn(&VhostName) -> Option<BrokerProfile>,
 ) -> Result<Loaded, Failure> {
     let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
-    loaded(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
+    load_with(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
 }
 
-/// Loads the specs for one version, with findings in a format. In formats other than text, findings are the result and
-/// go to standard output. `command` precedes the specs in suggested commands.
+/// Loads the specs for one broker version. Prints errors of the specs as text to standard error. In other formats,
+/// errors are the command's result and are printed to standard output. `command` precedes the specs in suggested
+/// commands.
 pub(super) fn load_for(
     arguments: &SpecArguments,
     command: &str,
@@ -60,20 +61,20 @@ pub(super) fn load_for(
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
     let profile = BrokerProfile::of(version);
-    loaded(Sources::read(arguments, command)?, format, |_| profile.clone())
+    load_with(Sources::read(arguments, command)?, format, |_| profile.clone())
 }
 
-fn loaded(
+fn load_with(
     sources: Sources,
     format: FindingsFormat,
     profile_of: impl Fn(&VhostName) -> BrokerProfile,
 ) -> Result<Loaded, Failure> {
-    let Sources { files, unreadable, variables, only, specs, names } = sources;
+    let Sources { files, encoding_errors, variables, only, specs, names } = sources;
     let (Specs { cluster, vhosts: parsed }, wrong) = parse_all(&files, &variables);
-    let wrong = unreadable.and(wrong);
+    let wrong = encoding_errors.and(wrong);
     let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
     let for_each = || parsed.iter().zip(&profiles);
-    // Only records: their expansion has no errors, and does not depend on the version.
+    // The cluster has only records. Their expansion cannot fail and does not depend on the version.
     let mut cluster = cluster.map(|spec| {
         let (expansion, _) = expand_all(&spec, &BrokerProfile::of(BrokerVersion::NEWEST_KNOWN));
         (spec, expansion)
@@ -85,13 +86,13 @@ fn loaded(
             // The valid parts are linted too, so that one run reports all errors.
             let rest = for_each().map(|(spec, profile)| PartialSpec::new(spec, &wrong).errors(profile));
             let all = rest.fold(wrong.clone(), Diagnostics::and);
-            return Err(refused(&all, &files, format));
+            return Err(print_errors(&all, &files, format));
         }
     };
     if let Some(only) = &only {
         cluster = None;
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
-        // Filtered together, so that specs and profiles stay aligned.
+        // Specs and profiles are filtered together, so that their indexes still match.
         let of_vhost = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
         (expanded, profiles) = expanded.into_iter().zip(profiles).filter(of_vhost).unzip();
         if expanded.is_empty() {
@@ -103,7 +104,7 @@ fn loaded(
 }
 
 impl Loaded {
-    /// Returns the vhosts, in order.
+    /// Returns the vhosts, in the order of their specs.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
@@ -113,8 +114,8 @@ impl Loaded {
         self.expanded.iter().map(|(_, expansion)| expansion.scope.record_kinds()).collect()
     }
 
-    /// Expands the specs again whose profile differs from that of the broker. `profile` returns the profile for the
-    /// index of a spec.
+    /// Expands a spec again if the broker's profile differs from the profile of its expansion. `profile` returns the
+    /// broker's profile for the index of a spec.
     pub(super) fn expand_for<'a>(&mut self, profile: impl Fn(usize) -> &'a BrokerProfile) -> Result<(), Failure> {
         let mut findings = Diagnostics::new();
         for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {
@@ -127,22 +128,23 @@ impl Loaded {
                 Err(more) => findings.extend(more),
             }
         }
-        if findings.is_empty() { Ok(()) } else { Err(refused(&findings, &self.files, self.format)) }
+        if findings.is_empty() { Ok(()) } else { Err(print_errors(&findings, &self.files, self.format)) }
     }
 
-    /// Returns the desired topology of the cluster.
+    /// Removes and returns the desired topology of the cluster.
     pub(super) fn take_cluster(&mut self) -> Option<Desired> {
         self.cluster.take().map(|(_, expansion)| expansion.into_desired())
     }
 
-    /// Returns the desired topologies in the same order, and drops the parsed specs, which can be large and are no
-    /// longer needed.
+    /// Removes and returns the desired topologies of the vhosts, in the order of the specs. Drops the parsed specs,
+    /// which can be large and are no longer needed.
     pub(super) fn take_desired(&mut self) -> Vec<Desired> {
         std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| expansion.into_desired()).collect()
     }
 }
 
-fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
+/// Prints the errors of the specs. Returns a failure without a message, or the failure of printing.
+fn print_errors(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
     let silent = Failure::spec("");
     let printed = match format {
         FindingsFormat::Text => {
@@ -159,17 +161,17 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
     if let Some(vhost) = &arguments.vhost {
-        line.push_str(&format!(" --vhost {}", quoted(vhost)));
+        line.push_str(&format!(" --vhost {}", quote(vhost)));
     }
     for file in &arguments.var_file {
         line.push_str(&format!(" --var-file {}", files::path_argument(file)));
     }
-    // The environment sets its value for the next command too.
-    let silent = std::env::var("TOPO_VAR").ok();
+    // The value of TOPO_VAR also applies to the suggested command.
+    let from_environment = std::env::var("TOPO_VAR").ok();
     for (name, value) in &arguments.variables {
-        let typed = format!("{name}={value}");
-        if silent.as_ref() != Some(&typed) {
-            line.push_str(&format!(" --var {}", quoted(&typed)));
+        let assignment = format!("{name}={value}");
+        if from_environment.as_ref() != Some(&assignment) {
+            line.push_str(&format!(" --var {}", quote(&assignment)));
         }
     }
     line
@@ -185,7 +187,7 @@ pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The field of a saved plan that decides whether this topo can read it.
+/// The field of a saved plan that determines whether this version of topo can read the plan.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Header {
@@ -194,23 +196,24 @@ struct Header {
 
 /// Reads a plan that `topo plan --out` wrote.
 pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
     let wrong = |error: serde_json::Error| {
         Failure::spec(format!("{} is not a plan", path.display()))
             .because(error.to_string())
-            .hint("write one: topo plan --out plan.json")
+            .hint("create a plan: topo plan --out plan.json")
     };
     let Header { format_version: version } = serde_json::from_str(&text).map_err(wrong)?;
     if let Some(version) = version.filter(|version| *version != u64::from(FORMAT_VERSION)) {
         return Err(Failure::spec(format!(
-            "{} was written by another version of topo: it has format version {version}, this topo reads {FORMAT_VERSION}",
+            "{} was written by another version of topo: it has format version {version}, but this version of topo \
+             reads {FORMAT_VERSION}",
             path.display()
         ))
-        .hint("plan again with this topo: topo plan --out plan.json"));
+        .hint("plan again with this version of topo: topo plan --out plan.json"));
     }
-    let plan: Plan = bounded(text.len(), || serde_json::from_str(&text)).map_err(|error| match version {
-        // Between two releases, the format can change without a new format version.
-        Some(_) => wrong(error).hint("if another version of topo wrote it, plan again with this one"),
+    let plan: Plan = decode(text.len(), || serde_json::from_str(&text)).map_err(|error| match version {
+        // Between releases, the format can change without a new format version.
+        Some(_) => wrong(error).hint("if a different version of topo wrote the plan, plan again with this version"),
         None => wrong(error),
     })?;
     match inconsistency(&plan) {

@@ -1,7 +1,7 @@
-//! The user's control over a running command: signals and confirmations.
+//! Handles signals and confirmations.
 //!
-//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends). A plan
-//! that can lose messages requires more than a habitual `y`.
+//! The signals are SIGINT (Ctrl-C), SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal
+//! sends). To confirm a plan that can lose messages, the user must type the name of the vhost.
 
 use super::failure::{Exit, Failure};
 use super::output;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The stack size of the first thread of a process on Linux.
+/// The stack size of the thread that runs the command: the usual stack size of a main thread on Linux.
 const STACK: usize = 8 << 20;
 
 /// True if [`second_signal`] handles the signals.
@@ -21,7 +21,8 @@ static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 /// True if the command may have changed the broker without handling the signals.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Records that the broker may be changed from now on, for a command that does not handle the signals.
+/// Records that the command may change the broker from now on. A command that does not handle the signals calls this
+/// function.
 pub(super) fn mark_changed() {
     HAS_CHANGED.store(true, Ordering::Relaxed);
 }
@@ -33,15 +34,15 @@ fn interruption_failure() -> Failure {
     }
 }
 
-/// Returns true if topo is the first process of a container. The system delivers a signal to such a process only if it
-/// has a handler. It ends other processes itself.
+/// Returns true if topo is the first process of a container. Linux delivers a signal to the first process only if the
+/// process has a handler. Without a handler, a signal does not end the process.
 pub(super) fn is_first_process() -> bool {
     std::process::id() == 1
 }
 
-/// Runs a command on another thread, and returns at a signal that the command does not handle, even if the command is
+/// Runs a command on another thread. Returns early at a signal that the command does not handle, even if the command is
 /// blocked.
-pub(super) fn as_first_process(
+pub(super) fn run_as_first_process(
     command: impl FnOnce() -> Result<Exit, Failure> + Send + 'static,
 ) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK).build();
@@ -70,9 +71,9 @@ async fn unhandled_signal() {
     }
 }
 
-/// Waits for two signals. After the first one, the current step completes and no other starts. After the second one,
-/// this future completes, and the caller stops immediately. The first listener permanently disables the default action
-/// of the system for the signal.
+/// Waits for two signals. After the first signal, the current step completes and no other step starts. After the second
+/// signal, this future completes, and the caller stops immediately. The first listener permanently disables the
+/// system's default action for the signal.
 pub(super) async fn second_signal(interrupt: &Interrupt) {
     IS_HANDLED.store(true, Ordering::Relaxed);
     stop_signal().await;
@@ -101,7 +102,8 @@ async fn stop_signal() {
     }
 }
 
-/// Returns true if topo was started with `nohup`, so that it survives its terminal. A handler would undo this.
+/// Returns true if SIGHUP is ignored, as with `nohup`, so that topo outlives its terminal. A signal handler would
+/// replace this setting.
 #[cfg(unix)]
 fn is_hangup_ignored() -> bool {
     static IGNORED: OnceLock<bool> = OnceLock::new();
@@ -130,7 +132,7 @@ pub(super) fn is_confirmed(question: &str) -> Result<bool, Failure> {
     Ok(matches!(&*read_answer()?, "y" | "Y" | "yes"))
 }
 
-/// Reads a line and trims it; empty at the end of the input.
+/// Reads a line and trims it. Returns an empty string at the end of the input.
 fn read_answer() -> Result<String, Failure> {
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -138,8 +140,8 @@ fn read_answer() -> Result<String, Failure> {
     Ok(answer.trim().to_owned())
 }
 
-/// Asks for confirmation of a plan, and returns true if it was given. If messages can be lost, the answer must be the
-/// name of the vhost.
+/// Asks the user to confirm a plan, and returns true if the user confirms. If the plan can lose messages, the answer
+/// must be the name of the vhost.
 pub(super) fn confirm_plan(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();

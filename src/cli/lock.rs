@@ -9,14 +9,14 @@ use super::{connection, input, interaction, output};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use crate::render::style::{GREEN, Painted, RED, YELLOW};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The version of the document's shape.
+/// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
 /// The lock of one vhost.
@@ -84,7 +84,9 @@ struct Vhosts {
     is_typed: bool,
 }
 
-/// Returns the vhosts of the specs, and the one whose lock protects the cluster, or that of `--vhost` if no spec is named.
+/// Returns the vhosts whose locks to show. If the command line specifies no spec, this is the vhost of `--vhost`.
+/// Otherwise, these are the vhosts of the specs and, if a spec declares cluster objects, the vhost whose lock protects
+/// the cluster.
 fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     let spec = &arguments.spec;
     match &spec.vhost {
@@ -102,7 +104,7 @@ fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     }
 }
 
-/// Deletes the lock of one vhost after a confirmation.
+/// Deletes the lock of one vhost after confirmation.
 async fn break_one(
     found: &mut Found,
     queue: &QueueName,
@@ -110,7 +112,7 @@ async fn break_one(
     arguments: &LockArguments,
 ) -> Result<(), Failure> {
     let Some(held) = &found.held else { return Ok(()) };
-    if !held.is_of_topo() {
+    if !held.is_created_by_topo() {
         return Err(Failure::failed(format!(
             "vhost {}: {} is not a lock; it was not deleted",
             found.vhost, held.holder
@@ -128,7 +130,7 @@ async fn break_one(
     }
     interaction::mark_changed();
     let version = survey.profile(&found.vhost).version;
-    let holder = Holder::new(connection::process().words());
+    let holder = Holder::new(connection::process().description());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
     if let Some(next) = next? {
         output::eprint(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
@@ -164,7 +166,7 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
             None => "none; it does not expire".to_owned(),
         };
         let _ = writeln!(text, "  lease   {lease}");
-        if held.is_of_topo() && !arguments.break_lock {
+        if held.is_created_by_topo() && !arguments.break_lock {
             let _ = writeln!(text, "  delete  topo lock --break{}", flags(vhost, arguments));
         }
     }
@@ -172,7 +174,7 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
 }
 
 fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
-    let vhost = quoted(vhost.as_str());
+    let vhost = quote(vhost.as_str());
     format!(
         " --vhost {vhost}{}{}",
         connection::flags(&arguments.connection),
@@ -199,7 +201,7 @@ fn document(locks: &[Found], queue: &QueueName) -> String {
         let holder = held.as_ref().map(|held| {
             json!({
                 "holder": held.holder,
-                "isLock": held.is_of_topo(),
+                "isLock": held.is_created_by_topo(),
                 "node": held.node,
                 "nodeIsUp": held.node_is_up,
                 "leaseSeconds": held.lease.map(|lease| lease.as_secs()),
@@ -215,16 +217,16 @@ fn document(locks: &[Found], queue: &QueueName) -> String {
 pub(super) struct LockArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// Delete the lock after a confirmation; an apply that holds it stops
+    /// Delete the lock after confirmation; an apply that holds it stops
     #[arg(id = "break_lock", long = "break")]
     pub(super) break_lock: bool,
-    /// Delete the lock without a confirmation
+    /// Delete the lock without confirmation
     #[arg(short, long, requires = "break_lock")]
     pub(super) yes: bool,
-    /// Name of the queue that is the lock, as in apply --lock-name
+    /// Name of the lock queue, as in apply --lock-name
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME")]
     pub(super) lock_name: String,
-    /// Vhost whose lock also protects the objects of the cluster, as in apply --lock-vhost
+    /// Vhost whose lock also protects cluster objects, as in apply --lock-vhost
     #[arg(long, value_name = "VHOST", default_value = crate::model::names::DEFAULT_VHOST, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_VHOST")]
     pub(super) lock_vhost: String,
     /// Output format

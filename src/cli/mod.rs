@@ -1,5 +1,5 @@
-//! The command line: runs a command with its arguments, and returns an exit code. Only this layer accesses files, the
-//! environment and the terminal.
+//! Runs a command with its arguments and returns an exit code. Only this layer accesses files, the environment and the
+//! terminal.
 
 mod apply;
 mod arguments;
@@ -43,11 +43,11 @@ use failure::{Exit, Failure};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the program with the process's own arguments.
+/// Runs topo with the arguments of the process, and returns the exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os()
         .map(|argument| {
-            // The flag of Terraform.
+            // Terraform's name for `--yes`.
             if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
         })
         .collect();
@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
     };
     cli.global.color.unwrap_or_default().write_global();
     let result =
-        if interaction::is_first_process() { interaction::as_first_process(move || run(cli)) } else { run(cli) };
+        if interaction::is_first_process() { interaction::run_as_first_process(move || run(cli)) } else { run(cli) };
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),
@@ -91,27 +91,27 @@ fn run(cli: commands::Cli) -> Result<Exit, Failure> {
         Command::Man(arguments) => generate::man(&arguments),
         Command::Version(arguments) => version::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo has no command that deletes all objects of a spec")
-            .hint("list the objects to delete under `removed:` in the spec, and apply it")
-            .hint("or remove them from the spec, cover their names by `owns:`, and run: topo apply --prune")),
+            .hint("list the objects to delete under `removed:` in the spec, and apply the spec")
+            .hint("or remove the objects from the spec, match their names with `owns:`, and run: topo apply --prune")),
     }
 }
 
-/// Returns clap's error for cleaned arguments: an error repeats its arguments, and file names can contain control
-/// characters.
+/// Returns the text of clap's error without control characters. The error quotes arguments, and a file name can contain
+/// control characters.
 fn cleaned_error(error: &clap::Error, arguments: &[OsString]) -> String {
     let cleaned: Vec<OsString> = arguments.iter().map(|argument| clean(&argument.to_string_lossy()).into()).collect();
     match environment::parse(&cleaned) {
-        Err(same) if cleaned != arguments => same.render().ansi().to_string(),
+        Err(cleaned_error) if cleaned != arguments => cleaned_error.render().ansi().to_string(),
         Err(_) | Ok(_) => error.render().ansi().to_string(),
     }
 }
 
-/// Runs a future on a single thread, which is enough: it mostly waits for responses.
-fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+/// Runs a command's future on a single thread. More threads are not needed, because commands mostly wait for responses.
+fn in_runtime(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
-    let result = runtime.block_on(work);
-    // A pending name resolution is no longer needed.
+    let result = runtime.block_on(command);
+    // Dropping the runtime would wait for a pending name resolution.
     runtime.shutdown_background();
     result
 }

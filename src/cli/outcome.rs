@@ -1,9 +1,9 @@
-//! The outcome of an apply: its exit code, and its message on standard error. Converts the reasons why a plan is not
-//! executed to failures, with hints. The report contains the details.
+//! Converts the outcome of an apply to an exit code and a message on standard error. Converts errors before the first
+//! step to failures with hints. The report contains the details.
 
 use super::arguments::{Global, PlanFormat};
 use super::failure::{Exit, Failure};
-use super::plan::{Layout, shown};
+use super::plan::{self, Layout};
 use super::plan_arguments::ApplyArguments;
 use super::{hints, output, planning};
 use crate::apply::{BackupError, Outcome, Report, RunError, RunFailure, Status};
@@ -26,7 +26,7 @@ impl From<Status> for Exit {
     }
 }
 
-/// Returns the exit code of a run, or its failure.
+/// Returns the exit code of a successful run, or the failure of an incomplete run.
 pub(super) fn conclude(outcome: Outcome) -> Result<Exit, Failure> {
     let status = outcome.status();
     match &outcome.left {
@@ -38,8 +38,8 @@ pub(super) fn conclude(outcome: Outcome) -> Result<Exit, Failure> {
     }
 }
 
-/// Describes the messages of migrations that were rolled back.
-fn rolled_back(reports: &[Report]) -> String {
+/// Describes what happened to the messages of migrations that were rolled back.
+fn rollback_result(reports: &[Report]) -> String {
     let all = || reports.iter().flat_map(|report| &report.migrated).filter(|migrated| migrated.is_rolled_back);
     let missing: u64 = all().filter_map(|it| it.missing).map(|missing| missing.messages).sum();
     let behind: u64 = all().filter_map(|it| it.behind).sum();
@@ -48,7 +48,7 @@ fn rolled_back(reports: &[Report]) -> String {
     } else if all().any(|it| it.conflicting_policy.is_some()) {
         "some messages may not have returned".to_owned()
     } else if behind > 0 {
-        format!("all messages have returned, {} of them behind newer ones", number(behind))
+        format!("all messages have returned, {} of them behind newer messages", number(behind))
     } else if all().all(|it| it.returned == Some(0)) {
         "the queue and its messages are unchanged".to_owned()
     } else {
@@ -56,7 +56,8 @@ fn rolled_back(reports: &[Report]) -> String {
     }
 }
 
-/// Returns the failure of an incomplete run, for standard error, in case the report is discarded.
+/// Returns the failure of an incomplete run. Its message repeats the result on standard error, in case the report on
+/// standard output is discarded.
 fn failure(outcome: &Outcome, status: Status) -> Failure {
     let reports = &outcome.reports[..];
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -65,11 +66,11 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
     let is_rolled_back = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_rolled_back);
     let message = match status {
         Status::Failed | Status::Blocked | Status::Interrupted if reports.iter().any(is_rolled_back) => {
-            format!("a migration could not be completed and was rolled back: {}", rolled_back(reports))
+            format!("a migration could not be completed and was rolled back: {}", rollback_result(reports))
         }
         Status::Partial if failed == 0 && rest == 0 && outcome.conflicting_policy().is_some() => {
             let conflicting_policy = outcome.conflicting_policy().unwrap_or_default();
-            format!("{}, but messages may be missing: {conflicting_policy}, in which they waited", steps_done(reports))
+            format!("{}, but messages may be missing, because {conflicting_policy}", steps_done(reports))
         }
         Status::Partial if failed == 0 && rest == 0 && outcome.missing_messages() > 0 => {
             format!("{}, but {} did not return", steps_done(reports), count(outcome.missing_messages(), "message"))
@@ -91,7 +92,7 @@ fn failure(outcome: &Outcome, status: Status) -> Failure {
     }
 }
 
-/// Refuses a plan without the fingerprint of `--expect`.
+/// Refuses a plan whose fingerprint differs from `--expect`.
 pub(super) fn check_expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {
     match &arguments.expect {
         Some(expected) if *expected != plan.fingerprint && !plan.is_empty() => Err(Failure::failed(format!(
@@ -104,15 +105,16 @@ pub(super) fn check_expected(arguments: &ApplyArguments, plan: &Plan) -> Result<
     }
 }
 
-/// Accepts a plan with the same steps, or with the remaining ones. Otherwise, the saved plan is stale.
+/// Refuses a stale saved plan. A saved plan is stale unless the new plan contains the same steps, or the remaining
+/// steps.
 pub(super) fn check_fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
     match staleness(saved, now) {
         Staleness::Same | Staleness::Rest => Ok(()),
-        Staleness::Stale(news) => Err(stale(RunError::Stale(news.clone()).to_string(), &news)),
+        Staleness::Stale(news) => Err(stale_failure(RunError::Stale(news.clone()).to_string(), &news)),
     }
 }
 
-fn stale(message: String, news: &[String]) -> Failure {
+fn stale_failure(message: String, news: &[String]) -> Failure {
     let mut failure = Failure::failed(message).exit(Exit::Stale);
     for new in news.iter().take(10) {
         failure = failure.because(format!("not in the plan: {new}"));
@@ -123,16 +125,16 @@ fn stale(message: String, news: &[String]) -> Failure {
     failure.hint("plan again, and review the differences: topo plan")
 }
 
-/// Returns the failure of a run that ended before its first step. Prints a plan with new blockers. `next_command`
-/// repeats the run of these specs.
-pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str), allowed: &[Allowance]) -> Failure {
+/// Returns the failure of a run that ended before its first step. If new blockers ended the run, prints the new plan.
+/// `next_command` is the command that repeats the run.
+pub(super) fn run_failure(failure: RunFailure, (next_command, specs): (&str, &str), allowed: &[Allowance]) -> Failure {
     let RunFailure { error, created } = failure;
     let message = error.to_string();
     let failure = match error {
         RunError::Broker(error) => Failure::from(error),
         RunError::LockRefused { vhost, queue, username, .. } => {
             let failure = Failure::failed(message)
-                .because(format!("the lock of an apply is the queue {queue}, which this user may not declare"));
+                .because(format!("topo uses the queue {queue} as a lock, and this user may not declare it"));
             hints::grant_hints(vhost.as_str(), &username, &Needs::configure(queue.as_str()))
                 .into_iter()
                 .fold(failure, Failure::hint)
@@ -141,13 +143,13 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         RunError::LockInterrupted(error) => Failure::from(error)
             .exit(Exit::Interrupted)
             .because("interrupted while waiting for the lock; nothing was changed"),
-        RunError::Stale(news) => stale(message, &news),
+        RunError::Stale(news) => stale_failure(message, &news),
         RunError::Blocked(refused) => {
             let (plan, open) = *refused;
-            let command = shell::paste_line(next_command, &open);
+            let command = shell::with_allowances(next_command, &open);
             let global = Global { color: None, quiet: false, verbose: false };
-            output::eprint(&shown(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
-            planning::blocked(&open).hint(format!("the broker has changed since the plan was shown; {command}"))
+            output::eprint(&plan::render(&plan, PlanFormat::Text, &Layout::of(specs, allowed, &global)));
+            planning::blocked_failure(&open).hint(format!("the broker has changed since the plan was shown; {command}"))
         }
         RunError::Backup(BackupError { reason, .. }) => Failure::failed(message)
             .because(reason)
@@ -157,6 +159,8 @@ pub(super) fn from_run(failure: RunFailure, (next_command, specs): (&str, &str),
         RunError::UnsafeTransport(error) => Failure::failed(message).because_of(&error),
     };
     created.iter().fold(failure, |failure, vhost| {
-        failure.exit(Exit::Partial).because(format!("vhost {vhost} was created before that; nothing else was changed"))
+        failure
+            .exit(Exit::Partial)
+            .because(format!("vhost {vhost} was created before this error; nothing else was changed"))
     })
 }

@@ -12,7 +12,7 @@ use tempfile::TempPath;
 /// Writes a result to standard output; colors are stripped if the stream does not support them.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stream = anstream::stdout().lock();
-    let written = stream.write_all(guarded(text).as_bytes()).and_then(|()| stream.flush());
+    let written = stream.write_all(escape_hidden(text).as_bytes()).and_then(|()| stream.flush());
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed("cannot write to standard output").because(error.to_string()))
@@ -24,42 +24,43 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 /// Writes diagnostics or progress to standard error.
 pub(super) fn eprint(text: &str) {
     let mut stream = anstream::stderr().lock();
-    let _ = stream.write_all(guarded(text).as_bytes());
+    let _ = stream.write_all(escape_hidden(text).as_bytes());
 }
 
-/// Escapes hidden characters except line breaks, tabs and topo's own colors. This is a safety net: the renderers
-/// already escape names as their format requires.
-fn guarded(text: &str) -> Cow<'_, str> {
-    let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
-    if !text.chars().any(is_foreign) {
+/// Escapes hidden characters except line breaks, tabs and topo's own color sequences. This function is a safety net:
+/// the renderers already escape names as their format requires.
+fn escape_hidden(text: &str) -> Cow<'_, str> {
+    let must_escape = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.chars().any(must_escape) {
         return Cow::Borrowed(text);
     }
-    let mut guarded = String::with_capacity(text.len());
-    let mut color = 0;
+    let mut escaped = String::with_capacity(text.len());
+    let mut color_end = 0;
     for (at, c) in text.char_indices() {
         if c == '\u{1b}' {
-            color = at + length_of_color(&text[at..]);
+            color_end = at + color_length(&text[at..]);
         }
-        // In Markdown, this character separates `@` from a name, to avoid a mention.
-        let separates_mention = c == '\u{200b}' && guarded.ends_with('@');
-        if at < color || separates_mention || !is_foreign(c) {
-            guarded.push(c);
+        // In Markdown, this character separates `@` from a name, so that the name is not a mention.
+        let separates_mention = c == '\u{200b}' && escaped.ends_with('@');
+        if at < color_end || separates_mention || !must_escape(c) {
+            escaped.push(c);
         } else {
-            guarded.extend(c.escape_unicode());
+            escaped.extend(c.escape_unicode());
         }
     }
-    Cow::Owned(guarded)
+    Cow::Owned(escaped)
 }
 
-/// Returns the length in bytes of the color at the start of the text, such as `ESC[1m`, or 0 if there is none.
-fn length_of_color(text: &str) -> usize {
+/// Returns the length in bytes of the color sequence at the start of the text, such as `ESC[1m`, or 0 if the text does
+/// not start with a color sequence.
+fn color_length(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let numbers = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if rest[numbers..].starts_with('m') { 2 + numbers + 1 } else { 0 }
 }
 
-/// Returns the width of the screen in columns: `COLUMNS`, otherwise that of the terminal, otherwise 100. It is at least
-/// 60, because less is not readable.
+/// Returns the output width in columns: `COLUMNS`, otherwise the terminal width, otherwise 100. Limits the width to the
+/// readable range from 60 to 200 columns.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
     // Standard error may still be a terminal if the result is redirected.
@@ -68,36 +69,36 @@ pub(super) fn width() -> usize {
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
 }
 
-/// Writes a file completely or not at all. Only the owner may read it, because plans can contain host names.
+/// Writes a file completely or not at all. Only the owner can read the file, because plans can contain host names.
 pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o600)
 }
 
-/// Writes a file completely or not at all. Other users may read it.
+/// Writes a file completely or not at all. Other users can read the file if the umask permits.
 pub(super) fn write_public_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o666)
 }
 
-/// Writes several files that other users may read. None is replaced before all are written.
+/// Writes several files that other users can read if the umask permits. Writes all contents to temporary files before
+/// it replaces the first file.
 pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Failure> {
     write_all(files.iter().map(|(path, text)| (path.as_path(), text.as_str())), 0o666)
 }
 
 /// Returns the failure for a path that cannot be written.
-pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}", files::shown(path))).because(error.to_string())
+pub(super) fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}", files::redacted_path(path))).because(error.to_string())
 }
 
-/// Returns true if writing replaces an existing file.
+/// Returns true if writing to the path replaces an existing file.
 pub(super) fn is_replaced(path: &Path) -> bool {
-    path.is_file() && stdout_named(path).is_none()
+    path.is_file() && stdout_at(path).is_none()
 }
 
-/// Writes a file that must not exist yet, readable only for the owner. The file is complete and synced to disk, and
-/// never replaces another one.
+/// Creates a file that only its owner can read, and syncs it to disk. Fails if the file already exists.
 pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
     temporary_file(path, text, 0o600)?.persist_noclobber(path)?;
-    // The new name is durable after its folder is synced. Some file systems cannot sync a folder.
+    // The new name is durable only after its folder is synced. Some file systems cannot sync a folder.
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
@@ -108,18 +109,18 @@ fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32
     // Dropping a temporary file removes it.
     let mut temporary: Vec<(TempPath, PathBuf)> = Vec::new();
     for (path, text) in files {
-        temporary.extend(write_temporary(path, text, mode).map_err(|error| unwritable(path, &error))?);
+        temporary.extend(write_temporary(path, text, mode).map_err(|error| write_failure(path, &error))?);
     }
     for (file, path) in temporary {
-        file.persist(&path).map_err(|error| unwritable(&path, &error.error))?;
+        file.persist(&path).map_err(|error| write_failure(&path, &error.error))?;
     }
     Ok(())
 }
 
-/// Writes a temporary file, and returns it with the path that it will replace. Writes directly into a device or a pipe,
-/// because replacing it would remove it for all other programs.
+/// Writes a temporary file, and returns it with the path that the file will replace. If the path is standard output, a
+/// device or a pipe, writes to it directly and returns `None`: a replacement would remove it for all other programs.
 fn write_temporary(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
-    if let Some(mut stdout) = stdout_named(path) {
+    if let Some(mut stdout) = stdout_at(path) {
         stdout.write_all(text.as_bytes())?;
         return Ok(None);
     }
@@ -131,26 +132,27 @@ fn write_temporary(path: &Path, text: &str, mode: u32) -> std::io::Result<Option
     Ok(Some((temporary_file(&path, text, mode)?, path)))
 }
 
-/// Returns standard output if the path refers to it, such as `/dev/stdout`. It can be a file that other programs write
-/// to.
+/// Returns standard output if the path refers to it, as `/dev/stdout` does. Standard output can be a file that other
+/// programs also write to.
 #[cfg(unix)]
-fn stdout_named(path: &Path) -> Option<File> {
+fn stdout_at(path: &Path) -> Option<File> {
     use std::os::{fd::AsFd, unix::fs::MetadataExt};
-    let named = std::fs::metadata(path).ok()?;
+    let metadata = std::fs::metadata(path).ok()?;
     let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
     let stdout_metadata = stdout.metadata().ok()?;
-    ((stdout_metadata.dev(), stdout_metadata.ino()) == (named.dev(), named.ino())).then_some(stdout)
+    ((stdout_metadata.dev(), stdout_metadata.ino()) == (metadata.dev(), metadata.ino())).then_some(stdout)
 }
 
 #[cfg(not(unix))]
-fn stdout_named(_: &Path) -> Option<File> {
+fn stdout_at(_: &Path) -> Option<File> {
     None
 }
 
-/// Returns the final target of a symbolic link, existing or not, so that the link itself is kept.
+/// Returns the final target of a symbolic link, even if the target does not exist. A write to the target keeps the
+/// link.
 fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // The limit of Linux.
+    // Linux follows at most 40 links.
     for _ in 0..40 {
         let Ok(link) = std::fs::read_link(&path) else { return Ok(path) };
         path = path.parent().map_or_else(|| link.clone(), |folder| folder.join(&link));
@@ -158,7 +160,7 @@ fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// Creates a file with a random name in the same folder. Dropping it removes it.
+/// Writes the text to a new file with a random name in the folder of `path`. Dropping the result removes the file.
 fn temporary_file(path: &Path, text: &str, mode: u32) -> std::io::Result<TempPath> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".topo.").suffix(".tmp");

@@ -1,6 +1,6 @@
-//! `topo plan`: shows what apply would change.
+//! `topo plan`: shows what `topo apply` would change.
 //!
-//! `--against`: plans without a broker, against an empty one or a definitions file.
+//! With `--against`, topo plans without a connection, against an empty broker or a definitions file.
 
 use super::arguments::{Global, LintArguments, PlanFormat, PrintingArguments};
 use super::failure::{Exit, Failure};
@@ -45,11 +45,11 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             let mut planned = planning::read(&access, sources, &options, &arguments.lint, &progress).await?;
             let [lock, vhost] = ["TOPO_LOCK_NAME", "TOPO_LOCK_VHOST"].map(connection::environment);
             let (lock, vhost) = (lock.as_deref().unwrap_or(LOCK_QUEUE), vhost.as_deref().unwrap_or(DEFAULT_VHOST));
-            rights::note(&access, &mut planned.plan, lock, vhost).await;
+            rights::add_missing(&access, &mut planned.plan, lock, vhost).await;
             planned
         }
     };
-    planning::known_addresses(&plan)?;
+    planning::check_addresses(&plan)?;
     if let Some(path) = &arguments.out {
         output::write_file(path, &json(&plan))?;
     }
@@ -64,15 +64,15 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let all = arguments.planning.show.is_some();
     let view = Layout { apply: apply.as_deref(), all, ..Layout::of(&loaded.specs, &allowed, global) };
     let lint_findings = findings::for_plan(found, &plan, &arguments.lint);
-    let within = |text, format| lint_findings.within(text, format, &loaded);
-    let joined = |text, format| lint_findings.joined(text, format, &loaded, global);
-    print(&plan, &arguments.printing, &view, within, joined)?;
+    let insert_into = |text, format| lint_findings.insert_into(text, format, &loaded);
+    let insert_or_print = |text, format| lint_findings.insert_or_print(text, format, &loaded, global);
+    print(&plan, &arguments.printing, &view, insert_into, insert_or_print)?;
     planning::report_allowances(&plan, &allowed);
     let exit = exit(&plan, &arguments.printing, &allowed);
     if exit == Exit::Blocked { Ok(exit) } else { lint_findings.lint_failure().map_or(Ok(exit), Err) }
 }
 
-/// The layout of a plan, independent of its format.
+/// The inputs for printing a plan in any format.
 #[derive(Clone, Copy)]
 pub(super) struct Layout<'a> {
     pub(super) specs: &'a str,
@@ -90,23 +90,24 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes the files of `--also`, and prints the plan. `within` and `joined` add the lint findings to each text.
+/// Writes the files of `--also`, and prints the plan. `insert_into` adds the lint findings to the text of a file,
+/// `insert_or_print` to the printed text.
 pub(super) fn print(
     plan: &Plan,
     arguments: &PrintingArguments,
     layout: &Layout<'_>,
-    within: impl Fn(String, PlanFormat) -> String,
-    joined: impl FnOnce(String, PlanFormat) -> String,
+    insert_into: impl Fn(String, PlanFormat) -> String,
+    insert_or_print: impl FnOnce(String, PlanFormat) -> String,
 ) -> Result<(), Failure> {
     for (format, path) in &arguments.also {
-        let text = within(shown(plan, *format, layout), *format);
+        let text = insert_into(render(plan, *format, layout), *format);
         output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
     }
     let text = match arguments.short {
         true => plan_short::plan(plan, &layout.view(&blockers_of(plan, layout.allowed))),
-        false => shown(plan, arguments.format, layout),
+        false => render(plan, arguments.format, layout),
     };
-    output::print(&joined(text, arguments.format))
+    output::print(&insert_or_print(text, arguments.format))
 }
 
 /// Refuses `--short` together with a format that has no short form.
@@ -120,7 +121,7 @@ pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failur
         .hint(format!("print the short text, and write the other format to a file: --short --also {word}=FILE")))
 }
 
-/// Returns the exit code of a printed plan, with and without `--detailed-exitcode`.
+/// Returns the exit code for a printed plan. Without `--detailed-exitcode`, this is always [`Exit::Done`].
 pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowance]) -> Exit {
     match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
@@ -137,7 +138,7 @@ impl Layout<'_> {
 }
 
 /// Renders the plan in a format.
-pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> String {
+pub(super) fn render(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> String {
     let blockers = blockers_of(plan, layout.allowed);
     let mut view = layout.view(&blockers);
     match format {
@@ -155,13 +156,12 @@ pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> Str
 /// Renders the plan as the JSON document that `--out` saves.
 pub(super) fn json(plan: &Plan) -> String {
     let sealed = Plan { content_hash: content_hash(plan), ..plan.clone() };
-    let mut text =
-        serde_json::to_string_pretty(&sealed).expect("plans hold nothing that JSON cannot: all keys are text");
+    let mut text = serde_json::to_string_pretty(&sealed).expect("JSON can represent every plan: all keys are strings");
     text.push('\n');
     clean_json(text)
 }
 
-/// Returns the command that applies this plan, with the same specs and flags.
+/// Returns the command that applies the plan of these specs and flags.
 fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
@@ -196,10 +196,10 @@ pub(super) fn plan(
     });
     let cluster = cluster.transpose()?;
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.profile))?;
-    // The message counts are unknown, which means "some", not "none".
+    // The message counts are unknown. For the planner, a queue with an unknown count can contain messages.
     let unknown_activity = Activity::default();
     let levels = findings::levels(lint);
-    let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
+    let found = findings::for_profiles(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
     let found = found.with_live_objects(&loaded, &snapshots, (&levels, &options.prune));
     let of_cluster = loaded.take_cluster().map(Arc::new);
     let cluster_plan = of_cluster.iter().zip(&cluster).next().map(|(desired, cluster)| {

@@ -1,4 +1,4 @@
-//! The arguments of `topo plan`, `topo apply` and `topo validate`.
+//! Defines the arguments of `topo plan`, `topo apply` and `topo validate`.
 
 use super::arguments::{
     FindingsFormat, LintArguments, PlanningArguments, PrintingArguments, ReportFormat, SpecArguments,
@@ -47,7 +47,7 @@ pub(super) struct ApplyArguments {
     /// Apply exactly this saved plan; stop if the broker no longer matches it
     #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) plan: Option<PathBuf>,
-    /// Apply a saved plan that was made for another --url, such as that of a tunnel to the same broker
+    /// Apply a saved plan that was created with a different --url, such as the URL of a tunnel to the same broker
     #[arg(long, requires = "plan", help_heading = "Applying")]
     pub(super) allow_other_broker: bool,
     /// Stop unless the plan has this fingerprint
@@ -59,30 +59,30 @@ pub(super) struct ApplyArguments {
     /// Maximum time to wait for the lock while another apply holds it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
     pub(super) lock_timeout: Duration,
-    /// Name of the queue that is the lock, for users without permission to configure the default
+    /// Name of the lock queue, for users without permission to configure the default one
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
-    /// Vhost whose lock also protects the objects of the cluster; all applies to the cluster must use the same one
+    /// Vhost whose lock also protects cluster objects; all applies to the cluster must use the same vhost
     #[arg(long, value_name = "VHOST", default_value = crate::model::names::DEFAULT_VHOST, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_VHOST", help_heading = "Applying")]
     pub(super) lock_vhost: String,
     /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// Maximum time to wait while messages do not drain. After that, the next apply deletes the retired tiers, and a
-    /// migration is rolled back
+    /// Maximum time to wait while messages do not drain; after that, topo leaves retired tiers to the next apply and
+    /// rolls back a migration
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// Output format of the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
-    /// File for the backup of all objects that are deleted, changed or recreated, for rabbitmqadmin definitions import
-    /// [default: a new file in ~/.local/state/topo/backups]
+    /// File for a backup of all objects that are deleted, changed or recreated; restore it with rabbitmqadmin
+    /// definitions import [default: a new file in ~/.local/state/topo/backups]
     #[arg(long, value_name = "FILE", env = "TOPO_BACKUP", help_heading = "Applying")]
     pub(super) backup: Option<PathBuf>,
     /// Do not write a backup
     #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
     pub(super) no_backup: bool,
-    /// Apply even if the broker lists fewer rights for the user than the plan needs: for users that another backend
+    /// Apply even if the broker lists fewer rights for the user than the plan requires, for users that another backend
     /// (LDAP, OAuth 2) authorizes
     #[arg(long, help_heading = "Applying")]
     pub(super) ignore_missing_rights: bool,

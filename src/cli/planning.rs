@@ -1,5 +1,5 @@
-//! Plans specs against a broker: reads both concurrently, and calls the pure planner. topo parses and lints the specs
-//! while the broker produces its lists.
+//! Plans specs against a broker. Reads the specs and the broker concurrently, and calls the pure planner. topo parses
+//! and lints the specs while the broker produces its lists.
 
 use super::arguments::{LintArguments, PlanningArguments};
 use super::failure::{Exit, Failure};
@@ -17,20 +17,20 @@ use crate::model::record_kinds::RecordRow;
 use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use crate::rabbitmq::BrokerProfile;
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use tokio::try_join;
 
-/// Converts the planning flags.
+/// Converts the planning flags to planner options. Refuses contradictory `--recreate` flags.
 pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure> {
     let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
-            // One of them may lose messages that the other keeps, so topo does not guess.
+            // One method may lose messages that the other method keeps, so topo does not choose.
             return Err(Failure::usage(format!("--recreate {address} is set twice: ={other} and ={how}"))
-                .hint(format!("use only one of them; --recreate {address}=migrate keeps messages")));
+                .hint(format!("use only one of these flags; --recreate {address}=migrate keeps messages")));
         }
     }
     Ok(Options {
@@ -50,10 +50,10 @@ pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
-        line.push_str(&format!(" --target {}", quoted(target.as_str())));
+        line.push_str(&format!(" --target {}", quote(target.as_str())));
     }
     for recreate in &arguments.recreate {
-        line.push_str(&format!(" --recreate {}", quoted(&format!("{}={}", recreate.0, recreate.1))));
+        line.push_str(&format!(" --recreate {}", quote(&format!("{}={}", recreate.0, recreate.1))));
     }
     if !arguments.prune.is_empty() {
         let defaults = [
@@ -73,12 +73,12 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     }
     line.push_str(&arguments.intervals.flags());
     for allowance in allowances(&arguments.allow) {
-        line.push_str(&format!(" --allow {}", quoted(&allowance.to_string())));
+        line.push_str(&format!(" --allow {}", quote(&allowance.to_string())));
     }
     line
 }
 
-/// A plan with its inputs, and the lint findings for its broker.
+/// A plan with its inputs and the lint findings.
 pub(super) struct Planned {
     pub(super) loaded: Loaded,
     pub(super) plan: Plan,
@@ -102,7 +102,7 @@ pub(super) async fn read(
     Ok(Planned { loaded, plan, desired, found })
 }
 
-/// Reads the vhosts, and plans the changes to known desired topologies.
+/// Reads the vhosts, and plans the changes to the desired topologies.
 pub(super) async fn plan(
     access: &Access,
     desired: &[Arc<Desired>],
@@ -116,7 +116,7 @@ pub(super) async fn plan(
 }
 
 /// Refuses an unknown address of `--target` or `--recreate`: after a typo, the plan would look like "no changes".
-pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
+pub(super) fn check_addresses(plan: &Plan) -> Result<(), Failure> {
     let options = &plan.options;
     if options.targets.is_empty() && options.recreate.is_empty() {
         return Ok(());
@@ -143,14 +143,14 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
         (None, None) => return Ok(()),
     };
     let near = addresses.iter().min_by_key(|known| strsim::damerau_levenshtein(known.as_str(), value));
-    let failure = Failure::usage(format!("{flag} {value}: no such object in the spec, and none that `owns` matches"));
+    let failure = Failure::usage(format!("{flag} {value}: the address matches no object of the spec or of `owns`"));
     Err(match near {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
     })
 }
 
-/// Warns about each `--allow` that allows nothing in this plan.
+/// Warns about each `--allow` that has no effect on this plan.
 pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
     for text in allowances_without_effect(plan, allowed) {
         output::eprint(&format!("warning: {text}\n"));
@@ -158,15 +158,15 @@ pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
 }
 
 /// Returns the failure of a blocked plan.
-pub(super) fn blocked(blockers: &Blockers) -> Failure {
-    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(blockers)))
+pub(super) fn blocked_failure(blockers: &Blockers) -> Failure {
+    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_summary(blockers)))
         .exit(Exit::Blocked)
 }
 
 /// The loaded specs and the state of their vhosts, in the same order.
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
-    /// The desired topologies for this broker. That of the cluster, if any, is the first.
+    /// The desired topologies for this broker. The first one is the desired topology of the cluster, if any.
     pub(super) desired: Vec<Arc<Desired>>,
     /// The lint findings for this broker.
     pub(super) found: Found,
@@ -174,7 +174,7 @@ pub(super) struct Reading {
     pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// Reads both. Errors of the specs are reported before topo waits for a broker.
+/// Reads the specs and their vhosts concurrently. Reports errors of the specs without waiting for the broker.
 pub(super) async fn read_concurrently(
     broker: &Broker,
     sources: Sources,
@@ -188,26 +188,26 @@ pub(super) async fn read_concurrently(
     let load = async {
         let known = move |vhost: &VhostName| known.get().map(|survey| survey.profile(vhost));
         let loaded = on_other_thread(move || input::load_for_known(sources, known)).await?;
-        // Sending fails if the other side has failed.
+        // Sending fails only if reading the lists has already failed.
         let _ = sender.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };
     let specs = async {
-        let ask = async {
-            let answer = broker.survey().await;
-            // The response usually arrives before the end of parsing, so that the specs are expanded only once.
-            if let Ok(survey) = &answer {
+        let read_survey = async {
+            let survey = broker.survey().await;
+            // The response usually arrives before the specs are parsed. topo then expands the specs only once.
+            if let Ok(survey) = &survey {
                 surveyed.get_or_init(|| survey.clone());
             }
-            Ok(answer)
+            Ok(survey)
         };
-        let (mut loaded, survey) = try_join!(load, ask)?;
+        let (mut loaded, survey) = try_join!(load, read_survey)?;
         let survey = survey?;
         let profiles: Vec<BrokerProfile> = loaded.vhosts().iter().map(|vhost| survey.profile(vhost)).collect();
         let expand_and_lint = move || {
             let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
             loaded.expand_for(|index| profiles.get(index).unwrap_or(&newest))?;
-            let found = findings::of(&loaded, profiles.iter(), &levels);
+            let found = findings::for_profiles(&loaded, profiles.iter(), &levels);
             Ok((loaded, found, levels))
         };
         Ok::<_, Failure>((survey, on_other_thread(expand_and_lint).await?))
@@ -238,7 +238,7 @@ pub(super) async fn read_concurrently(
     on_other_thread(join).await
 }
 
-/// Computes on another thread, while this one receives the responses of the broker.
+/// Runs a computation on another thread, while the current thread receives the broker's responses.
 async fn on_other_thread<T: Send + 'static>(
     compute: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

@@ -1,5 +1,5 @@
-//! Progress on standard error: a spinner or a bar on a terminal, plain lines in a log, nothing when quiet. The bar
-//! shows how fast messages are moved.
+//! Shows progress on standard error: a spinner or a bar on a terminal, plain lines in a log, and nothing with
+//! `--quiet`. Computes the message rate of migrations.
 
 use super::arguments::Global;
 use super::output::eprint;
@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// The display of progress in this run.
+/// The way in which this run displays progress.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     terminal: bool,
     quiet: bool,
 }
 
-/// An operation in progress; dropping it clears it from the screen.
+/// The display of a running operation. Dropping the value removes the spinner from the terminal.
 pub(super) struct Operation {
     bar: Option<ProgressBar>,
     quiet: bool,
 }
 
 impl Operation {
-    /// Replaces the message; in a log, it is a line.
+    /// Replaces the message. In a log, prints the message as a new line.
     pub(super) fn update(&self, message: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(message.to_owned()),
@@ -46,17 +46,17 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
-    /// Returns true if only errors are printed.
+    /// Returns true if topo prints only results and errors.
     pub(super) fn is_quiet(self) -> bool {
         self.quiet
     }
 
-    /// Shows an operation of unknown duration. A log gets no line.
+    /// Shows an operation of unknown duration. In a log, prints nothing.
     pub(super) fn start_spinner(self, message: String) -> Operation {
         if !self.terminal || self.quiet {
             return Operation { bar: None, quiet: self.quiet };
         }
-        // A message that does not fit is cut.
+        // A message that is wider than the terminal is truncated.
         let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
@@ -64,16 +64,16 @@ impl Progress {
         Operation { bar: Some(bar), quiet: false }
     }
 
-    /// Shows a number of steps.
-    pub(super) fn steps(self, total: usize) -> Steps {
+    /// Shows the progress of `total` steps.
+    pub(super) fn start_steps(self, total: usize) -> Steps {
         let bar = (self.terminal && !self.quiet).then(|| {
-            // Long lines are cut: a wrapped line would leave remains on the screen.
+            // Long lines are truncated, because a wrapped line would leave remnants on the terminal.
             let style = ProgressStyle::with_template("{bar:16} {pos}/{len} {wide_msg}");
             let bar = ProgressBar::new(total as u64);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        // Above a hundred steps, a log gets only ten lines.
+        // With more than 100 steps, a log contains a line only for each tenth of the steps.
         let every = if total <= 100 { 1 } else { total / 10 };
         Steps {
             bar,
@@ -84,7 +84,7 @@ impl Progress {
             last_line: None,
             rates: BTreeMap::new(),
             ids: BTreeSet::new(),
-            stalled: BTreeSet::new(),
+            retried: BTreeSet::new(),
             rolled_back: BTreeSet::new(),
         }
     }
@@ -97,34 +97,34 @@ pub(super) struct Steps {
     total: usize,
     done: usize,
     every: usize,
-    /// The time of the last line about a move.
+    /// The time of the last log line about a running step.
     last_line: Option<Instant>,
-    /// The rate of each move; several can run concurrently.
+    /// The message rate of each running step. Several steps can move messages concurrently.
     rates: BTreeMap<String, Rate>,
-    /// The planned steps that were done.
+    /// The ids of the planned steps that are done.
     ids: BTreeSet<usize>,
-    /// The steps that were tried again.
-    stalled: BTreeSet<usize>,
-    /// The recreations that are rolled back.
+    /// The ids of the steps that topo retries.
+    retried: BTreeSet<usize>,
+    /// The objects whose recreation is rolled back.
     rolled_back: BTreeSet<ObjectId>,
 }
 
 impl Steps {
     /// Returns the messages per second of a step, from the reported counts.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
-        self.rates.entry(what.to_owned()).or_default().of(moved, Instant::now())
+        self.rates.entry(what.to_owned()).or_default().update(moved, Instant::now())
     }
 
-    /// Shows why a step is tried again. In a log with a line for each step, the first reason of a step is always shown.
-    pub(super) fn stalled(&mut self, id: usize, what: &str) {
-        if self.stalled.insert(id) && self.every == 1 {
+    /// Shows why topo retries a step. In a log with a line for each step, always prints the first reason of a step.
+    pub(super) fn show_retry(&mut self, id: usize, what: &str) {
+        if self.retried.insert(id) && self.every == 1 {
             self.last_line = None;
         }
-        self.moving(what);
+        self.show_state(what);
     }
 
-    /// Shows the state of the current step; in a log, at most every five seconds.
-    pub(super) fn moving(&mut self, what: &str) {
+    /// Shows the state of the current step. In a log, prints at most one line every five seconds.
+    pub(super) fn show_state(&mut self, what: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
             None if self.quiet => {}
@@ -136,8 +136,8 @@ impl Steps {
         }
     }
 
-    /// Shows that topo is rolling back the steps that recreate an object. These steps no longer count as progress.
-    pub(super) fn roll_back(&mut self, object: ObjectId, what: &str) {
+    /// Shows that topo is rolling back the steps that recreate an object. These steps no longer count as done.
+    pub(super) fn start_rollback(&mut self, object: ObjectId, what: &str) {
         self.rolled_back.insert(object);
         match &self.bar {
             Some(bar) => bar.suspend(|| eprint(&format!("{what}\n"))),
@@ -146,9 +146,9 @@ impl Steps {
         }
     }
 
-    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled
-    /// back repeats some of them.
-    pub(super) fn done(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
+    /// Shows a completed step. Counts only planned steps, and each step only once: a migration that lost a race or is
+    /// rolled back repeats steps.
+    pub(super) fn complete_step(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
         let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
         if id > 0 && !is_rolled_back && self.ids.insert(id) {
             return self.end_step(what);
@@ -160,7 +160,7 @@ impl Steps {
         }
     }
 
-    /// Counts one more step as ended.
+    /// Counts a step as ended, and shows it.
     pub(super) fn end_step(&mut self, what: &str) {
         self.done += 1;
         self.total = self.total.max(self.done);
@@ -188,39 +188,39 @@ impl Drop for Steps {
 }
 
 /// The minimum time for a meaningful rate.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_TIME: Duration = Duration::from_secs(1);
 /// The time over which a rate is averaged.
 const WINDOW: Duration = Duration::from_secs(10);
-/// After this time without progress there is no rate.
-const STILL: Duration = Duration::from_secs(3);
+/// The time without progress after which there is no rate.
+const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// A moving average of messages per second.
 #[derive(Default)]
 pub(super) struct Rate {
-    /// The counts of moved messages with their times: those of the window, and one before it.
-    seen: VecDeque<(Instant, u64)>,
+    /// The counts of moved messages with their times: the counts in the window, and the last count before the window.
+    counts: VecDeque<(Instant, u64)>,
     /// The time at which the count last grew.
     last_progress: Option<Instant>,
 }
 
 impl Rate {
-    /// Returns the recent messages per second; `None` while there is no meaningful rate.
-    pub(super) fn of(&mut self, moved: u64, now: Instant) -> Option<f64> {
-        let last = self.seen.back().map(|(_, moved)| *moved);
+    /// Adds a count, and returns the recent messages per second. Returns `None` while there is no meaningful rate.
+    pub(super) fn update(&mut self, moved: u64, now: Instant) -> Option<f64> {
+        let last = self.counts.back().map(|(_, moved)| *moved);
         if last.is_some_and(|last| last > moved) {
             *self = Self::default();
         }
         if last != Some(moved) {
             self.last_progress = Some(now);
         }
-        self.seen.push_back((now, moved));
-        while self.seen.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
-            self.seen.pop_front();
+        self.counts.push_back((now, moved));
+        while self.counts.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            self.counts.pop_front();
         }
-        let (since, from) = *self.seen.front()?;
-        let took = now.duration_since(since);
-        let is_moving = self.last_progress.is_some_and(|since| now.duration_since(since) < STILL);
-        (is_moving && took >= LEAST && moved > from).then(|| (moved - from) as f64 / took.as_secs_f64())
+        let (since, from) = *self.counts.front()?;
+        let elapsed = now.duration_since(since);
+        let is_moving = self.last_progress.is_some_and(|since| now.duration_since(since) < MAX_PAUSE);
+        (is_moving && elapsed >= MIN_TIME && moved > from).then(|| (moved - from) as f64 / elapsed.as_secs_f64())
     }
 }
 
@@ -231,24 +231,24 @@ mod tests {
     #[test]
     fn rate_starts_at_the_first_count() {
         let (mut rate, now) = (Rate::default(), Instant::now());
-        let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
-        assert_eq!(of(100, 0.0), None);
-        assert_eq!(of(900, 0.5), None, "too early");
-        assert_eq!(of(4_100, 2.0), Some(2_000.0));
-        assert_eq!(of(10, 3.0), None, "the count was reset");
-        assert_eq!(of(10, 5.0), None, "no progress");
-        assert_eq!(of(510, 8.0), Some(100.0));
+        let mut update = |moved: u64, seconds: f64| rate.update(moved, now + Duration::from_secs_f64(seconds));
+        assert_eq!(update(100, 0.0), None);
+        assert_eq!(update(900, 0.5), None, "too early");
+        assert_eq!(update(4_100, 2.0), Some(2_000.0));
+        assert_eq!(update(10, 3.0), None, "the count was reset");
+        assert_eq!(update(10, 5.0), None, "no progress");
+        assert_eq!(update(510, 8.0), Some(100.0));
     }
 
     #[test]
-    fn rate_covers_the_window_and_ends_without_progress() {
+    fn rate_covers_the_window_and_is_unknown_without_progress() {
         let (mut rate, now) = (Rate::default(), Instant::now());
-        let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
-        of(0, 0.0);
-        assert_eq!(of(10_000, 10.0), Some(1_000.0));
-        assert_eq!(of(10_100, 20.0), Some(10.0), "only the window counts");
-        assert_eq!(of(10_100, 22.0), Some(10.0 * 10.0 / 12.0));
-        assert_eq!(of(10_100, 23.0), None, "no progress");
-        assert_eq!(of(10_130, 23.5), Some(130.0 / 13.5));
+        let mut update = |moved: u64, seconds: f64| rate.update(moved, now + Duration::from_secs_f64(seconds));
+        update(0, 0.0);
+        assert_eq!(update(10_000, 10.0), Some(1_000.0));
+        assert_eq!(update(10_100, 20.0), Some(10.0), "only the window counts");
+        assert_eq!(update(10_100, 22.0), Some(10.0 * 10.0 / 12.0));
+        assert_eq!(update(10_100, 23.0), None, "no progress");
+        assert_eq!(update(10_130, 23.5), Some(130.0 / 13.5));
     }
 }

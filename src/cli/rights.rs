@@ -1,12 +1,12 @@
-//! Reports the rights that the user lacks for a plan, before an apply, with the least command that grants them.
+//! Reports the rights that the user lacks for a plan, and the commands that grant only these rights.
 
 use super::failure::Failure;
-use super::hints::{listed, set_permissions};
+use super::hints::{list_permissions, set_permissions};
 use crate::broker::Access;
 use crate::model::{Address, ObjectId, QueueName, VhostName};
-use crate::plan::rights::{MissingRights, User, lacking};
+use crate::plan::rights::{MissingRights, User, missing_rights};
 use crate::plan::{Info, Plan, VhostPlan};
-use crate::render::shell::quoted;
+use crate::render::shell::quote;
 
 /// A right that the user lacks for a plan.
 pub(super) struct MissingRight {
@@ -15,9 +15,14 @@ pub(super) struct MissingRight {
     commands: Vec<String>,
 }
 
-/// Adds a note to the plan of each vhost, and of the cluster, for every right that the user lacks, as far as the broker reports it. A plan
-/// is often made by a user with fewer rights than the apply, so missing rights do not stop a plan.
-pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str, cluster_lock_vhost: &str) -> Vec<MissingRight> {
+/// Adds an info to the plan of each vhost and of the cluster for every right that the broker does not list for the
+/// user. Returns these rights. Missing rights do not block a plan, because the apply often runs as a different user.
+pub(super) async fn add_missing(
+    access: &Access,
+    plan: &mut Plan,
+    lock: &str,
+    cluster_lock_vhost: &str,
+) -> Vec<MissingRight> {
     let mut all = Vec::new();
     if plan.step_count() == 0 {
         return all;
@@ -25,7 +30,7 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str, cluster_l
     let Some(user) = access.broker.user().await else { return all };
     let lock = QueueName::new(lock);
     for part in plan.parts_mut().filter(|part| !part.steps.is_empty()) {
-        // The lock of a vhost protects the cluster, and the user needs permission for it.
+        // The lock of this vhost protects the cluster, and the user needs permission for the lock queue.
         let vhost = match part.vhost.is_cluster() {
             true => VhostName::new(cluster_lock_vhost),
             false => part.vhost.clone(),
@@ -35,7 +40,7 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str, cluster_l
             true => None,
             false => access.broker.permission(&vhost, &user).await,
         };
-        let missing = missing(part, &vhost, &user, &lacking(part, &lock, &user, permission.as_ref()));
+        let missing = list_missing(part, &vhost, &user, &missing_rights(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
         if permission.is_none() && !part.creates_vhost() {
             part.infos.push(Info { address: address.clone(), text: unknown_permissions(&user) });
@@ -46,15 +51,18 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str, cluster_l
     all
 }
 
-/// Returns the refusal of an apply that would fail at its first change, or halfway.
+/// Returns the failure for an apply that would fail at its first change or halfway, or `None` if no right is missing.
 pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     let user = &missing.first()?.user;
     let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
     let failure = missing.into_iter().fold(failure, |failure, missing| {
         let failure = failure.because(missing.text);
-        missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it with: {command}")))
+        missing
+            .commands
+            .into_iter()
+            .fold(failure, |failure, command| failure.hint(format!("to grant the right: {command}")))
     });
-    Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user: --ignore-missing-rights"))
+    Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user, pass --ignore-missing-rights"))
 }
 
 /// Returns the info for a user whose permissions cannot be read before an apply.
@@ -75,22 +83,19 @@ impl MissingRight {
         format!(
             "{}; topo apply will refuse this plan; to grant the permission: {}",
             self.text,
-            commands.join(
-                ", then \
-                 "
-            )
+            commands.join(", then ")
         )
     }
 }
 
-fn missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &MissingRights) -> Vec<MissingRight> {
+fn list_missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &MissingRights) -> Vec<MissingRight> {
     let vhost = vhost.as_str();
     let mut all = Vec::new();
     let grant = |patterns: &[String; 3]| set_permissions(vhost, &user.name, patterns);
     if lacking.administrator && part.creates_vhost() {
-        let mut commands = vec![format!("rabbitmqctl add_vhost {}", quoted(vhost))];
+        let mut commands = vec![format!("rabbitmqctl add_vhost {}", quote(vhost))];
         commands.extend(lacking.patterns.as_ref().map(grant));
-        // From 4.2.9 and 4.3.3 on, both look the same.
+        // Since 4.2.9 and 4.3.3, the broker sends the same response for a missing and for an inaccessible vhost.
         let text = format!(
             "user `{}` cannot create the vhost (or cannot see it): this requires the tag administrator",
             user.name
@@ -110,7 +115,7 @@ fn missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &MissingRi
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, tag)] });
     }
     if !lacking.permissions.is_empty() {
-        let text = format!("user `{}` has no permission to {}", user.name, listed(&lacking.permissions));
+        let text = format!("user `{}` has no permission to {}", user.name, list_permissions(&lacking.permissions));
         all.push(MissingRight {
             user: user.name.clone(),
             text,
@@ -120,8 +125,9 @@ fn missing(part: &VhostPlan, vhost: &VhostName, user: &User, lacking: &MissingRi
     all
 }
 
-/// Returns the command that adds a tag. It sets all tags together, without those that another one includes.
+/// Returns the command that adds a tag. `set_user_tags` replaces all tags, so the command repeats the other tags of the
+/// user, except `management`, which every other tag includes.
 fn set_tags(user: &User, tag: &str) -> String {
-    let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quoted);
-    format!("rabbitmqctl set_user_tags {} {}", quoted(&user.name), kept.collect::<Vec<_>>().join(" "))
+    let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quote);
+    format!("rabbitmqctl set_user_tags {} {}", quote(&user.name), kept.collect::<Vec<_>>().join(" "))
 }

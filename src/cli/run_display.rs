@@ -15,7 +15,7 @@ pub(super) struct RunDisplay {
     shown: RefCell<Shown>,
 }
 
-/// The current content of the screen. Dropping it clears it.
+/// The progress display on the terminal. Dropping the value clears its lines.
 enum Shown {
     Nothing,
     Waiting(Operation),
@@ -27,7 +27,7 @@ impl RunDisplay {
         Self { progress, url, shown: RefCell::new(Shown::Nothing) }
     }
 
-    /// Clears the screen.
+    /// Clears the progress display.
     pub(super) fn clear(&self) {
         self.shown.replace(Shown::Nothing);
     }
@@ -45,13 +45,13 @@ impl RunDisplay {
             RunEvent::Approved(_) | RunEvent::Ended(_) => self.clear(),
             RunEvent::Executing(approved, created) => {
                 self.clear();
-                let mut steps = self.progress.steps(created.len() + approved.plan().step_count());
+                let mut steps = self.progress.start_steps(created.len() + approved.plan().step_count());
                 created.iter().for_each(|(_, step)| steps.end_step(&report_text::action(&step.action)));
                 self.shown.replace(Shown::Steps(Box::new(steps)));
             }
             RunEvent::Step(event) => {
                 if let Shown::Steps(steps) = &mut *self.shown.borrow_mut() {
-                    step(steps, event);
+                    show_step(steps, event);
                 }
             }
             RunEvent::LockNotReleased(error) => {
@@ -66,19 +66,21 @@ impl RunDisplay {
     }
 }
 
-fn step(steps: &mut Steps, event: StepEvent<'_>) {
+fn show_step(steps: &mut Steps, event: StepEvent<'_>) {
     match event {
-        StepEvent::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
+        StepEvent::Done(step) => {
+            steps.complete_step(step.id, step.recreate.as_ref(), &report_text::action(&step.action));
+        }
         StepEvent::Failed(step, _) => steps.end_step(&format!("{} FAILED", report_text::action(&step.action))),
         StepEvent::Moving(step, moved, left, why) => {
             let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
-            steps.moving(&report_text::transfer_progress(&step.action, (moved, left), rate, why));
+            steps.show_state(&report_text::transfer_progress(&step.action, (moved, left), rate, why));
         }
-        StepEvent::Proving(step, time) => steps.moving(&report_text::proof_progress(&step.action, time)),
-        StepEvent::Stalled(step, why) => steps.stalled(step.id, &report_text::retry_reason(&step.action, why)),
+        StepEvent::Proving(step, time) => steps.show_state(&report_text::proof_progress(&step.action, time)),
+        StepEvent::Stalled(step, why) => steps.show_retry(step.id, &report_text::retry_reason(&step.action, why)),
         StepEvent::RollingBack(queue, why) => {
             let line = report_text::rollback_start(queue, why.map(|why| why as _), output::width());
-            steps.roll_back(ObjectId::Queue(queue.clone()), &line);
+            steps.start_rollback(ObjectId::Queue(queue.clone()), &line);
         }
         StepEvent::Waiting(step) => steps.end_step(&format!("{} LEFT", report_text::action(&step.action))),
     }

@@ -15,7 +15,7 @@ pub(super) struct ShowArguments {
     pub(super) saved: PathBuf,
     #[command(flatten)]
     pub(super) printing: PrintingArguments,
-    /// List every object, including those generated for retries, which otherwise share one line
+    /// List every object, including objects generated for retries, which otherwise share one line
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
     pub(super) show: Option<Show>,
     /// Print the plan with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MAX-MESSAGES]; may be repeated
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &ShowArguments, global: &Global) -> Result<Exit, Fa
     let plan = input::any_saved_plan(&arguments.saved)?;
     let allowed = planning::allowances(&arguments.allow);
     let specs = arguments.saved.display().to_string();
-    // A plan that was made without a broker cannot be applied.
+    // A plan that was created without a broker cannot be applied.
     let apply = (!plan.target.cluster.is_empty()).then(|| {
         let url = connection::url_flag(&plan.target.url);
         format!("topo apply --plan {}{url}", files::path_argument(&arguments.saved))

@@ -1,4 +1,4 @@
-//! `topo validate`: checks specs offline, for one version of RabbitMQ.
+//! `topo validate`: checks specs offline, for one RabbitMQ version.
 
 use super::arguments::{FindingsFormat, Global};
 use super::failure::{Exit, Failure};
@@ -48,7 +48,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     if let Some((_, expansion)) = &loaded.cluster {
         let counts = record_counts(&expansion.topology.records);
         let counts = if counts.is_empty() { "no objects".to_owned() } else { counts.join(", ") };
-        text.push_str(&wrapped(&format!("{}: cluster: {counts}", clean(&loaded.names))));
+        text.push_str(&wrap_sentence(&format!("{}: cluster: {counts}", clean(&loaded.names))));
     }
     for (_, expansion) in &loaded.expanded {
         let topology = &expansion.topology;
@@ -64,7 +64,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
                 many => format!("{many} policies"),
             },
         );
-        text.push_str(&wrapped(&line));
+        text.push_str(&wrap_sentence(&line));
     }
     let number = |severity| found.iter().filter(|it| it.severity == severity).count() as u64;
     let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "info")]
@@ -77,20 +77,20 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         (false, true) => "Valid.".to_owned(),
     };
     let checked = match typed {
-        Some(typed) => typed.shown(),
-        None => format!("{}, the newest known; set another with --broker-version", BrokerVersion::NEWEST_KNOWN),
+        Some(typed) => typed.description(),
+        None => format!("{}, the newest known; override with --broker-version", BrokerVersion::NEWEST_KNOWN),
     };
-    text + &wrapped(&format!("{verdict} Checked for RabbitMQ {checked}."))
+    text + &wrap_sentence(&format!("{verdict} Checked for RabbitMQ {checked}."))
 }
 
 /// Counts the records of each kind.
 pub(super) fn record_counts(records: &Records) -> Vec<String> {
     let counts = RECORD_KINDS.iter().map(|row| (row, records.keys().filter(|id| id.kind == row.kind).count()));
-    counts.filter(|(_, many)| *many > 0).map(|(row, many)| row.counted(many)).collect()
+    counts.filter(|(_, many)| *many > 0).map(|(row, many)| row.format_count(many)).collect()
 }
 
-/// Wraps a sentence at the width of the terminal.
-fn wrapped(sentence: &str) -> String {
+/// Wraps a sentence at the output width.
+fn wrap_sentence(sentence: &str) -> String {
     let words: Vec<String> = sentence.split(' ').map(str::to_owned).collect();
     style::wrap(&words, " ", output::width()).join("\n") + "\n"
 }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The kinds of `--prune`: `queues,bindings`.
+/// The value of `--prune`, such as `queues,bindings`.
 #[derive(Clone, Debug)]
 pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
 
@@ -37,7 +37,7 @@ impl FromStr for PruneKinds {
     }
 }
 
-/// The kinds of `--with`: `operatorPolicies`, `all`.
+/// The value of `--with`, such as `operatorPolicies` or `all`.
 #[derive(Clone, Debug)]
 pub(super) struct WithKinds {
     pub(super) kinds: Vec<RecordKind>,
@@ -62,15 +62,16 @@ impl FromStr for WithKinds {
     }
 }
 
-/// Replaces `--prune bindings` with `--prune=bindings`. clap would parse the kind as a path, and prune every kind.
+/// Replaces `--prune bindings` with `--prune=bindings`. clap would parse the kind as a spec path, and topo would prune
+/// all default kinds.
 pub(super) fn join_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
-    let mut is_behind_separator = false;
+    let mut is_after_separator = false;
     for argument in arguments {
-        is_behind_separator |= argument == "--";
+        is_after_separator |= argument == "--";
         let kinds = argument.to_str().filter(|text| text.parse::<PruneKinds>().is_ok());
         match (joined.last_mut(), kinds) {
-            (Some(flag), Some(kinds)) if *flag == "--prune" && !is_behind_separator => {
+            (Some(flag), Some(kinds)) if *flag == "--prune" && !is_after_separator => {
                 flag.push("=");
                 flag.push(kinds);
             }
@@ -80,7 +81,7 @@ pub(super) fn join_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// The value of `--recreate`: `queues/shop/orders=ifEmpty`.
+/// The value of `--recreate`, such as `queues/shop/orders=ifEmpty`.
 #[derive(Clone, Debug)]
 pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
 
@@ -89,7 +90,7 @@ impl FromStr for Recreate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, how) =
-            text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
+            text.rsplit_once('=').ok_or("expected ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
         let how = match how {
             "ifEmpty" => OnConflict::IfEmpty,
             "migrate" => OnConflict::Migrate,
@@ -109,8 +110,8 @@ impl ValueEnum for TransportKind {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
             Self::Auto => "AMQP; a shovel if AMQP is not available or cannot carry a message",
-            Self::Amqp => "Topo moves messages over AMQP",
-            Self::Shovel => "A shovel on the broker; needs rabbitmq_shovel and rabbitmq_shovel_management",
+            Self::Amqp => "AMQP, with topo as the client",
+            Self::Shovel => "A shovel on the broker; requires rabbitmq_shovel and rabbitmq_shovel_management",
         };
         Some(PossibleValue::new(self.as_str()).help(help))
     }
@@ -120,15 +121,15 @@ pub(super) fn glob(text: &str) -> Result<Glob, String> {
     if text.contains('/') || text == "*" {
         Ok(Glob::new(text))
     } else {
-        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
+        Err(format!("`{text}` is not an address; use the form queues/VHOST/NAME, as printed in plans"))
     }
 }
 
-/// The value of `--lint` that selects every rule.
+/// The rule name in `--lint` that selects every rule.
 pub(super) const ALL_RULES: &str = "all";
 
 pub(super) fn level(text: &str) -> Result<(String, Level), String> {
-    let (rule, word) = text.split_once('=').ok_or("write RULE=off, RULE=info, RULE=warning or RULE=error")?;
+    let (rule, word) = text.split_once('=').ok_or("expected RULE=off, RULE=info, RULE=warning or RULE=error")?;
     if rule != ALL_RULES && !RULES.iter().any(|known| known.name == rule) {
         return Err(match closest(rule, RULES.iter().map(|known| known.name)) {
             Some(near) => format!("`{rule}` is not a rule; did you mean `{near}`?"),
@@ -149,7 +150,7 @@ pub(super) fn severity(word: &str) -> Result<Severity, String> {
 pub(super) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+        Some(_) | None => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
@@ -161,25 +162,25 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "not a duration; use for example 500ms, 30s or 5m".to_owned())
 }
 
-pub(super) fn positive(text: &str) -> Result<Duration, String> {
+pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("must be greater than zero; use for example 500ms, 30s or 5m".to_owned()),
         time => Ok(time),
     }
 }
 
-/// A version as typed: `3.10` means the newest known release of that series.
+/// A version as typed. `3.10` means the newest known release of that series.
 #[derive(Clone, Debug)]
 pub(super) struct TypedVersion {
     /// The text as typed.
     pub(super) text: String,
-    /// The version that it means.
+    /// The parsed version.
     pub(super) version: BrokerVersion,
 }
 
 impl TypedVersion {
-    /// Describes the version, with the series if only a series was typed.
-    pub(super) fn shown(&self) -> String {
+    /// Describes the version, including the series if only a series was typed.
+    pub(super) fn description(&self) -> String {
         let (text, version) = (&self.text, self.version);
         if *text == version.series() && BrokerVersion::newest_of(version.major, version.minor).is_some() {
             format!("{version}, the newest known of {text}")
@@ -189,17 +190,17 @@ impl TypedVersion {
     }
 }
 
-/// Parses a version, and keeps its spelling.
+/// Parses a supported version, and keeps the typed text.
 pub(super) fn typed_version(text: &str) -> Result<TypedVersion, String> {
     Ok(TypedVersion { text: text.to_owned(), version: broker_version(text)? })
 }
 
-/// Parses a version without its spelling.
+/// Parses a supported version.
 pub(super) fn broker_version(text: &str) -> Result<BrokerVersion, String> {
     let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
     if version.is_supported() {
         return Ok(version);
     }
     let (oldest, newest) = (BrokerVersion::OLDEST_SUPPORTED.series(), BrokerVersion::NEWEST_KNOWN.series());
-    Err(format!("topo supports RabbitMQ {oldest} to {newest}, and later ones as if they were {newest}"))
+    Err(format!("topo supports RabbitMQ {oldest} to {newest}, and treats later versions as {newest}"))
 }

@@ -1,18 +1,18 @@
-//! Reads the values of variables: from `TOPO_VAR_NAME`, from files of `NAME=VALUE` lines, from flags.
+//! Reads the values of spec variables from `TOPO_VAR_NAME`, from files of `NAME=VALUE` lines, and from flags.
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
-use super::files::{is_pipe_of_shell, stays_inside, unreadable};
+use super::files::{is_shell_pipe, read_failure, refuse_unsafe_links};
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 
-/// The prefix of environment variables that set a variable. A spec cannot read other environment variables: it could
-/// publish a secret of the process as the name of a queue.
+/// The prefix of environment variables that set a spec variable. Specs cannot read other environment variables, because
+/// a spec could publish a secret of the process as a queue name.
 const PREFIX: &str = "TOPO_VAR_";
-/// The rest of `TOPO_VAR_FILE`, which is the variable of `--var-file`.
+/// The part of `TOPO_VAR_FILE` after the prefix. This variable sets `--var-file`, not a spec variable.
 const NOT_A_VALUE: &str = "FILE";
 
-/// Reads the environment first, then files, then flags: the last value of a name takes precedence.
+/// Reads all variables. Flags take precedence over files, and files over the environment.
 pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     for (name, value) in std::env::vars_os() {
@@ -28,7 +28,7 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (name, value) = read(line).map_err(|wrong| wrong.at(path, index))?;
+            let (name, value) = parse_line(line).map_err(|wrong| wrong.at(path, index))?;
             variables.set(name, value);
         }
     }
@@ -38,17 +38,17 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
     Ok(variables)
 }
 
-/// Reads a variable file. A file outside of the repository, or one of the kernel, could contain secrets of the process.
-/// A pull request that replaces the file with a link must not publish them as the name of a queue.
+/// Reads a variable file. Refuses kernel files and links out of the file's directory, because both can expose secrets:
+/// a pull request could replace the file with a link and publish a secret as a queue name.
 fn text(path: &Path) -> Result<String, Failure> {
-    stays_inside(path)?;
-    let is_of_kernel = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
-    let is_regular = path.is_file() && !is_of_kernel;
-    if path.exists() && !is_regular && !is_pipe_of_shell(path) {
+    refuse_unsafe_links(path)?;
+    let is_kernel_file = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
+    let is_regular = path.is_file() && !is_kernel_file;
+    if path.exists() && !is_regular && !is_shell_pipe(path) {
         return Err(Failure::spec(format!("{} is not a regular file", path.display()))
             .hint("specify a file of NAME=VALUE lines, or a process substitution: --var-file <(COMMAND)"));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| read_failure(path, &error))?;
     match text.lines().position(|line| line.contains('\0')) {
         Some(index) => {
             Err(Failure::spec(format!("{}:{}: the line contains a NUL character", path.display(), index + 1)))
@@ -57,7 +57,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The error of a line of a variable file.
+/// The error for a line of a variable file.
 struct LineError {
     message: &'static str,
     hint: Option<String>,
@@ -73,12 +73,12 @@ impl LineError {
     }
 }
 
-/// Parses a line literally. Shell syntax is refused, because it would silently become part of the value.
-fn read(line: &str) -> Result<(&str, &str), LineError> {
+/// Parses a line literally. Refuses shell syntax, because it would silently become part of the value.
+fn parse_line(line: &str) -> Result<(&str, &str), LineError> {
     let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
         let hint = line.contains(':').then(|| "a variable file consists of NAME=VALUE lines, not YAML".to_owned());
-        return Err(LineError { message: "write NAME=VALUE", hint });
+        return Err(LineError { message: "expected NAME=VALUE", hint });
     };
     if name.contains(char::is_whitespace) {
         let last = name.split_whitespace().last().unwrap_or_default();
@@ -101,8 +101,8 @@ fn read(line: &str) -> Result<(&str, &str), LineError> {
     }
 }
 
-/// Refuses flags for variables that no spec uses: after a typo, the default would silently apply. Variables of the
-/// environment may be for other specs.
+/// Refuses `--var` flags for variables that no spec uses: after a typo, the default would silently apply. Environment
+/// variables are not checked, because they may be intended for other specs.
 pub(super) fn check_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
     let by_environment = std::env::var("TOPO_VAR").ok();
     let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));
@@ -116,7 +116,7 @@ pub(super) fn check_used(arguments: &SpecArguments, files: &[SourceFile]) -> Res
     })
 }
 
-/// Returns the names of all variables of a text.
+/// Returns the names of all variables that a text uses.
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.split("${").skip(1).map(|behind| behind.split(['}', ':']).next().unwrap_or_default())
+    text.split("${").skip(1).map(|rest| rest.split(['}', ':']).next().unwrap_or_default())
 }

@@ -1,5 +1,4 @@
-//! `topo version` and `topo schema`: print what the build contains, which are the version with its details, and the
-//! JSON Schemas that are committed under `schema/`.
+//! `topo version`: prints the version and the build details. `topo schema`: prints a JSON Schema from `schema/`.
 
 use super::arguments::ExplainFormat;
 use super::failure::{Exit, Failure};
@@ -7,11 +6,11 @@ use super::output;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-/// The version of the document's shape.
+/// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
 /// Returns the output of `--version` after the name: the version and the known build details, on one line.
-pub(super) fn short() -> String {
+pub(super) fn short_version() -> String {
     let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(detail).collect();
     format!("{VERSION} ({})", known.join(", "))
 }
@@ -25,7 +24,7 @@ fn detail((name, value): (&str, &str)) -> String {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The build details that `build.rs` determined. Empty ones are unknown and not printed.
+/// The build details that `build.rs` determined. A detail with an empty value is unknown and not printed.
 const BUILD: [(&str, &str); 5] = [
     ("commit", env!("TOPO_BUILD_COMMIT")),
     ("date", env!("TOPO_BUILD_DATE")),

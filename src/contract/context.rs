@@ -1,11 +1,11 @@
-//! The facts that contracts follow from: the routing of a vhost, simulated once for all of its queues, and the effective
-//! settings of each queue. The destination of its dead-lettered messages results from the routes of every key that
-//! messages can have.
+//! Collects the inputs of contracts: the simulated routing of a vhost, and the effective settings of each queue.
+//!
+//! A queue's dead-letter destination is computed from the routes of all routing keys that its messages can have.
 
 use super::document::DeadLetters;
 use crate::expand::{Expansion, Retry};
 use crate::model::{ExchangeName, ObjectId, Queue, QueueName, QueueType, Reach};
-use crate::rabbitmq::routing::{Answer, Arrivals, DeadLettering, Fate, Keys, Message, Routing, Unclear};
+use crate::rabbitmq::routing::{Arrivals, DeadLettering, Fate, Keys, Message, RouteOutcome, Routing, Unclear};
 use crate::rabbitmq::{ActivePolicies, BrokerProfile, EffectiveSettings, OverflowBehavior};
 use crate::spec::{DeadLetter, QueueSpec, Spec};
 
@@ -19,7 +19,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Simulates the routing of a vhost.
+    /// Creates the context of a vhost and simulates the routing of its messages.
     pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
         let scope = &expansion.scope;
         let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
@@ -32,13 +32,13 @@ impl<'a> Context<'a> {
 /// A declared queue or dead-letter queue with its effective settings.
 pub(crate) struct EffectiveQueue<'c, 'a> {
     pub(crate) name: &'c QueueName,
-    pub(crate) written: &'c QueueSpec,
+    pub(crate) declaration: &'c QueueSpec,
     pub(crate) queue_type: QueueType,
-    /// The retries of the queue, if any.
+    /// The retries of the queue; `None` if the queue has no retries.
     pub(crate) retry: Option<&'c Retry>,
-    /// The effective settings, by policy key.
+    /// The effective settings of the queue, by policy key.
     pub(crate) effective: EffectiveSettings,
-    /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
+    /// The destination of dead-lettered messages; `None` if the queue has no dead-letter exchange.
     pub(crate) dead_letters: Option<DeadLetters>,
     /// True if the dead-letter exchange is internal, so that clients cannot publish to it.
     pub(crate) is_internal: bool,
@@ -47,23 +47,23 @@ pub(crate) struct EffectiveQueue<'c, 'a> {
 }
 
 impl<'c, 'a> EffectiveQueue<'c, 'a> {
-    /// Returns the settings of a declared queue, or `None` for queues that the spec does not define completely.
+    /// Returns a declared queue with its effective settings; `None` if the queue is unknown or external.
     pub(crate) fn of(name: &'c QueueName, context: &'c Context<'a>) -> Option<Self> {
         let Context { spec, expansion, profile, routing, .. } = context;
         let dead_letter_queue = || spec.dead_letter_queues.get(name).map(|it| &it.queue);
-        let written = spec.queues.get(name).or_else(dead_letter_queue)?;
+        let declaration = spec.queues.get(name).or_else(dead_letter_queue)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
         let effective = ActivePolicies::of(routing.policies(), profile).likely(name, queue);
-        let dead_letters = context.dead_letters(name, written, &effective);
+        let dead_letters = context.dead_letters(name, declaration, &effective);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
         let retry = expansion.retries.get(name);
-        Some(Self { name, written, queue_type, retry, effective, dead_letters, is_internal, profile, context })
+        Some(Self { name, declaration, queue_type, retry, effective, dead_letters, is_internal, profile, context })
     }
 
-    /// Returns the destination of dead-lettered messages, unless the broker drops all of them.
-    pub(crate) fn arriving(&self) -> Option<&DeadLetters> {
+    /// Returns the destination of dead-lettered messages; `None` if no dead-lettered message reaches a queue.
+    pub(crate) fn reachable_dead_letters(&self) -> Option<&DeadLetters> {
         self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
     }
 
@@ -77,19 +77,19 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
         self.retry.map_or(0, Retry::retries)
     }
 
-    /// Returns an effective number, by policy key.
+    /// Returns the effective value of a policy key; `None` if the value is unset or not an integer.
     pub(crate) fn number(&self, key: &str) -> Option<i64> {
         self.effective.integer(key)
     }
 
-    /// Returns the effective delivery limit of a quorum queue, or `None` if deliveries are unlimited.
+    /// Returns the effective delivery limit of a quorum queue; `None` if the number of deliveries is unlimited.
     pub(crate) fn delivery_limit(&self) -> Option<i64> {
         self.effective.delivery_limit()
     }
 
-    /// Returns true if the spec drops dead-lettered messages on purpose and no policy sets a dead-letter exchange.
+    /// Returns true if the spec sets `deadLetter: none` and no policy sets a dead-letter exchange.
     pub(crate) fn is_drop_intended(&self) -> bool {
-        let declared = self.written.dead_letter.as_ref().map(|it| &it.value);
+        let declared = self.declaration.dead_letter.as_ref().map(|it| &it.value);
         self.dead_letters.is_none() && declared == Some(&DeadLetter::Nowhere)
     }
 
@@ -99,41 +99,41 @@ impl<'c, 'a> EffectiveQueue<'c, 'a> {
     }
 }
 
-/// The maximum number of listed keys with which the broker drops messages.
+/// The maximum number of dropped routing keys in a contract.
 const MOST_KEYS: usize = 20;
 
 impl Context<'_> {
-    /// Returns the destination, or `None` if the queue has no dead-letter exchange.
+    /// Returns the destination of a queue's dead-lettered messages; `None` if the queue has no dead-letter exchange.
     pub(super) fn dead_letters(
         &self,
         queue: &QueueName,
-        written: &QueueSpec,
+        declaration: &QueueSpec,
         effective: &EffectiveSettings,
     ) -> Option<DeadLetters> {
         let retry = self.expansion.retries.get(queue);
         let to = self.target(queue, retry, effective)?;
         let fate = self.routing.fate(queue, &self.arrivals)?;
-        Some(self.describe(written, to, fate))
+        Some(self.describe(declaration, to, fate))
     }
 
-    /// Returns the exchange and the routing key with which dead-lettered messages leave the queue and its retries.
+    /// Returns the dead-letter exchange and routing key of a message that has no retries left.
     fn target(&self, queue: &QueueName, retry: Option<&Retry>, effective: &EffectiveSettings) -> Option<DeadLettering> {
         if let Some(Retry::Ladder(ladder)) = retry {
-            // The routing keys of the ladder lead to the exchange, and the message keeps them.
+            // The bindings of the ladder route the message to this exchange, and the message keeps its routing key.
             return Some(DeadLettering { exchange: ladder.end.exchange.clone(), routing_key: None });
         }
-        // A policy of the broker may govern the queue instead.
+        // If the likely policy sets no dead-letter exchange, another possible policy may set one.
         let possible = || self.routing.dead_lettering(queue).iter().flatten().next().cloned();
         effective.dead_lettering().or_else(possible)
     }
 
-    fn describe(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
+    fn describe(&self, declaration: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
         let Fate { reach, queues, possible, lost } = fate;
-        let named = match written.dead_letter.as_ref().map(|it| &it.value) {
+        let named = match declaration.dead_letter.as_ref().map(|it| &it.value) {
             Some(DeadLetter::Queue { name, .. }) => Some(name),
             Some(DeadLetter::Nowhere | DeadLetter::Exchange { .. }) | None => None,
         };
-        // For an external dead-letter queue, the spec itself declares the binding to the exchange.
+        // An external dead-letter queue is assumed to be bound to the exchange that the spec specifies.
         let is_external = |name: &&QueueName| {
             let id = ObjectId::Queue((*name).clone());
             reach == Reach::Maybe && self.expansion.scope.external.contains(&id)
@@ -144,7 +144,7 @@ impl Context<'_> {
             None => None,
         };
         let dropped_keys = lost.into_iter().filter_map(|keys| match keys {
-            // A key that looks like a pattern would read as one.
+            // A literal key with a wildcard would look like a pattern.
             Keys::One(key) if Keys::is_pattern(&key) => None,
             Keys::One(key) | Keys::Like(key) => Some(key),
         });
@@ -159,18 +159,19 @@ impl Context<'_> {
         }
     }
 
-    /// Returns true if a worker can publish to the exchange and acknowledge: the message reaches a queue, or the
-    /// bindings are declared outside of the spec.
+    /// Returns true if a worker can safely publish a message to an exchange and acknowledge the original.
+    ///
+    /// This is safe if the message reaches a queue, or if only an external exchange, or this exchange itself, makes the
+    /// route uncertain.
     pub(super) fn is_routable(&self, exchange: &ExchangeName, key: &str) -> bool {
-        let is_left_to_others = |of: &ExchangeName| {
+        let is_trusted = |of: &ExchangeName| {
             of == exchange || self.expansion.scope.external.contains(&ObjectId::Exchange(of.clone()))
         };
-        match self.routing.route(exchange, &Message::with(Keys::One(key.to_owned()))).answer() {
-            Answer::Reaches(_) => true,
-            Answer::CannotTell(Unclear::Type(of) | Unclear::Foreign(of)) => is_left_to_others(&of),
-            Answer::ReachesNothing | Answer::CannotTell(Unclear::Key(_) | Unclear::Headers(_) | Unclear::Policy(_)) => {
-                false
-            }
+        match self.routing.route(exchange, &Message::with(Keys::One(key.to_owned()))).outcome() {
+            RouteOutcome::Reaches(_) => true,
+            RouteOutcome::Uncertain(Unclear::Type(of) | Unclear::UnknownBindings(of)) => is_trusted(&of),
+            RouteOutcome::ReachesNothing
+            | RouteOutcome::Uncertain(Unclear::Key(_) | Unclear::Headers(_) | Unclear::Policy(_)) => false,
         }
     }
 }

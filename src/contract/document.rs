@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the document format. Additions keep the version; renames and changes of a meaning increase it.
+/// The version of the document format. A new field keeps the version; a renamed field or a changed meaning increments
+/// it.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// The contracts that `topo contract --format json` prints.
@@ -47,19 +48,20 @@ pub struct Contract {
     pub jitter: Option<Wait>,
     /// The reaction of a worker to a message that it failed to process.
     pub on_failure: Answer,
-    /// The reaction to a message that can never be processed, or whose retries are used up if the worker counts
-    /// attempts.
+    /// The reaction of a worker to a message that it can never process. If the worker counts attempts, this is also the
+    /// reaction after the last retry.
     pub on_give_up: Answer,
-    /// The way in which a worker finds out the number of the attempt; null if there is only one attempt.
+    /// The way to determine the attempt number of a message; null if there is only one attempt.
     pub counter: Option<Counter>,
-    /// The exchange and routing keys of a retry; null if a retry keeps those of the first attempt.
+    /// The exchange and routing keys of a retry; null if a retry keeps the original exchange and routing key, and if
+    /// the queue does not retry.
     pub retry_arrives: Option<Arrival>,
-    /// The headers that contain the original exchange and routing key of a retry.
+    /// The headers that contain the original exchange and routing key of a retry; null if `retryArrives` is null.
     pub original: Option<Original>,
-    /// The destination of a message that is given up; null if there is no dead-letter exchange, and the message is
-    /// dropped.
+    /// The destination of a message that is given up; null if the queue has no dead-letter exchange, so that the broker
+    /// drops the message.
     pub dead_letters: Option<DeadLetters>,
-    /// True if the spec drops messages that are given up on purpose: `deadLetter: none`.
+    /// True if the spec intentionally drops messages that are given up: `deadLetter: none`.
     pub is_drop_intended: bool,
     /// The recommended headers of a dead-lettered message; null if no dead-lettered message reaches a queue.
     pub dead_lettered_message: Option<DeadLetteredMessage>,
@@ -73,7 +75,7 @@ pub struct Contract {
 pub struct Wait {
     /// The duration in milliseconds.
     pub milliseconds: i64,
-    /// The duration as text: `1m30s`.
+    /// The duration as text, such as `1m30s`.
     pub text: String,
 }
 
@@ -81,7 +83,7 @@ pub struct Wait {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// The copy that the worker publishes first, with a publisher confirm; null if it publishes none.
+    /// The copy that the worker publishes first, with a publisher confirm; null if the worker publishes no copy.
     pub publish: Option<Publish>,
     /// The AMQP method that the worker calls.
     pub method: Method,
@@ -98,7 +100,7 @@ pub enum Method {
     /// The message failed.
     #[serde(rename = "basic.nack")]
     Nack,
-    /// The message failed. RabbitMQ counts this delivery in every version.
+    /// The message failed. Every RabbitMQ version counts the delivery toward the delivery limit, unlike `basic.nack`.
     #[serde(rename = "basic.reject")]
     Reject,
 }
@@ -124,26 +126,26 @@ pub struct Publish {
     pub routing_keys: Vec<String>,
 }
 
-/// The way in which a worker finds out the number of the attempt.
+/// The way to determine the attempt number of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
-    /// The side that counts.
+    /// The component that counts attempts.
     pub counted_by: AttemptCounter,
     /// The header with the number of retries so far; absent or 0 on the first attempt. Null if the routing key contains
     /// the number.
     pub header: Option<String>,
-    /// Instructions for reading the number, as a sentence.
+    /// Instructions for determining the attempt number, as a sentence.
     pub text: String,
 }
 
-/// The side that counts attempts.
+/// The component that counts attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptCounter {
-    /// The broker.
+    /// The broker counts attempts.
     Broker,
-    /// The worker, which must also write the header.
+    /// The worker counts attempts and must write the header.
     Worker,
 }
 
@@ -161,11 +163,11 @@ pub struct Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Original {
-    /// The side that writes the headers. A worker writes them when it publishes the first copy.
+    /// The component that writes the headers. A worker writes the headers when it publishes the first copy.
     pub counted_by: AttemptCounter,
-    /// The header with the exchange, or the field of an entry of `x-death`: `x-death[queue=…, reason=…].exchange`.
+    /// The header with the exchange, or a field of an `x-death` entry: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
-    /// The header or field with the routing key.
+    /// The header with the routing key, or a field of an `x-death` entry.
     pub routing_key: String,
 }
 
@@ -179,25 +181,26 @@ pub struct DeadLetters {
     pub exchange: ExchangeName,
     /// The dead-letter routing key; null if messages keep their own key.
     pub routing_key: Option<String>,
-    /// Tells if the messages reach a queue.
+    /// Whether the messages reach a queue.
     pub reach: Reach,
-    /// The queues that receive all of the messages.
+    /// The queues that receive all dead-lettered messages.
     pub queues: BTreeSet<QueueName>,
-    /// Queues that receive some of the messages, or that may receive them according to the spec.
+    /// The queues that receive only some dead-lettered messages, or that may receive dead-lettered messages.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The routing keys and topic patterns with which the broker drops the messages, possibly incomplete. A key that itself
-    /// contains the word `*` or `#` is omitted.
+    /// The routing keys and topic patterns of the messages that the broker drops. The list can be incomplete, and omits
+    /// literal routing keys that contain the word `*` or `#`.
     pub dropped_keys: Vec<String>,
 }
 
-/// The recommended headers of a dead-lettered message. The broker adds `x-death`; only the worker knows the rest.
+/// The recommended headers of a dead-lettered message. The broker adds `x-death`; the worker must write the other
+/// headers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredMessage {
-    /// The publish of the message with these headers, which a worker sends on the last attempt, before `basic.ack`.
-    /// Null if no client can publish to the dead-letter queue.
+    /// The copy with these headers, which a worker publishes after the last attempt and before `basic.ack`. Null if
+    /// clients cannot publish to the dead-letter queue.
     pub publish: Option<Publish>,
-    /// The headers.
+    /// The recommended headers.
     pub headers: Vec<DeadLetterHeader>,
 }
 
@@ -209,6 +212,6 @@ pub struct DeadLetterHeader {
     pub name: String,
     /// The meaning of the header.
     pub meaning: String,
-    /// The value, if it is constant.
+    /// The value of the header; null if the value is not constant.
     pub value: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! Generates the JSON Schema of contracts from the types that are serialized.
+//! Generates the JSON Schema of contracts from the serialized types.
 
 use super::document::Contracts;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the schema, in Draft-07 like the schema of the spec.
+/// Returns the JSON Schema of the contract output. Like the schema of the spec, it uses Draft-07.
 pub fn schema() -> Value {
     let mut schema =
         SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<Contracts>().to_value();
@@ -18,7 +18,7 @@ pub fn schema() -> Value {
 mod tests {
     use super::*;
 
-    /// `TOPO_UPDATE=1` updates the file.
+    /// Compares the generated schema with the committed file. With `TOPO_UPDATE=1`, updates the file.
     #[test]
     fn committed_schema_is_current() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/contract.schema.json");

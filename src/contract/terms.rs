@@ -1,4 +1,4 @@
-//! Computes the contract of one queue, for each strategy.
+//! Computes the contract of a queue according to its retry strategy.
 
 use super::context::EffectiveQueue;
 use super::document::{
@@ -14,13 +14,14 @@ use crate::model::{ExchangeName, QueueName, naming};
 const RETRY_COUNT: &str = "x-retry-count";
 /// The header in which a quorum queue counts previous deliveries.
 const DELIVERY_COUNT: &str = "x-delivery-count";
-/// The headers in which a worker preserves the original exchange and routing key of its copies.
+/// The header in which a worker preserves the original exchange of a message.
 const ORIGINAL_EXCHANGE: &str = "x-original-exchange";
+/// The header in which a worker preserves the original routing key of a message.
 const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
 
-/// Fails or gives up a message without a redelivery.
+/// The reaction that rejects a message without a redelivery.
 const NACK: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
-/// Fails a message so that the queue delivers it again.
+/// The reaction that rejects a message so that the queue counts the delivery and redelivers the message.
 const REJECT_AND_REQUEUE: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
 
 /// Computes the contract of a queue.
@@ -52,7 +53,7 @@ pub(crate) fn contract_of(it: &EffectiveQueue<'_, '_>) -> Contract {
     contract
 }
 
-/// Returns a duration in both representations.
+/// Converts milliseconds to a [`Wait`].
 pub(crate) fn wait(milliseconds: i64) -> Wait {
     Wait { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
 }
@@ -61,14 +62,16 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
     (1..=retries).map(|number| naming::retry_key(queue, number)).collect()
 }
 
+/// Completes the contract of a queue with a retry ladder.
 fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     let queue = it.name;
-    // If the end of the ladder drops messages, a worker must not publish there and acknowledge; the message is retried.
+    // If the broker may drop messages at the end of the ladder, the worker must not publish a copy and acknowledge the
+    // original. It rejects the original instead, and the broker retries the message.
     if let Some(skip) = skip(it) {
         contract.on_give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
     }
     let text = format!(
-        "on retry N the routing key is {}; any other key is the first attempt",
+        "on retry N the routing key is {}; any other key means the first attempt",
         format_args!("{queue}.retry.N")
     );
     contract.counter = Some(Counter { counted_by: AttemptCounter::Broker, header: None, text });
@@ -76,7 +79,7 @@ fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
         exchange: naming::return_exchange(queue),
         routing_keys: retry_keys(queue, contract.max_retries),
     });
-    // An `x-death` entry keeps the exchange and the routing keys of its first death (`rabbit_dead_letter`, all
+    // An `x-death` entry keeps the exchange and the routing keys of the first dead-lettering (`rabbit_dead_letter`, all
     // versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
@@ -86,18 +89,21 @@ fn ladder(contract: &mut Contract, it: &EffectiveQueue<'_, '_>) {
     });
 }
 
-/// Returns the publish that skips the rest of the ladder, or `None` if the broker drops or may drop the message. It
-/// does not use the last routing key, which would lead to a tier after one more retry is added.
+/// Returns the publish that skips the rest of the ladder; `None` if the broker drops or may drop the message.
+///
+/// The publish does not use the routing key of the last retry, because that key leads to a tier as soon as the spec
+/// adds a retry.
 fn skip(it: &EffectiveQueue<'_, '_>) -> Option<Publish> {
     let routing_keys = vec![naming::give_up_key(it.name)];
     Some(Publish { exchange: naming::retry_exchange(it.name), routing_keys }).filter(|publish| is_routable(it, publish))
 }
 
-/// Returns true if a worker can publish this and acknowledge.
+/// Returns true if a worker can safely publish this copy and acknowledge the original.
 fn is_routable(it: &EffectiveQueue<'_, '_>, publish: &Publish) -> bool {
     publish.routing_keys.iter().all(|key| it.context.is_routable(&publish.exchange, key))
 }
 
+/// Completes the contract of a queue whose worker republishes failed messages.
 fn republish(contract: &mut Contract, republish: &Republish) {
     let queue = &republish.queue;
     let back = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
@@ -128,6 +134,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     });
 }
 
+/// Completes the contract of a queue that counts deliveries itself.
 fn counted_by_queue(contract: &mut Contract) {
     contract.on_failure = REJECT_AND_REQUEUE;
     contract.counter = Some(Counter {
@@ -139,7 +146,7 @@ fn counted_by_queue(contract: &mut Contract) {
 
 /// Returns the headers of a dead-lettered message, and the publish with which a worker sends it.
 fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMessage> {
-    let dead_letters = it.arriving()?;
+    let dead_letters = it.reachable_dead_letters()?;
     let header = |name: &str, meaning: &str, value: Option<String>| DeadLetterHeader {
         name: name.to_owned(),
         meaning: meaning.to_owned(),
@@ -165,7 +172,7 @@ fn dead_lettered_message(it: &EffectiveQueue<'_, '_>) -> Option<DeadLetteredMess
     };
     let publish = match it.retry {
         Some(Retry::Ladder(_)) => skip(it),
-        // The broker refuses a publish to an internal exchange.
+        // The broker refuses publishes to an internal exchange.
         Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_routable(it, publish)),
     };
     let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));

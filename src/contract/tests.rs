@@ -1,4 +1,4 @@
-//! Tests contracts of small specs. `tests/live/contract.rs` tests contracts with a broker.
+//! Tests the contracts of small specs. `tests/live/contract.rs` tests contracts with a broker.
 
 use super::*;
 use crate::expand::expand;
@@ -6,7 +6,7 @@ use crate::model::{BrokerVersion, VhostName};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::BTreeMap;
 
-/// Returns the contracts of a spec that contains these lines.
+/// Returns the contracts of a spec that consists of these lines and a header.
 fn all(yaml: &str, version: BrokerVersion) -> Contracts {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
@@ -21,7 +21,7 @@ fn newest(yaml: &str) -> BTreeMap<QueueName, Contract> {
     all(yaml, BrokerVersion::NEWEST_KNOWN).vhosts.remove(&VhostName::new("v")).unwrap().queues
 }
 
-/// Returns the contract of a queue `q` with these keys.
+/// Returns the contract of queue `q`, which the spec declares with these keys.
 fn one(keys: &str) -> Contract {
     let yaml = format!("queues: {{q: {{{keys}}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
     newest(&yaml).remove(&QueueName::new("q")).unwrap()
@@ -63,7 +63,7 @@ fn republish_has_a_routing_key_for_each_retry() {
 }
 
 #[test]
-fn queue_that_counts_requires_basic_reject() {
+fn queue_that_counts_deliveries_requires_basic_reject() {
     for keys in ["maxRetries: 3", "retry: {strategy: delayed, delays: [1s, 2s, 3s]}"] {
         let contract = one(&format!("type: quorum, {keys}"));
         assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Reject, requeue: Some(true) });
@@ -113,8 +113,8 @@ deadLetterQueues:
   b.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}
 ",
     );
-    let behind = |queue: &str| found[&queue.into()].dead_letters.as_ref().unwrap().queue.clone();
-    assert_eq!(["a", "b", "c"].map(behind), [Some("a.dead".into()), Some("b.dead".into()), None]);
+    let dead_letter_queue = |queue: &str| found[&queue.into()].dead_letters.as_ref().unwrap().queue.clone();
+    assert_eq!(["a", "b", "c"].map(dead_letter_queue), [Some("a.dead".into()), Some("b.dead".into()), None]);
 }
 
 #[test]
@@ -134,17 +134,17 @@ fn intended_drops_have_warnings() {
     assert_eq!(dropped(""), "a message that is given up is dropped: `deadLetter: none` is set");
     assert_eq!(
         dropped(", messageTtl: 5s, maxLength: 9"),
-        "a message that is given up, one that expires and the oldest one of a full queue are dropped: `deadLetter: none` is set"
+        "a message that is given up, a message that expires and the oldest message of a full queue are dropped: `deadLetter: none` is set"
     );
     assert_eq!(
         dropped(", messageTtl: 5s, maxLength: 9, overflow: reject-publish"),
-        "a message that is given up and one that expires are dropped: `deadLetter: none` is set"
+        "a message that is given up and a message that expires are dropped: `deadLetter: none` is set"
     );
     // A policy overrides `deadLetter: none`.
     let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
                 policies: {p: {pattern: ^q$, definition: {deadLetterExchange: \"\", deadLetterRoutingKey: x}}}\n";
-    let taken = newest(yaml).remove(&QueueName::new("q")).unwrap();
-    assert!(!taken.is_drop_intended && taken.dead_letters.is_some());
+    let overridden = newest(yaml).remove(&QueueName::new("q")).unwrap();
+    assert!(!overridden.is_drop_intended && overridden.dead_letters.is_some());
 }
 
 #[test]

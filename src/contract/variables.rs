@@ -1,27 +1,30 @@
-//! Converts contracts to environment variables: `ORDERS_WORK_MAX_RETRIES`. Variables of two queues with the same name
-//! are an error. With a suffix instead, a worker would read the limits of another queue as soon as a queue is added.
+//! Converts contracts to environment variables such as `ORDERS_WORK_MAX_RETRIES`.
+//!
+//! It is an error if two queues have a variable of the same name. If topo added a suffix to one of the variables
+//! instead, a new queue could rename the variables that a worker already reads.
 
 use super::document::{Answer, Contract, Contracts};
 use crate::model::QueueName;
 use std::collections::BTreeMap;
 
-/// Two queues whose variables have the same name.
+/// The error that two queues have a variable of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} would be set by two queues: `{first}` and `{second}`")]
 pub struct NameConflict {
     /// The name of the variable.
     pub variable: String,
-    /// The first queue.
+    /// The queue that comes first in the output.
     pub first: QueueName,
-    /// The second queue.
+    /// The queue that comes second in the output.
     pub second: QueueName,
 }
 
-/// Returns the variables with their unquoted values, one group for each queue, in the order of the output.
+/// Returns the variables with their unquoted values in output order, one group for each queue.
 ///
 /// # Errors
-/// Returns a [`NameConflict`] if two queues would set the same variable. Their names differ only in special characters, or one
-/// name exists in two vhosts, or the names are like `a` and `a.retry`.
+/// Returns a [`NameConflict`] if two queues would set the same variable. This happens if their names differ only in
+/// case or special characters, if two vhosts have a queue of the same name, or for names such as `a` and
+/// `a.dead-letter`.
 pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, NameConflict> {
     let mut variables: BTreeMap<String, &QueueName> = BTreeMap::new();
     let mut groups = Vec::new();
@@ -37,7 +40,8 @@ pub fn variables(contracts: &Contracts) -> Result<Vec<Vec<(String, String)>>, Na
     Ok(groups)
 }
 
-/// Converts `orders.work` to `ORDERS_WORK`: ASCII alphanumerics stay, and each other character becomes an underscore.
+/// Converts a queue name such as `orders.work` to `ORDERS_WORK`: in upper case, with an underscore for each character
+/// that is not ASCII alphanumeric.
 fn prefix(queue: &QueueName) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = queue.as_str().chars().map(plain).collect();
@@ -65,8 +69,8 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     let names = ["ON_FAILURE", "ON_FAILURE_REQUEUE", "ON_FAILURE_EXCHANGE", "ON_FAILURE_THEN"];
     answer(&mut variables, names, &contract.on_failure);
     if let Some(publish) = &contract.on_failure.publish {
-        // The keys of tiers are numbers, so a comma can separate them. Otherwise the key is a queue name, which can
-        // contain a comma.
+        // The routing keys of tiers are numbers, so a comma can separate them. Without tiers, the only routing key is a
+        // queue name, which can contain a comma.
         let name = if contract.delays.is_empty() { "ON_FAILURE_ROUTING_KEY" } else { "ON_FAILURE_ROUTING_KEYS" };
         variables.push((name, publish.routing_keys.join(",")));
     }
@@ -84,8 +88,8 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (format!("{prefix}_{name}"), value)).collect()
 }
 
-/// Adds the variables of a reaction. `publish` is first, because `basic.ack` without the publish would lose the
-/// message.
+/// Adds the variables of a reaction. The main variable is `publish` if the worker has to publish a copy: a worker that
+/// reads `basic.ack` there and does not publish would lose the message.
 fn answer(variables: &mut Vec<(&str, String)>, names: [&'static str; 4], answer: &Answer) {
     let [first, requeue, exchange, then] = names;
     let method = answer.method.as_str().to_owned();

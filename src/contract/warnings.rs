@@ -1,16 +1,17 @@
-//! Generates warnings for workers that deviate from their contract. The effects were measured, see `tests/live`.
+//! Generates warnings about workers that deviate from their contract. The tests in `tests/live` verify the described
+//! consequences.
 
 use super::context::EffectiveQueue;
 use super::document::DeadLetters;
 use crate::expand::{Republish, Retry};
 use crate::model::{QueueType, Reach};
 
-/// The maximum number of routing keys in a sentence.
+/// The maximum number of routing keys in a warning.
 const MOST_KEYS: usize = 3;
 
 const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
 
-/// Returns the warnings without periods, most important first.
+/// Returns the warnings, most important first. The sentences do not end with a period.
 pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
@@ -18,16 +19,16 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
-                    "basic.reject with requeue=false also leads to the next tier, but counts toward the delivery \
-                     limit of RabbitMQ 4.3"
+                    "basic.reject with requeue=false also leads to the next tier, but RabbitMQ 4.3 counts it toward \
+                     the delivery limit"
                         .to_owned(),
                 );
             }
         }
         Some(Retry::Republish(_)) => {
             sentences.push(
-                "publish first, wait for the confirm, then basic.ack: in the reverse order, a crash in between loses \
-                 the message; in this order, it may be delivered twice"
+                "publish first, wait for the confirm, then call basic.ack: in the reverse order, a crash can lose the \
+                 message; in this order, the message may be delivered twice"
                     .to_owned(),
             );
             sentences.push(format!("{NO_RETRY}: the message is redelivered immediately, {}", requeued(it)));
@@ -51,7 +52,8 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
             Some(_) => "do not set an `expiration` on the copy, or set at least the delay minus the jitter",
             None => "do not set an `expiration` on the copy",
         };
-        sentences.push(format!("{expiration}: a message with a shorter one still waits behind the messages before it"));
+        let effect = "a message with a shorter `expiration` still waits behind earlier messages";
+        sentences.push(format!("{expiration}: {effect}"));
     }
     match &it.dead_letters {
         None => sentences.push(dropped(it, None)),
@@ -62,7 +64,7 @@ pub(super) fn warnings(it: &EffectiveQueue<'_, '_>) -> Vec<String> {
     sentences
 }
 
-/// Names the dead-letter exchange.
+/// Describes the dead-letter exchange.
 fn exchange(to: &DeadLetters) -> String {
     match to.exchange.as_str() {
         "" => "the default exchange".to_owned(),
@@ -85,9 +87,9 @@ fn dropped_keys(it: &EffectiveQueue<'_, '_>, to: &DeadLetters) -> String {
 /// Describes the messages that are dropped, and the reason.
 fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["a message that is given up"];
-    what.extend(it.number("message-ttl").map(|_| "one that expires"));
+    what.extend(it.number("message-ttl").map(|_| "a message that expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
-    what.extend((is_limited && !it.overflow_behavior().rejects()).then_some("the oldest one of a full queue"));
+    what.extend((is_limited && !it.overflow_behavior().rejects()).then_some("the oldest message of a full queue"));
     let why = match to {
         Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
         None if it.is_drop_intended() => "`deadLetter: none` is set".to_owned(),
@@ -105,14 +107,14 @@ fn dropped(it: &EffectiveQueue<'_, '_>, to: Option<&DeadLetters>) -> String {
     }
 }
 
-/// Describes the redeliveries of a message that is requeued again and again.
+/// Describes the redeliveries of a message that a worker requeues repeatedly.
 fn requeued(it: &EffectiveQueue<'_, '_>) -> String {
-    let end = if it.arriving().is_some() { "dead-lettered" } else { "dropped" };
+    let end = if it.reachable_dead_letters().is_some() { "dead-lettered" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {
-            format!("without limit after basic.nack, else {limit} times, and is then {end}")
+            format!("without limit after basic.nack, otherwise up to {limit} times, and is then {end}")
         }
-        (QueueType::Quorum, Some(limit)) => format!("{limit} times, and is then {end}"),
+        (QueueType::Quorum, Some(limit)) => format!("up to {limit} times, and is then {end}"),
         (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "without limit".to_owned(),
     }
 }

@@ -1,16 +1,16 @@
-//! The differences between two topologies: changes of objects, and of their fields.
+//! Defines the differences between two topologies: changes of objects and of their fields.
 
 use crate::model::{ArgumentValue, Object, ObjectId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One difference.
+/// A difference between the current and the desired topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The object is desired but does not exist.
     Create(Object),
-    /// The object exists but differs from the desired one.
+    /// The object exists but differs from the desired object.
     Alter {
         /// The current object.
         before: Object,
@@ -23,7 +23,7 @@ pub enum Change {
     Delete {
         /// The current object.
         object: Object,
-        /// The reason why it is not desired.
+        /// The reason why the object is not desired.
         reason: DeleteReason,
     },
 }
@@ -32,13 +32,15 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeleteReason {
-    /// The spec lists it under `removed`.
+    /// The spec lists the object under `removed`.
     Removed,
-    /// The object matches `owns`, and the spec does not declare it: deleted only with `--prune`.
+    /// The object matches `owns`, but the spec does not declare it. topo deletes it only with `--prune`.
     Unmanaged,
-    /// The spec declares the settings of the owner, such as the limits of a vhost, but not this one.
+    /// The object is a setting, such as a limit of a vhost, that the spec leaves out. The spec manages the settings of
+    /// its owner.
     Unset,
-    /// The object was generated for retries that have changed since: deleted when it is empty.
+    /// The object was generated for retries that the spec no longer declares. topo deletes a queue only when it is
+    /// empty.
     Retired,
 }
 
@@ -53,7 +55,7 @@ pub struct FieldChange {
     pub after: Option<ArgumentValue>,
 }
 
-/// A field of an object, in the order in which the broker checks them.
+/// A field of an object. The variants are in the order in which the broker checks the fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
     /// The type of an exchange.
@@ -64,7 +66,7 @@ pub enum Field {
     AutoDelete,
     /// The internal property of an exchange.
     Internal,
-    /// One argument, by its name on the wire.
+    /// An argument, by its name on the wire.
     Argument(String),
     /// The pattern of a policy.
     Pattern,
@@ -72,7 +74,7 @@ pub enum Field {
     ApplyTo,
     /// The priority of a policy.
     Priority,
-    /// One key of the definition of a policy.
+    /// A key in the definition of a policy.
     Definition(String),
     /// The description of a vhost.
     Description,

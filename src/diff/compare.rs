@@ -1,4 +1,4 @@
-//! Compares the current topology of a vhost with the desired one.
+//! Compares the current topology of a vhost with the desired topology.
 
 use super::{Change, DeleteReason, Field, FieldChange};
 use crate::model::record_kinds::FieldShape;
@@ -7,10 +7,11 @@ use crate::model::{
     Vhost,
 };
 
-/// Returns the differences between a current vhost and a desired one, sorted by kind, then name.
+/// Returns the differences between the current and the desired topology of a vhost. Creations and changes come before
+/// deletions; both are sorted by kind and then by name.
 ///
-/// Declared objects are created or altered. Current objects that no spec declares are deleted if the spec removes or owns
-/// them; all others are ignored.
+/// Declared objects are created or altered. Current objects that the spec does not declare are deleted if the spec
+/// removes or owns them, and are ignored otherwise.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let settings = desired.settings.clone().unwrap_or_default();
@@ -50,8 +51,8 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     changes
 }
 
-/// Compares one desired object with the current one. Objects are copied only if they differ, because most objects of a large
-/// vhost do not.
+/// Compares a desired object with the current object. Copies the objects only if they differ, because most objects of a
+/// large vhost do not differ.
 fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
     match live {
         None => Some(Change::Create(object(desired))),
@@ -112,9 +113,11 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
     }
 }
 
-/// Returns the reason why an undeclared current binding is not desired, if it is not.
+/// Returns the reason to delete a current binding that the spec does not declare; `None` if the spec neither removes
+/// nor owns the binding.
 ///
-/// A spec owns a binding if it declares the destination, the destination matches `owns`, and the source is not external.
+/// A spec owns a binding if the spec declares the destination, `owns` matches the destination, and the source is not
+/// external.
 pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
     if scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name()) {
         return None;
@@ -130,8 +133,8 @@ pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> O
     (is_declared && !is_external && scope.owns(binding.destination.name())).then_some(DeleteReason::Unmanaged)
 }
 
-/// Returns the fields in which two versions of an object differ, in the order in which the broker checks them. Objects of
-/// different kinds have no differing fields.
+/// Returns the fields in which two states of an object differ, in the order in which the broker checks the fields.
+/// Returns no fields for objects of different kinds.
 pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
     let mut found = Fields(Vec::new());
     match (before, after) {
@@ -163,7 +166,7 @@ impl Fields {
         }
     }
 
-    fn tables(&mut self, field: fn(String) -> Field, before: &Arguments, after: &Arguments) {
+    fn compare_tables(&mut self, field: fn(String) -> Field, before: &Arguments, after: &Arguments) {
         let added = after.keys().filter(|key| !before.contains_key(*key));
         let mut keys: Vec<&String> = before.keys().chain(added).collect();
         keys.sort();
@@ -173,7 +176,7 @@ impl Fields {
     }
 }
 
-/// Compares two vhosts. Settings that the spec does not specify are left unchanged.
+/// Compares the settings of two vhosts. Settings that the spec does not specify are not compared.
 fn vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
     let text = |value: &Option<String>| value.clone().map(ArgumentValue::Text);
     if after.description.is_some() {
@@ -189,28 +192,30 @@ fn exchange(found: &mut Fields, before: &Exchange, after: &Exchange) {
     found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
     found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
     found.compare(Field::Internal, Some(before.internal.into()), Some(after.internal.into()));
-    found.tables(Field::Argument, &before.arguments, &after.arguments);
+    found.compare_tables(Field::Argument, &before.arguments, &after.arguments);
 }
 
 fn queue(found: &mut Fields, before: &Queue, after: &Queue) {
     found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
     found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
-    found.tables(Field::Argument, &before.arguments, &after.arguments);
+    found.compare_tables(Field::Argument, &before.arguments, &after.arguments);
 }
 
 fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
     found.compare(Field::Pattern, Some(before.pattern.as_str().into()), Some(after.pattern.as_str().into()));
     found.compare(Field::ApplyTo, Some(before.apply_to.as_str().into()), Some(after.apply_to.as_str().into()));
     found.compare(Field::Priority, Some(before.priority.into()), Some(after.priority.into()));
-    found.tables(Field::Definition, &before.definition, &after.definition);
+    found.compare_tables(Field::Definition, &before.definition, &after.definition);
 }
 
-/// Compares the fields of a record in the order of its row in the table of kinds. A definition is compared key by key.
+/// Compares two records, in the order of the fields in the table of record kinds. Compares a definition key by key.
 fn record(found: &mut Fields, before: &Record, after: &Record) {
     for field in after.id.fields() {
         let of = |record: &Record| record.fields.get(field.name).cloned();
         match (field.shape, before.table(field.name), after.table(field.name)) {
-            (FieldShape::Definition, Some(before), Some(after)) => found.tables(Field::Definition, before, after),
+            (FieldShape::Definition, Some(before), Some(after)) => {
+                found.compare_tables(Field::Definition, before, after)
+            }
             (_, _, _) => found.compare(Field::Record(field.name), of(before), of(after)),
         }
     }

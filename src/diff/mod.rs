@@ -1,7 +1,7 @@
-//! Compares two topologies and returns *what* differs, never what to do about it. Pure, total, and without a broker. Also
-//! merges the current topology with the desired one: the result of an apply.
+//! Compares two topologies and returns their differences, but not how to resolve them. Also merges the current topology
+//! with the desired topology, to predict the result of an apply. Contains only pure functions.
 //!
-//! `plan` decides if a difference matters, can be changed in place, or would be refused.
+//! `plan` decides whether a difference matters, and whether the broker can change it in place.
 
 mod change;
 mod compare;
@@ -12,9 +12,9 @@ pub use compare::{binding_reason, diff, fields};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
 use std::collections::BTreeSet;
 
-/// Returns the topology after an apply that prunes objects of these kinds: all desired objects, and all current objects
-/// that are neither removed by the spec nor pruned.
-pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
+/// Returns the topology after an apply that prunes objects of these kinds. It contains all desired objects, and all
+/// current objects that the apply does not delete.
+pub fn merge(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {
         match change {
@@ -46,7 +46,7 @@ fn insert(topology: &mut Topology, object: Object) {
 fn remove(topology: &mut Topology, id: &ObjectId) {
     let is_removed = |binding: &Binding| match id {
         ObjectId::Exchange(name) => binding.touches_exchange(name),
-        ObjectId::Queue(name) => binding.touches_queue(name),
+        ObjectId::Queue(name) => binding.leads_to_queue(name),
         ObjectId::Binding(removed) => removed == binding,
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Record(_) => false,
     };
@@ -89,7 +89,7 @@ mod tests {
     fn current_objects_are_kept_unless_they_are_removed() {
         let scope = Scope { removed: [ObjectId::Queue("old".into())].into(), ..Scope::default() };
         let after = |scope: &Scope, prune: &[ObjectKind]| {
-            merged(&vhost(&["live", "old"]), &vhost(&["new"]), scope, &prune.iter().copied().collect())
+            merge(&vhost(&["live", "old"]), &vhost(&["new"]), scope, &prune.iter().copied().collect())
         };
         let kept = after(&scope, &[]);
         assert_eq!(kept.queues, vhost(&["live", "new"]).queues);

@@ -1,5 +1,5 @@
-//! Defines the input that decides the strategy of a queue with retries, and the reasons why a strategy does not work. The
-//! input includes the effective settings of the queue, from its arguments and the spec policy that applies to it.
+//! Defines the inputs that determine the retry strategy of a queue, and the reasons why a strategy does not work. The
+//! inputs include the effective settings of the queue, from its arguments and the policies of the spec.
 
 use super::Expander;
 use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
@@ -7,17 +7,17 @@ use crate::rabbitmq::{ActivePolicies, BrokerProfile, Effective, EffectiveSetting
 use crate::spec::{Diagnostic, Location, PolicySpec, QueueSpec, RetrySpec, Setting};
 use std::collections::BTreeMap;
 
-/// A queue with retries, and the input that decides its strategy.
+/// A queue with retries, and the inputs that determine its strategy.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) name: &'a QueueName,
     pub(super) queue: &'a QueueSpec,
     pub(super) queue_type: &'a Setting<QueueType>,
     pub(super) retry: &'a RetrySpec,
-    /// The final target of its dead-lettered messages, if there is one.
+    /// The final target of the queue's dead-lettered messages; `None` if the queue has none.
     pub(super) end: Option<&'a FinalTarget>,
     pub(super) profile: &'a BrokerProfile,
-    /// The effective settings, from its arguments and the policies of the spec.
+    /// The effective settings of the queue, for each policy of the spec that may apply.
     pub(super) possible_settings: &'a PossibleSettings,
     /// The policies of the spec.
     pub(super) policies: &'a BTreeMap<PolicyName, PolicySpec>,
@@ -26,39 +26,39 @@ pub(super) struct Case<'a> {
 /// The final target of messages that have no retries left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalTarget {
-    /// The exchange.
+    /// The dead-letter exchange.
     pub exchange: ExchangeName,
-    /// The routing key that the message gets; `None` if it keeps its own key.
+    /// The dead-letter routing key; `None` if messages keep their own routing keys.
     pub routing_key: Option<String>,
-    /// The type of the exchange; `None` if it is external.
+    /// The type of the exchange; `None` if the type is unknown, for example because the exchange is external.
     pub kind: Option<String>,
-    /// The dead-letter queue, if the spec names one.
+    /// The dead-letter queue; `None` if the spec specifies only an exchange.
     pub queue: Option<QueueName>,
     /// A short description of the dead-letter queue or the exchange.
-    pub shown: String,
+    pub description: String,
 }
 
 /// The reason why a strategy does not work for a queue.
 pub(super) struct Refusal {
     pub(super) diagnostic: Box<Diagnostic>,
-    /// True if another strategy could work.
-    pub(super) another_strategy_may_work: bool,
+    /// True if a different strategy may work.
+    pub(super) is_strategy_specific: bool,
 }
 
 impl Refusal {
-    /// Creates a refusal that another strategy could resolve.
+    /// Creates a refusal that a different strategy may resolve.
     pub(super) fn of_strategy(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic: Box::new(diagnostic), another_strategy_may_work: true }
+        Self { diagnostic: Box::new(diagnostic), is_strategy_specific: true }
     }
 
-    /// Creates a refusal that only another setting can resolve.
+    /// Creates a refusal that only a change of a setting can resolve.
     pub(super) fn of_setting(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic: Box::new(diagnostic), another_strategy_may_work: false }
+        Self { diagnostic: Box::new(diagnostic), is_strategy_specific: false }
     }
 }
 
 impl Case<'_> {
-    /// Returns the position of the retries.
+    /// Returns the position of the retry settings in the spec.
     pub(super) fn at(&self) -> Location {
         self.retry.at()
     }
@@ -80,13 +80,13 @@ impl Case<'_> {
         Err(Refusal::of_strategy(self.error(message).also(self.queue_type.at, "the type is set here")))
     }
 
-    /// Refuses explicit settings that the strategy sets itself; a default is overridden.
+    /// Refuses explicit settings that the strategy sets itself. The strategy overrides values from `defaults`.
     pub(super) fn check_conflicts(&self, arguments: &[(&str, &str)]) -> Result<(), Refusal> {
         for (argument, key) in arguments {
             let Some(setting) = self.queue.arguments.get(*argument) else { continue };
             if setting.set_by != crate::spec::SetBy::Defaults {
                 let message = format!("`{key}` conflicts with the retries of queue `{}`, which set it", self.name);
-                let diagnostic = Diagnostic::error("said-twice", message, setting.at);
+                let diagnostic = Diagnostic::error("set-twice", message, setting.at);
                 let diagnostic = diagnostic.also(self.at(), "set by these retries");
                 return Err(Refusal::of_setting(diagnostic.hint("keep one of the two")));
             }
@@ -94,7 +94,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Returns the delays of a strategy that needs them.
+    /// Returns the delays, or refuses the strategy if there are none.
     pub(super) fn delays(&self) -> Result<Vec<i64>, Refusal> {
         let delays = self.retry.delays();
         if delays.is_empty() {
@@ -104,7 +104,8 @@ impl Case<'_> {
         Ok(delays)
     }
 
-    /// Checks that a full queue does not lose returning retries, and that there are not too many delayed retry queues.
+    /// Checks that the number of delayed retry queues is acceptable, and that a full queue does not lose messages that
+    /// return from them.
     pub(super) fn check_tiers(&self) -> Result<(), Refusal> {
         let count = self.retry.max_retries.value;
         if count > super::tiers::Tiers::MAX {
@@ -115,10 +116,10 @@ impl Case<'_> {
             return Err(Refusal::of_strategy(diagnostic));
         }
         if let Some(overflow) = self.rejecting_overflow().filter(|_| self.queue_type.value == QueueType::Classic) {
-            // Measured on all four versions: the queue rejects the message that the delayed retry queue returns, and
-            // the message is lost.
+            // On all tested versions, the queue rejects the message that the delayed retry queue returns, and the
+            // message is lost.
             let message = format!(
-                "queue `{}` rejects messages when it is full, and a classic queue would lose the retries that return then",
+                "queue `{}` rejects messages when it is full, and a classic queue would then lose returning retries",
                 self.name
             );
             let diagnostic = overflow.error(message, self);
@@ -129,17 +130,18 @@ impl Case<'_> {
     }
 }
 
-/// Effective settings by policy key, for each policy that may apply.
+/// The effective settings of a queue by policy key, for each policy that may apply.
 pub(super) type PossibleSettings = Vec<EffectiveSettings>;
 
-/// An effective setting with its position.
+/// The position of an effective setting in the spec, and the policy that sets it.
 pub(super) struct EffectiveSetting {
     at: Location,
+    /// The name of the policy; `None` if an argument of the queue sets the value.
     policy: Option<String>,
 }
 
 impl Expander<'_> {
-    /// Returns the effective settings of a queue for each policy that may apply, from the settings of the spec.
+    /// Returns the effective settings of a queue for each policy of the spec that may apply.
     pub(super) fn possible_settings(
         &self,
         name: &QueueName,
@@ -147,7 +149,7 @@ impl Expander<'_> {
         policies: &Policies<'_>,
     ) -> PossibleSettings {
         let mut queue = self.queue(name, declaration);
-        // The settings of the retries are not known yet.
+        // The arguments that the retry strategy adds are not known yet.
         queue
             .arguments
             .retain(|argument, _| argument == "x-queue-type" || declaration.arguments.contains_key(argument));
@@ -157,20 +159,21 @@ impl Expander<'_> {
 }
 
 impl Case<'_> {
-    /// Returns the effective setting of a policy key, if every possible policy leaves it set.
+    /// Returns the effective setting of a policy key; `None` if the key is unset under at least one possible policy.
     pub(super) fn effective(&self, key: &str) -> Option<EffectiveSetting> {
         let each: Option<Vec<EffectiveSetting>> =
-            self.possible_settings.iter().map(|settings| self.set_by(key, settings.get(key)?)).collect();
+            self.possible_settings.iter().map(|settings| self.locate(key, settings.get(key)?)).collect();
         each?.into_iter().next()
     }
 
-    /// Returns the `overflow` with which a full queue rejects messages, if it is set.
+    /// Returns the `overflow` setting if a full queue rejects messages under every possible policy.
     pub(super) fn rejecting_overflow(&self) -> Option<EffectiveSetting> {
         self.effective("overflow")
             .filter(|_| self.possible_settings.iter().all(|settings| settings.overflow_behavior().rejects()))
     }
 
-    fn set_by(&self, key: &str, effective: &Effective) -> Option<EffectiveSetting> {
+    /// Returns the position of an effective setting; `None` for defaults and operator policies, which have no position.
+    fn locate(&self, key: &str, effective: &Effective) -> Option<EffectiveSetting> {
         let (at, policy) = match &effective.source {
             Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
             Source::Policy(name) => {
@@ -184,7 +187,7 @@ impl Case<'_> {
 }
 
 impl EffectiveSetting {
-    /// Creates an error about a conflict with the retries of a queue.
+    /// Creates an error about a conflict between this setting and the retries of a queue.
     pub(super) fn error(&self, message: String, case: &Case<'_>) -> Diagnostic {
         let diagnostic = Diagnostic::error("retry-strategy", message, self.at);
         match &self.policy {
@@ -201,8 +204,8 @@ mod tests {
     use crate::expand::tests::spec;
     use crate::rabbitmq::BrokerProfile;
 
-    /// Returns the error for a queue with these keys and policies, with all positions; empty if there is none.
-    fn refused(version: &str, keys: &str, policies: &str) -> String {
+    /// Returns the error for a queue with these keys and policies, with its labels; empty if there is no error.
+    fn error(version: &str, keys: &str, policies: &str) -> String {
         let text = format!(
             "queues: {{w: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\npolicies: {{{policies}}}\n"
         );
@@ -218,7 +221,7 @@ mod tests {
 
     #[test]
     fn policy_that_conflicts_with_a_ladder_is_refused_like_an_argument() {
-        let found = refused("3.10.8", LADDER, "ttl: {pattern: '^w', definition: {messageTtl: 1h}}");
+        let found = error("3.10.8", LADDER, "ttl: {pattern: '^w', definition: {messageTtl: 1h}}");
         assert_eq!(
             found,
             "messageTtl: a ladder on RabbitMQ 3.10.8 does not support `messageTtl`: before 3.13, the broker drops a message as \
@@ -234,13 +237,13 @@ mod tests {
             ("type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}", "overflow: drop-head"),
         ] {
             let policy = format!("p: {{pattern: '^w$', definition: {{{definition}}}}}");
-            assert!(refused("3.10.8", keys, &policy).contains("does not support"), "{keys} with {definition}");
-            assert_eq!(refused("3.13.0", keys, &policy), "", "{keys} with {definition}");
+            assert!(error("3.10.8", keys, &policy).contains("does not support"), "{keys} with {definition}");
+            assert_eq!(error("3.13.0", keys, &policy), "", "{keys} with {definition}");
         }
     }
 
     #[test]
-    fn policy_that_is_not_effective_refuses_nothing() {
+    fn policy_that_is_not_effective_is_ignored() {
         for policies in [
             "p: {pattern: '^x', definition: {messageTtl: 1h}}",
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', priority: 1, definition: {expires: 1h}}",
@@ -249,19 +252,21 @@ mod tests {
             "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', definition: {expires: 1h}}",
             "p: {pattern: '^w', applyTo: exchanges, definition: {messageTtl: 1h}}",
         ] {
-            assert_eq!(refused("3.10.8", LADDER, policies), "", "{policies}");
+            assert_eq!(error("3.10.8", LADDER, policies), "", "{policies}");
         }
     }
 
     #[test]
     fn policy_must_not_make_a_classic_queue_reject_its_retries() {
         let policy = "full: {pattern: '^w$', definition: {maxLength: 5, overflow: reject-publish}}";
-        let found = refused("4.3.0", LADDER, policy);
+        let found = error("4.3.0", LADDER, policy);
         assert!(
-            found.starts_with("overflow: queue `w` rejects messages when it is full, and a classic queue would lose")
+            found.starts_with(
+                "overflow: queue `w` rejects messages when it is full, and a classic queue would then lose"
+            )
         );
         assert!(found.contains("\nw: policy `full` governs queue `w`\n"), "{found}");
         // The argument takes precedence on a classic queue.
-        assert_eq!(refused("4.3.0", &format!("overflow: drop-head, {LADDER}"), policy), "");
+        assert_eq!(error("4.3.0", &format!("overflow: drop-head, {LADDER}"), policy), "");
     }
 }

@@ -1,5 +1,5 @@
-//! Expands dead-lettering: an entry of `deadLetterQueues` to an exchange and a binding in addition to its queue, and
-//! `deadLetter` to arguments of the queue or to a generated policy.
+//! Expands dead-lettering. An entry of `deadLetterQueues` becomes a queue, an exchange and a binding. `deadLetter`
+//! becomes queue arguments or a generated policy.
 
 use super::case::FinalTarget;
 use super::origin::CreatedFor;
@@ -19,7 +19,7 @@ pub(super) struct Target {
 }
 
 impl Expander<'_> {
-    /// Creates the exchanges of dead-letter queues and their bindings.
+    /// Creates the exchange and the binding of each dead-letter queue.
     pub(super) fn dead_letter_queues(&mut self) {
         let mut generated: BTreeMap<ExchangeName, SharedExchange<'_>> = BTreeMap::new();
         for (name, declaration) in &self.spec.dead_letter_queues {
@@ -57,19 +57,19 @@ impl Expander<'_> {
                     }
                 }
             }
-            // The same binding may be declared; then the declaration is its origin.
+            // If the spec also declares this binding, the declaration remains its origin.
             if self.topology.bindings.insert(binding.clone()) {
                 let because = CreatedFor::DeadLetterBinding(name.clone());
-                self.note(ObjectId::Binding(binding), declaration.queue.at, because);
+                self.record_origin(ObjectId::Binding(binding), declaration.queue.at, because);
             }
         }
     }
 
     /// Disables the delivery limit of a quorum dead-letter queue, unless the spec sets one.
     ///
-    /// From 4.0 on, a quorum queue drops a message after 21 deliveries unless the limit is set (measured on 4.0).
-    /// People who inspect and requeue a dead-lettered message would delete it. On 4.3, a message even keeps its count
-    /// when it is dead-lettered. Before 4.0, -1 means one delivery.
+    /// From 4.0 on, a quorum queue without an explicit limit drops a message after 21 deliveries (measured on 4.0).
+    /// Repeated inspections that requeue a dead-lettered message would therefore delete the message. On 4.3, a message
+    /// even keeps its delivery count when it is dead-lettered. Before 4.0, a limit of -1 allows one delivery.
     pub(super) fn disable_delivery_limit(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
@@ -79,16 +79,17 @@ impl Expander<'_> {
         }
     }
 
-    /// Returns the dead-letter arguments of a queue; none if a policy sets them.
+    /// Returns the dead-letter arguments of a queue; empty if a policy sets the dead-letter target, or if there is
+    /// none.
     pub(super) fn dead_letter_arguments(&self, name: &QueueName, queue: &QueueSpec) -> Arguments {
         match self.target(name, queue, Wiring::Arguments) {
-            Some(target) => wire(target, "x-"),
+            Some(target) => wiring(target, "x-"),
             None => Arguments::new(),
         }
     }
 
-    /// Creates a policy for each queue with `wiring: policy`, from the policies of the spec. `plan::wiring` also merges
-    /// the current policies of the broker.
+    /// Creates the dead-letter policy of each queue with `wiring: policy`, and merges the policies of the spec into it.
+    /// `plan::wiring` also merges the current policies of the broker.
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.profile.version);
@@ -99,42 +100,42 @@ impl Expander<'_> {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
-            let fitting = policies.fitting(name.as_str(), Governed::Queue(kind));
-            if let Some(uncertain) = fitting.iter().find(|fit| !fit.is_certain) {
+            let matching = policies.matching(name.as_str(), Governed::Queue(kind));
+            if let Some(uncertain) = matching.iter().find(|it| !it.is_certain) {
                 let policy = uncertain.named.name;
                 let at = self.spec.policies.get(policy).map_or(setting.at, |it| it.pattern.at);
-                let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
+                let message = format!("topo cannot evaluate the pattern of policy `{policy}`");
                 let hint = format!(
-                    "topo must merge this policy with the one for queue `{name}`: use \
-                     `wiring: arguments` there, or a simpler pattern"
+                    "topo must merge this policy into the one that it generates for queue `{name}`: use \
+                     `wiring: arguments` for the queue, or a simpler pattern"
                 );
                 let diagnostic =
                     Diagnostic::error("pattern", message, at).also(setting.at, "this queue uses `wiring: policy`");
                 self.diagnostics.push(diagnostic.hint(hint));
                 continue;
             }
-            let policy = wiring_policy(name, &fitting, wire(target, ""));
+            let policy = wiring_policy(name, &matching, wiring(target, ""));
             self.add_generated_policy(naming::dead_letter_policy(name), policy, setting.at, name);
         }
     }
 
-    /// Returns the dead-letter target of a queue with this wiring, if it has one.
+    /// Returns the dead-letter target of a queue; `None` if the queue has no target or uses a different wiring.
     fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
         queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
         match self.guard_exchange(name) {
-            // No routing key: the key of the message contains the number of the retry.
+            // Without a dead-letter routing key, the message keeps its own key, which contains the retry number.
             Some(exchange) => Some(Target { exchange, routing_key: None }),
             None => self.end(queue).as_ref().map(Target::from),
         }
     }
 
-    /// Returns the final dead-letter target of a queue, if it has one.
+    /// Returns the final dead-letter target of a queue; `None` if the queue has none.
     pub(super) fn end(&self, queue: &QueueSpec) -> Option<FinalTarget> {
         match &queue.dead_letter.as_ref()?.value {
             DeadLetter::Nowhere => None,
             DeadLetter::Exchange { exchange, routing_key, .. } => {
-                let shown = match exchange.as_str() {
-                    "" => format!("queue {}", routing_key.as_deref().unwrap_or("of the key")),
+                let description = match exchange.as_str() {
+                    "" => format!("queue {}", routing_key.as_deref().unwrap_or("named by the routing key")),
                     name => format!("exchange {name}"),
                 };
                 let kind = self.kind_of(exchange);
@@ -143,12 +144,13 @@ impl Expander<'_> {
                     routing_key: routing_key.clone(),
                     kind,
                     queue: None,
-                    shown,
+                    description,
                 })
             }
             DeadLetter::Queue { name, .. } => {
                 let declaration = self.spec.dead_letter_queues.get(name)?;
-                // Dead-lettered messages keep their own keys, which a direct exchange would not route.
+                // Without a dead-letter routing key, messages keep their own keys, which a direct exchange would not
+                // route.
                 let is_direct = declaration.exchange_type.value == "direct";
                 let routing_key =
                     (is_direct || declaration.routing_key.is_some()).then(|| binding_key(name, declaration));
@@ -158,13 +160,14 @@ impl Expander<'_> {
                     routing_key,
                     kind: Some(declaration.exchange_type.value.clone()),
                     queue: Some(name.clone()),
-                    shown: name.to_string(),
+                    description: name.to_string(),
                 })
             }
         }
     }
 
-    /// Returns the type of an exchange that the spec declares or that the broker predeclares.
+    /// Returns the type of an exchange that the spec declares or that the broker predeclares; `None` for other
+    /// exchanges.
     fn kind_of(&self, exchange: &ExchangeName) -> Option<String> {
         let spec = self.spec;
         let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
@@ -177,7 +180,7 @@ impl Expander<'_> {
     }
 }
 
-/// Returns the name of the exchange of a dead-letter queue.
+/// Returns the exchange name of a dead-letter queue.
 fn exchange_of(name: &QueueName, declaration: &DeadLetterQueueSpec) -> ExchangeName {
     declaration.exchange_name.as_ref().map_or_else(|| naming::dead_letter_exchange(name), |it| it.value.clone())
 }
@@ -195,7 +198,7 @@ fn binding_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> String {
 /// The dead-letter queues that are bound to one exchange.
 struct SharedExchange<'a> {
     first: (&'a QueueName, &'a DeadLetterQueueSpec),
-    /// The queues that are bound with a key of their own.
+    /// The queues that the exchange distinguishes by routing key.
     by_key: BTreeMap<String, &'a QueueName>,
 }
 
@@ -203,11 +206,11 @@ impl<'a> SharedExchange<'a> {
     fn new(name: &'a QueueName, declaration: &'a DeadLetterQueueSpec) -> Self {
         Self {
             first: (name, declaration),
-            by_key: own_key(name, declaration).map(|key| (key, name)).into_iter().collect(),
+            by_key: distinct_key(name, declaration).map(|key| (key, name)).into_iter().collect(),
         }
     }
 
-    /// Adds a queue, or returns the queue that it conflicts with, the reason and a hint.
+    /// Adds a queue. If the queue conflicts with an earlier queue, returns the earlier queue, the reason and a hint.
     fn add(
         &mut self,
         name: &'a QueueName,
@@ -217,30 +220,30 @@ impl<'a> SharedExchange<'a> {
         let (first, first_entry) = self.first;
         let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
         if settings(declaration) != settings(first_entry) {
-            let message = format!("dead-letter queue `{first}` uses exchange `{exchange}` with other settings");
+            let message = format!("dead-letter queue `{first}` uses exchange `{exchange}` with different settings");
             return Err((
                 first,
                 message,
-                "set the same `type` and `internal` for both, or use a separate exchange for each",
+                "set the same `type` and `internal` for both queues, or use a separate exchange for each",
             ));
         }
-        // A queue without a key of its own gets all messages.
-        let other = match own_key(name, declaration) {
+        // A queue without a distinct key receives all messages of the exchange.
+        let other = match distinct_key(name, declaration) {
             Some(key) if !self.by_key.is_empty() => self.by_key.insert(key, name),
             Some(_) | None => Some(first),
         };
         let Some(other) = other else { return Ok(()) };
         let message =
             format!("exchange `{exchange}` would route every dead-lettered message for `{other}` to this queue too");
-        let hint =
-            "use a separate exchange for each, or set `type: direct` for both and a different `routingKey` for each";
+        let hint = "use a separate exchange for each queue, or set `type: direct` for both queues and a different \
+                    `routingKey` for each";
         Err((other, message, hint))
     }
 }
 
-/// Returns the key by which an exchange distinguishes a dead-letter queue from its other queues, if it does.
-/// Dead-lettered messages get the key with which their queue is bound.
-fn own_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String> {
+/// Returns the routing key by which an exchange distinguishes a dead-letter queue from other queues; `None` if the
+/// exchange does not distinguish them. topo sets this key as the dead-letter routing key.
+fn distinct_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String> {
     match declaration.exchange_type.value.as_str() {
         "direct" => Some(binding_key(name, declaration)),
         "topic" => declaration.routing_key.clone().filter(|key| !key.contains(['*', '#'])),
@@ -248,8 +251,8 @@ fn own_key(name: &QueueName, declaration: &DeadLetterQueueSpec) -> Option<String
     }
 }
 
-/// Returns both settings, as arguments (`x-…`) or as keys of a policy.
-fn wire(target: Target, prefix: &str) -> Arguments {
+/// Returns the dead-letter exchange and routing key as queue arguments (prefix `x-`) or as policy keys (no prefix).
+fn wiring(target: Target, prefix: &str) -> Arguments {
     let mut arguments = Arguments::new();
     arguments.insert(format!("{prefix}dead-letter-exchange"), text(target.exchange.as_str()));
     if let Some(key) = target.routing_key {

@@ -1,6 +1,7 @@
-//! Expands strategy `ladder`: the broker counts and waits, the worker only rejects. A rejected message moves from tier
-//! to tier; the routing key with which it returns from one tier selects the next. Dead-lettering for any other reason
-//! is final.
+//! Expands strategy `ladder`: the broker counts the attempts and delays the message, and the worker only rejects it.
+//!
+//! A rejected message moves from tier to tier. The routing key with which the message returns from a tier selects the
+//! next tier. A message that is dead-lettered for any other reason is not retried.
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::text;
@@ -9,8 +10,8 @@ use crate::model::{Arguments, Binding, Destination, naming};
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
-/// Death reasons other than a rejection. A message that is dead-lettered for one of them must not enter a tier: when it
-/// returns, the broker drops it as a cycle (measured on 3.10, 4.0 and 4.3).
+/// The dead-lettering reasons except rejection. A message that is dead-lettered for one of these reasons must not enter
+/// a tier: when the tier returns the message, the broker drops it as a cycle (measured on 3.10, 4.0 and 4.3).
 const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 
 /// The ladder of one queue.
@@ -18,10 +19,10 @@ const FINAL_REASONS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
 pub struct Ladder {
     /// The tiers, one for each retry.
     pub tiers: Tiers,
-    /// The target of messages with the last routing key.
+    /// The target of messages that have no retries left.
     pub end: FinalTarget,
-    /// The topic pattern of the routing keys of all its retries.
-    pub over: String,
+    /// The topic pattern that matches the routing key of every retry.
+    pub retry_key_pattern: String,
 }
 
 impl Ladder {
@@ -31,9 +32,9 @@ impl Ladder {
         check_reasons(case)?;
         check_routing_key(case)?;
         let end = end(case)?;
-        let Some(over) = naming::retry_key_pattern(case.name) else {
+        let Some(retry_key_pattern) = naming::retry_key_pattern(case.name) else {
             let message = format!(
-                "the name of queue `{}` contains a topic wildcard as a word, and a ladder uses topic bindings",
+                "the name of queue `{}` contains a topic wildcard as a word, but a ladder uses the name in topic bindings",
                 case.name
             );
             return Err(Refusal::of_strategy(Diagnostic::error("generated-name", message, case.at())));
@@ -44,25 +45,26 @@ impl Ladder {
             durable: case.queue.durable.as_ref().is_none_or(|it| it.value),
             delays,
         };
-        Ok(Self { tiers, end, over })
+        Ok(Self { tiers, end, retry_key_pattern })
     }
 
     /// Returns the objects that the ladder needs on this broker.
     ///
-    /// Each exchange is the alternate exchange of the previous one, so that only the first exchange with a matching
-    /// binding routes a message. This is how a routing key can change its tier without a message in both tiers, or in
-    /// none (`plan/switches.rs`).
+    /// Each exchange is the alternate exchange of the previous one, so only the first exchange with a matching binding
+    /// routes a message. Therefore, `plan/switches.rs` can move a routing key to a different tier, and no message
+    /// enters both tiers or neither.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let queue = &self.tiers.queue;
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
         let end = Destination::Exchange(self.end.exchange.clone());
         let mut objects = Objects::default();
         let (retry, over) = self.tiers.add_entrance(&mut objects);
-        objects.exchange(guard.clone(), "headers", Some(&retry));
-        objects.exchange(first.clone(), "fanout", Some(&naming::switch_of(&first)));
-        objects.exchange(naming::switch_of(&first), "fanout", None);
-        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`), and the header exists from 3.13
-        // on. Between these versions the bindings match nothing. They exist so that an upgrade changes nothing.
+        objects.add_exchange(guard.clone(), "headers", Some(&retry));
+        objects.add_exchange(first.clone(), "fanout", Some(&naming::switch_exchange(&first)));
+        objects.add_exchange(naming::switch_exchange(&first), "fanout", None);
+        // RabbitMQ 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`). The header exists from
+        // 3.13 on. On earlier versions, the bindings match no message, but a later upgrade then requires no new
+        // bindings.
         if profile.version.is_at_least(3, 10) {
             for reason in FINAL_REASONS {
                 let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", reason)]
@@ -86,14 +88,16 @@ impl Ladder {
                 Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name)),
             }
         }
-        // The key of the last retry, and the keys of former retries that the spec no longer declares.
-        objects.bind(&over, self.over.clone(), end);
+        // Routes the key of the last retry, and the keys of retries that the spec no longer declares, to the final
+        // target.
+        objects.bind(&over, self.retry_key_pattern.clone(), end);
         self.tiers.add_to(&mut objects, profile);
         objects
     }
 }
 
-/// Checks that only rejections dead-letter messages before 3.13, because older brokers do not report the death reason.
+/// Checks that the queue dead-letters messages only after a rejection if the broker is older than 3.13, because such a
+/// broker does not report the reason.
 fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     let version = case.profile.version;
     if version.is_at_least(3, 13) {
@@ -118,7 +122,7 @@ fn check_reasons(case: &Case<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that no policy replaces the routing key, by which a ladder distinguishes retries.
+/// Checks that no setting replaces the routing key, by which a ladder distinguishes retries.
 fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
     let is_by_policy = case.queue.dead_letter.as_ref().is_some_and(|it| it.value.wiring() == Some(Wiring::Policy));
     match case.effective("dead-letter-routing-key").filter(|_| !is_by_policy) {
@@ -129,8 +133,8 @@ fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
                  be the first",
                 case.name
             );
-            let hint = "use `deadLetter: {…, wiring: policy}`, which displaces that policy; or a pattern that does not \
-                        match the queue";
+            let hint = "use `deadLetter: {…, wiring: policy}`, which displaces that policy; or use a pattern that does \
+                        not match the queue";
             Err(Refusal::of_setting(setting.error(message, case).hint(hint)))
         }
     }
@@ -141,7 +145,7 @@ fn check_routing_key(case: &Case<'_>) -> Result<(), Refusal> {
 fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
     let name = case.name;
     let at: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
-    let refused = |message: String, hint: &str| {
+    let refuse = |message: String, hint: &str| {
         let diagnostic = Diagnostic::error("retry-strategy", message, at.unwrap_or(case.at()));
         Err(Refusal::of_setting(diagnostic.also(case.at(), format!("the retries of queue `{name}`")).hint(hint)))
     };
@@ -149,13 +153,13 @@ fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
         let message =
             format!("the ladder of queue `{name}` needs a dead-letter queue for messages that have no retries left");
         let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use a different strategy";
-        return refused(message, hint);
+        return refuse(message, hint);
     };
     let fanout = "use a fanout exchange (the default), or strategy `republish` or `redeliver`";
     if end.exchange.as_str().is_empty() {
-        let message = "the dead-lettered messages of a ladder cannot go to the default exchange, which cannot be bound"
-            .to_owned();
-        return refused(message, "use an entry of `deadLetterQueues`, which has its own exchange");
+        let message =
+            "a ladder cannot dead-letter messages to the default exchange, because it cannot be bound".to_owned();
+        return refuse(message, "use an entry of `deadLetterQueues`, which has its own exchange");
     }
     match (end.kind.as_deref(), &end.routing_key) {
         (Some("direct"), _) => {
@@ -163,13 +167,14 @@ fn end(case: &Case<'_>) -> Result<FinalTarget, Refusal> {
                 "the dead-lettered messages of a ladder keep their own keys, which direct exchange `{}` does not route",
                 end.exchange
             );
-            refused(message, fanout)
+            refuse(message, fanout)
         }
         (Some("fanout" | "headers"), _) | (_, None) => Ok(end.clone()),
         (Some(_) | None, Some(key)) => {
-            let message =
-                format!("the dead-lettered messages of a ladder keep their own keys and cannot get the key {key:?}");
-            refused(message, "remove the routing key, and bind the dead-letter queue for all keys")
+            let message = format!(
+                "the dead-lettered messages of a ladder keep their own keys, so the routing key {key:?} cannot be set"
+            );
+            refuse(message, "remove the routing key, and bind the dead-letter queue for all keys")
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Expands a spec to its topology, and records why each object exists.
 //!
-//! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy; retries
-//! become exchanges, tier queues and bindings, or arguments. The expansion only knows the [`BrokerProfile`] of the
-//! broker: the planner handles the policies of the broker that a generated policy displaces.
+//! A dead-letter queue becomes an exchange, a queue and a binding. `deadLetter` becomes arguments or a policy. Retries
+//! become exchanges, tier queues and bindings, or arguments.
+//!
+//! The expansion depends only on the spec and the [`BrokerProfile`]. The planner handles current policies that a
+//! generated policy displaces.
 
 mod case;
 mod dead_letter;
@@ -37,7 +39,7 @@ use std::collections::BTreeMap;
 pub struct Expansion {
     /// The desired topology of the vhost.
     pub topology: Topology,
-    /// The names that the spec manages, and external objects.
+    /// The names that the spec manages, and the external objects.
     pub scope: Scope,
     /// The origin of each object of the topology.
     pub origins: BTreeMap<ObjectId, Origin>,
@@ -45,20 +47,21 @@ pub struct Expansion {
     pub retries: BTreeMap<QueueName, Retry>,
 }
 
-/// Expands a spec for a broker profile: a few objects depend on the version of the broker.
+/// Expands a spec for a broker. A few generated objects depend on the broker version.
 ///
 /// # Errors
-/// - Generated names that are too long, or that are declared, removed or ignored.
-/// - Patterns of policies that must be merged but cannot be evaluated here.
-/// - Retries that the queue or the broker does not support.
+/// Returns a diagnostic for each of these problems:
+/// - A generated name is too long, or the spec also declares, removes or ignores the name.
+/// - A policy must be merged, but topo cannot evaluate its pattern.
+/// - The queue or the broker does not support the retries.
 ///
-/// An error on a newer broker is an error on every older one.
+/// An error for one broker version is also an error for all earlier versions.
 pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnostics> {
     let (expansion, diagnostics) = expand_all(spec, profile);
     diagnostics.or_value(expansion)
 }
 
-/// Expands a spec as far as possible, and returns all errors with the expansion.
+/// Expands a spec like [`expand`], but returns the incomplete expansion together with all errors.
 pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
@@ -75,14 +78,14 @@ pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnosti
         positions: BTreeMap::new(),
         diagnostics: Diagnostics::new(),
     };
-    expander.note(ObjectId::Vhost, spec.vhost.at, CreatedFor::Declared);
+    expander.record_origin(ObjectId::Vhost, spec.vhost.at, CreatedFor::Declared);
     expander.policies();
     expander.records();
     expander.decide_retries();
     expander.exchanges();
     expander.queues();
     for (binding, declaration) in &spec.bindings {
-        expander.note(ObjectId::Binding(binding.clone()), declaration.at, CreatedFor::Declared);
+        expander.record_origin(ObjectId::Binding(binding.clone()), declaration.at, CreatedFor::Declared);
         expander.topology.bindings.insert(binding.clone());
     }
     expander.dead_letter_queues();
@@ -115,26 +118,26 @@ struct Expander<'a> {
     topology: Topology,
     scope: Scope,
     origins: BTreeMap<ObjectId, Origin>,
-    /// The positions of the objects so far, for errors.
+    /// The spec positions of all objects that are already added or external, for error messages.
     positions: BTreeMap<ObjectId, Location>,
     diagnostics: Diagnostics,
 }
 
 impl Expander<'_> {
     /// Records the origin of an object.
-    fn note(&mut self, id: ObjectId, at: Location, because: CreatedFor) {
+    fn record_origin(&mut self, id: ObjectId, at: Location, because: CreatedFor) {
         self.origins.insert(id.clone(), Origin::new(self.spec, at, because));
         self.positions.insert(id, at);
     }
 
     /// Records the origin of a declared object, with the positions of its arguments.
-    fn note_declared(&mut self, id: ObjectId, at: Location, places: &Places) {
+    fn record_declaration(&mut self, id: ObjectId, at: Location, places: &Places) {
         let origin = Origin { places: places.clone(), ..Origin::new(self.spec, at, CreatedFor::Declared) };
         self.origins.insert(id.clone(), origin);
         self.positions.insert(id, at);
     }
 
-    /// Returns true if a generated object can have its name; otherwise reports the reason.
+    /// Returns true if a generated object can use its name; otherwise reports an error.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
         let generated = format!("{} `{name}`, which topo generates here,", id.kind());
         let problem = if name.len() > crate::model::names::MAX_NAME_BYTES {
@@ -182,7 +185,7 @@ impl Expander<'_> {
                 arguments,
             };
             self.scope.on_conflict.extend(declaration.on_conflict.map(|how| (id.clone(), how)));
-            self.note_declared(id, declaration.at, &declaration.places);
+            self.record_declaration(id, declaration.at, &declaration.places);
             self.topology.exchanges.insert(name.clone(), exchange);
         }
     }
@@ -195,14 +198,14 @@ impl Expander<'_> {
                 priority: declaration.priority,
                 definition: declaration.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
             };
-            self.note(ObjectId::Policy(name.clone()), declaration.at, CreatedFor::Declared);
+            self.record_origin(ObjectId::Policy(name.clone()), declaration.at, CreatedFor::Declared);
             self.topology.policies.insert(name.clone(), policy);
         }
     }
 
     fn records(&mut self) {
         for (id, declaration) in &self.spec.records {
-            self.note(ObjectId::Record(id.clone()), declaration.at, CreatedFor::Declared);
+            self.record_origin(ObjectId::Record(id.clone()), declaration.at, CreatedFor::Declared);
             self.topology.records.insert(id.clone(), declaration.record.clone());
         }
     }
@@ -221,7 +224,7 @@ impl Expander<'_> {
                 self.disable_delivery_limit(name, &mut queue);
             }
             self.scope.on_conflict.extend(declaration.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
-            self.note_declared(id, declaration.at, &declaration.places);
+            self.record_declaration(id, declaration.at, &declaration.places);
             self.topology.queues.insert(name.clone(), queue);
         }
     }
@@ -231,8 +234,8 @@ impl Expander<'_> {
         let mut arguments: Arguments =
             declaration.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
         if let Some(queue_type) = &declaration.queue_type {
-            // Always set: otherwise a change of the default queue type of the vhost would make every redeclaration a
-            // conflict.
+            // The type is always set. Otherwise, a change of the vhost's default queue type would make every
+            // redeclaration a conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
         arguments.extend(self.dead_letter_arguments(name, declaration));
@@ -250,7 +253,7 @@ impl Expander<'_> {
     fn add_generated_exchange(&mut self, name: ExchangeName, exchange: Exchange, at: Location, because: CreatedFor) {
         let id = ObjectId::Exchange(name.clone());
         if self.can_generate(&id, name.as_str(), at) {
-            self.note(id, at, because);
+            self.record_origin(id, at, because);
             self.topology.exchanges.insert(name, exchange);
         }
     }
@@ -258,7 +261,7 @@ impl Expander<'_> {
     fn add_generated_policy(&mut self, name: PolicyName, policy: Policy, at: Location, queue: &QueueName) {
         let id = ObjectId::Policy(name.clone());
         if self.can_generate(&id, name.as_str(), at) {
-            self.note(id, at, CreatedFor::DeadLetterPolicy(queue.clone()));
+            self.record_origin(id, at, CreatedFor::DeadLetterPolicy(queue.clone()));
             self.topology.policies.insert(name, policy);
         }
     }

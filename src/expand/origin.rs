@@ -1,4 +1,4 @@
-//! The origins of objects, in a separate table, so that the topology does not depend on specs.
+//! Defines the origins of objects. A separate map contains them, so that the topology does not depend on specs.
 
 use super::Expansion;
 use crate::model::{Desired, ObjectId, Places, QueueName, Source};
@@ -16,9 +16,9 @@ pub struct Origin {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The reason why it exists.
+    /// The reason why the object exists.
     pub because: CreatedFor,
-    /// The positions of its arguments.
+    /// The positions of the object's arguments.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }
@@ -27,13 +27,13 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CreatedFor {
-    /// The spec declares it.
+    /// The spec declares the object.
     Declared,
-    /// The exchange of a dead-letter queue.
+    /// The object is the exchange of a dead-letter queue.
     DeadLetterExchange(QueueName),
-    /// The object binds a dead-letter queue to its exchange.
+    /// The object is the binding from the exchange of a dead-letter queue to the queue.
     DeadLetterBinding(QueueName),
-    /// The policy that sets the dead-letter target of a queue.
+    /// The object is the policy that sets the dead-letter target of a queue.
     DeadLetterPolicy(QueueName),
     /// The object is part of the retries of a queue.
     Retry(QueueName),
@@ -62,7 +62,7 @@ impl fmt::Display for Origin {
 }
 
 impl Expansion {
-    /// Returns the queue whose retries require this object, if there is one.
+    /// Returns the queue whose retries require an object; `None` if the object exists for a different reason.
     pub fn retry_owner(&self, id: &ObjectId) -> Option<&QueueName> {
         match &self.origins.get(id)?.because {
             CreatedFor::Retry(queue) => Some(queue),
@@ -75,7 +75,7 @@ impl Expansion {
 
     /// Converts the expansion to the input of a plan, with the position of each object in the spec.
     pub fn into_desired(self) -> Desired {
-        let has_exchange: BTreeSet<QueueName> = self
+        let queues_with_exchange: BTreeSet<QueueName> = self
             .origins
             .values()
             .filter_map(|origin| match &origin.because {
@@ -84,7 +84,7 @@ impl Expansion {
             })
             .collect();
         let part_of = |id: &ObjectId, because: CreatedFor| match (id, because) {
-            (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
+            (ObjectId::Queue(name), _) => queues_with_exchange.get(name).cloned(),
             (_, CreatedFor::DeadLetterExchange(queue)) => Some(queue),
             (
                 _,

@@ -23,11 +23,11 @@ const MAX_SHOWN_STOPS: usize = 10;
 /// The retries of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The broker counts the attempts and delays the message.
+    /// The broker counts the attempts and delays the message in tier queues.
     Ladder(Ladder),
-    /// The worker counts the attempts and republishes.
+    /// The worker counts the attempts and republishes the message.
     Republish(Republish),
-    /// The broker counts the attempts.
+    /// The broker counts the attempts and redelivers the message immediately.
     Redeliver(Redeliver),
     /// The broker counts the attempts and delays the message in the queue itself.
     Delayed(Delayed),
@@ -60,7 +60,7 @@ impl Retry {
         Self::with(strategy, case).map(Some).map_err(|refusal| with_alternatives(refusal, case))
     }
 
-    /// Returns the strategy.
+    /// Returns the retry strategy.
     pub fn strategy(&self) -> Strategy {
         match self {
             Self::Ladder(_) => Strategy::Ladder,
@@ -70,7 +70,7 @@ impl Retry {
         }
     }
 
-    /// Returns the queue.
+    /// Returns the queue whose messages are retried.
     pub fn queue(&self) -> &QueueName {
         match self {
             Self::Ladder(it) => &it.tiers.queue,
@@ -128,7 +128,7 @@ impl Retry {
         }
     }
 
-    /// Describes the path, after it leaves the queue, of a message that always fails.
+    /// Describes the path of a message that always fails, after its first attempt: `5s → 30s → orders.dead`.
     fn path(&self) -> String {
         let mut stops: Vec<(String, usize)> = Vec::new();
         let waits = self.delays().iter().filter_map(|delay| duration(*delay));
@@ -154,7 +154,7 @@ impl Retry {
             let last = shown.len() - 1;
             shown.splice(MAX_SHOWN_STOPS / 2..last, ["…".to_owned()]);
         }
-        shown.push(self.final_target().map_or_else(|| "dropped".to_owned(), |end| end.shown.clone()));
+        shown.push(self.final_target().map_or_else(|| "dropped".to_owned(), |end| end.description.clone()));
         shown.join(" → ")
     }
 }
@@ -166,21 +166,22 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Rejects `maxRetries` alone on a queue that does not count deliveries. A default of `republish` would not enforce the
-/// limit, because the worker counts.
+/// Creates the error for `maxRetries` without delays or a strategy on a queue that does not count deliveries.
+/// `republish` is not the default for such a queue, because the broker would not enforce a limit that only the worker
+/// counts.
 fn no_strategy(case: &Case<'_>) -> Diagnostic {
     let message =
         format!("`maxRetries` alone is not enough for classic queue `{}`, which does not count deliveries", case.name);
-    let hint = "add delays to let the broker count: `retry: {delays: [5s, 30s]}`; use \
-                `retry: {strategy: republish}` to let the workers count; or use `type: quorum`";
+    let hint = "add delays to let the broker count attempts: `retry: {delays: [5s, 30s]}`; use \
+                `retry: {strategy: republish}` to let the workers count attempts; or use `type: quorum`";
     let diagnostic = Diagnostic::error("retry-strategy", message, case.retry.max_retries.at);
     diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
-/// Adds a hint with the strategies that would work, if the strategy is the reason for the refusal.
+/// Adds a hint with the strategies that would work, if a different strategy may resolve the refusal.
 fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
-    let Refusal { diagnostic, another_strategy_may_work } = refusal;
-    if !another_strategy_may_work {
+    let Refusal { diagnostic, is_strategy_specific } = refusal;
+    if !is_strategy_specific {
         return diagnostic;
     }
     let working = |with: &RetrySpec| -> Vec<Strategy> {
@@ -188,16 +189,16 @@ fn with_alternatives(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
         Strategy::ALL.into_iter().filter(|other| Retry::with(*other, &case).is_ok()).collect()
     };
     let unchanged = working(case.retry);
-    let listed = |strategies: &[Strategy]| {
+    let format_strategies = |strategies: &[Strategy]| {
         let words: Vec<String> = strategies.iter().map(|it| format!("`strategy: {it}`")).collect();
         words.join(" or ")
     };
     if !unchanged.is_empty() {
-        return Box::new(diagnostic.hint(format!("use {}", listed(&unchanged))));
+        return Box::new(diagnostic.hint(format!("use {}", format_strategies(&unchanged))));
     }
     // Without delays, even the same strategy can work.
     let without_delays = working(&RetrySpec { schedule: None, jitter: None, ..case.retry.clone() });
-    let hint = format!("remove the delays and use {}", listed(&without_delays));
+    let hint = format!("remove the delays and use {}", format_strategies(&without_delays));
     Box::new(diagnostic.maybe_hint((!without_delays.is_empty()).then_some(hint)))
 }
 
@@ -224,7 +225,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Creates the objects of the retries.
+    /// Creates the objects that the retries need.
     pub(super) fn create_retries(&mut self) {
         let retries = std::mem::take(&mut self.retries);
         for (name, (at, retry)) in &retries {
@@ -236,16 +237,15 @@ impl Expander<'_> {
                 path: retry.path(),
                 members: objects.ids(),
             });
-            if self.names_fit(name, &objects, *at) {
+            if self.check_name_lengths(name, &objects, *at) {
                 self.add_generated(name, objects, *at);
             }
         }
         self.retries = retries;
     }
 
-    /// Returns true if the longest generated name is not too long. Otherwise reports one error for all names of the
-    /// family.
-    fn names_fit(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
+    /// Returns true if no generated name is too long. Otherwise reports one error for all generated names of the queue.
+    fn check_name_lengths(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
         let ids = objects.ids();
         let longest = ids.iter().filter_map(ObjectId::name).max_by_key(|name| name.len()).unwrap_or_default();
         if longest.len() <= MAX_NAME_BYTES {
@@ -269,20 +269,20 @@ impl Expander<'_> {
         for (name, tier) in objects.queues {
             let id = ObjectId::Queue(name.clone());
             if self.can_generate(&id, name.as_str(), at) {
-                self.note(id, at, because());
+                self.record_origin(id, at, because());
                 self.topology.queues.insert(name, tier);
             }
         }
         for binding in objects.bindings {
             // If the spec also declares this binding, the declaration remains its origin.
             if self.topology.bindings.insert(binding.clone()) {
-                self.note(ObjectId::Binding(binding), at, because());
+                self.record_origin(ObjectId::Binding(binding), at, because());
             }
         }
         self.scope.optional.extend(objects.optional);
     }
 
-    /// Returns the guard exchange of a queue with a ladder.
+    /// Returns the guard exchange of a queue; `None` if the queue has no ladder.
     pub(super) fn guard_exchange(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
         match self.retries.get(queue) {
             Some((_, Retry::Ladder(_))) => Some(naming::guard_exchange(queue)),

@@ -1,9 +1,11 @@
 //! Expands the strategies without a ladder:
 //!
-//! - `republish`: the worker counts attempts in a header and publishes a failed message again, to the tier of the next retry.
-//!   Without delays, it publishes the message to the back of the queue.
-//! - `delayed`: a quorum queue of RabbitMQ 4.3 counts deliveries and delays each one. All settings are queue arguments.
-//! - `redeliver`: a quorum queue counts deliveries and redelivers immediately. The only setting is a queue argument.
+//! - `republish`: the worker counts the attempts in a header and publishes a copy of a failed message to the tier of
+//!   the next retry. Without delays, the worker publishes the copy to the back of the queue.
+//! - `delayed`: a quorum queue of RabbitMQ 4.3 counts the deliveries and delays each redelivery. All settings are queue
+//!   arguments.
+//! - `redeliver`: a quorum queue counts the deliveries and redelivers messages immediately. The only setting is a queue
+//!   argument.
 
 use super::case::{Case, FinalTarget, Refusal};
 use super::tiers::{Objects, Tiers};
@@ -11,10 +13,10 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::{Arguments, Destination, QueueName, QueueType};
 use crate::rabbitmq::BrokerProfile;
 
-/// The republishing of the messages of one queue.
+/// Strategy `republish` for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Republish {
-    /// The queue.
+    /// The queue whose messages are retried.
     pub queue: QueueName,
     /// The number of retries after the first attempt.
     pub retries: u32,
@@ -22,7 +24,7 @@ pub struct Republish {
     pub tiers: Option<Tiers>,
     /// The maximum time in milliseconds by which the worker may shorten a delay.
     pub jitter: Option<i64>,
-    /// The final target of its dead-lettered messages, if there is one.
+    /// The final target of messages that have no retries left; `None` if the broker drops them.
     pub end: Option<FinalTarget>,
 }
 
@@ -47,16 +49,17 @@ impl Republish {
         })
     }
 
-    /// Returns the objects that the strategy needs on this broker; none without tiers.
+    /// Returns the objects that the strategy needs on this broker; empty if there are no tiers.
     pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
         // The alternate exchange of `over` is `Q.retry.first`, which only a ladder creates. The broker ignores an
-        // alternate exchange that does not exist. It is set anyway: otherwise a change between `ladder` and `republish`
+        // alternate exchange that does not exist. Without this argument, a switch between `ladder` and `republish`
         // would change an argument of an existing exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A message whose number exceeds the last retry goes to the dead-letter target. An exchange that needs another
-        // key does not route that number, so the queue itself is bound. The default exchange cannot be bound.
+        // A message with a number after the last retry is routed to the dead-letter target. If the dead-letter exchange
+        // requires a specific key, it would not route the number, so the dead-letter queue is bound instead. The
+        // default exchange cannot be bound.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
             let needs_key = match end.kind.as_deref() {
                 Some("direct") => true,
@@ -75,15 +78,14 @@ impl Republish {
     }
 }
 
-/// The delayed redelivery of the messages of one queue.
+/// Strategy `delayed` for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delayed {
-    /// The queue.
+    /// The queue whose messages are retried.
     pub queue: QueueName,
-    /// The delay of each retry, in milliseconds. Each delay is longer than the previous one by the first delay, up to
-    /// the last.
+    /// The delay of each retry, in milliseconds: the k-th delay is k times the first delay, up to the last delay.
     pub delays: Vec<i64>,
-    /// The final target of its dead-lettered messages, if there is one.
+    /// The final target of messages that have no retries left; `None` if the broker drops them.
     pub end: Option<FinalTarget>,
 }
 
@@ -97,9 +99,11 @@ impl Delayed {
             return Err(Refusal::of_strategy(case.error(message)));
         }
         let delays = if case.retry.max_retries.value > 0 { case.delays()? } else { Vec::new() };
-        if !crate::spec::is_even(&delays) {
-            let message =
-                format!("strategy `delayed` needs delays that grow linearly; those of queue `{}` do not", case.name);
+        if !crate::spec::is_linear(&delays) {
+            let message = format!(
+                "strategy `delayed` needs delays that grow linearly; the delays of queue `{}` do not",
+                case.name
+            );
             return Err(Refusal::of_strategy(case.error(message)));
         }
         case.check_conflicts(&[
@@ -116,8 +120,8 @@ impl Delayed {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the arguments of the queue. The k-th delay is k times the minimum, up to the maximum (measured on
-    /// 4.3.6).
+    /// Returns the queue arguments that the strategy sets. The broker delays the k-th retry by k times the minimum, up
+    /// to the maximum (measured on 4.3.6).
     pub fn arguments(&self) -> Arguments {
         let mut arguments: Arguments = [("x-delivery-limit".to_owned(), i64::from(self.retries()).into())].into();
         if let (Some(first), Some(last)) = (self.delays.first(), self.delays.last()) {
@@ -129,14 +133,14 @@ impl Delayed {
     }
 }
 
-/// The redelivery of the messages of one queue.
+/// Strategy `redeliver` for one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redeliver {
-    /// The queue.
+    /// The queue whose messages are retried.
     pub queue: QueueName,
     /// The number of retries after the first attempt.
     pub retries: u32,
-    /// The final target of its dead-lettered messages, if there is one.
+    /// The final target of messages that have no retries left; `None` if the broker drops them.
     pub end: Option<FinalTarget>,
 }
 
@@ -154,7 +158,8 @@ impl Redeliver {
         Ok(Self { queue: case.name.clone(), retries: case.retry.max_retries.value, end: case.end.cloned() })
     }
 
-    /// Returns the arguments of the queue. A limit of N allows N redeliveries on every version (measured).
+    /// Returns the queue arguments that the strategy sets. A limit of N allows N redeliveries (measured on all
+    /// versions).
     pub fn arguments(&self) -> Arguments {
         [("x-delivery-limit".to_owned(), i64::from(self.retries).into())].into()
     }

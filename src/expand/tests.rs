@@ -14,11 +14,11 @@ pub(super) fn spec(text: &str) -> Spec {
     }
 }
 
-fn expanded(text: &str) -> Expansion {
-    expanded_for("3.13.7", text)
+fn expand_text(text: &str) -> Expansion {
+    expand_for("3.13.7", text)
 }
 
-pub(super) fn expanded_for(version: &str, text: &str) -> Expansion {
+pub(super) fn expand_for(version: &str, text: &str) -> Expansion {
     expand(&spec(text), &BrokerProfile::of(version.parse().unwrap()))
         .unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
 }
@@ -28,8 +28,8 @@ fn errors(text: &str) -> String {
     expand(&spec(text), &profile).expect_err("this spec cannot be expanded").to_string()
 }
 
-/// Lists the topology, one line for each object.
-pub(super) fn listed(expansion: &Expansion) -> String {
+/// Formats the topology, one line for each object.
+pub(super) fn format_topology(expansion: &Expansion) -> String {
     let mut text = String::new();
     let topology = &expansion.topology;
     for (name, it) in &topology.exchanges {
@@ -50,11 +50,11 @@ pub(super) fn listed(expansion: &Expansion) -> String {
 
 #[test]
 fn dead_letter_queue_expands_to_exchange_queue_and_binding() {
-    let expansion = expanded(
+    let expansion = expand_text(
         "queues: {work: {type: quorum, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic, maxLength: 5}}\n",
     );
     assert_eq!(
-        listed(&expansion),
+        format_topology(&expansion),
         "exchange dead.dlx fanout {}\n\
          queue dead {x-max-length: 5, x-queue-type: classic}\n\
          queue work {x-dead-letter-exchange: dead.dlx, x-queue-type: quorum}\n\
@@ -87,14 +87,14 @@ fn dead_letter_queue_can_set_its_exchange() {
         let text = format!(
             "queues: {{q: {{type: quorum, deadLetter: d}}}}\ndeadLetterQueues: {{d: {{type: quorum, exchange: {exchange}}}}}\n"
         );
-        let listed = listed(&expanded(&text));
+        let listed = format_topology(&expand_text(&text));
         assert!(listed.contains(expected), "{exchange}: {listed}");
     }
 }
 
 #[test]
 fn dead_letter_target_can_be_another_exchange_or_none() {
-    let listed = listed(&expanded(
+    let listed = format_topology(&expand_text(
         "exchanges: {corp: {external: true}}\n\
          queues:\n  a: {type: quorum, deadLetter: {exchange: corp, routingKey: k}}\n  b: {type: quorum, deadLetter: none}\n  \
          c: {type: quorum, arguments: {x-dead-letter-exchange: corp}}\n",
@@ -109,7 +109,7 @@ fn dead_letter_target_can_be_another_exchange_or_none() {
 
 #[test]
 fn wiring_policy_copies_the_keys_of_the_governing_policy() {
-    let listed = listed(&expanded(
+    let listed = format_topology(&expand_text(
         "queues: {a.b: {type: quorum, deadLetter: {queue: d, wiring: policy}}, z: {type: quorum, deadLetter: {queue: d, wiring: policy}}}\n\
          deadLetterQueues: {d: {type: quorum}}\n\
          policies:\n  high: {pattern: '^(?!x)a', applyTo: queues, priority: 7, definition: {queue-mode: lazy}}\n  \
@@ -132,26 +132,26 @@ fn wiring_policy_copies_the_keys_of_the_governing_policy() {
 #[test]
 fn pattern_that_cannot_be_evaluated_is_an_error_only_with_wiring() {
     let policy = "policies: {p: {pattern: 'a{,3}b', definition: {maxLength: 5}}}\n";
-    expanded(&format!("queues: {{q: {{type: quorum}}}}\n{policy}"));
+    expand_text(&format!("queues: {{q: {{type: quorum}}}}\n{policy}"));
     let text =
         format!("queues: {{q: {{type: quorum, deadLetter: {{exchange: amq.topic, wiring: policy}}}}}}\n{policy}");
-    assert!(errors(&text).contains("the pattern of policy `p` cannot be evaluated here"));
+    assert!(errors(&text).contains("topo cannot evaluate the pattern of policy `p`"));
 }
 
 #[test]
 fn external_objects_are_in_the_scope_only() {
-    let expansion = expanded(
+    let expansion = expand_text(
         "exchanges: {e: {external: true}}\nqueues: {q: {external: true, bindings: [{exchange: e, routingKey: k}]}}\n\
          deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n",
     );
-    assert_eq!(listed(&expansion), "binding e ─ k → q\n");
+    assert_eq!(format_topology(&expansion), "binding e ─ k → q\n");
     let external: Vec<String> = expansion.scope.external.iter().map(ToString::to_string).collect();
     assert_eq!(external, ["exchange e", "exchange x", "queue d", "queue q"]);
 }
 
 #[test]
 fn scope_contains_the_ownership_settings() {
-    let expansion = expanded(
+    let expansion = expand_text(
         "owns: [\"a.*\"]\nprotect: [p]\nignore: [i]\nremoved: {queues: [old]}\n\
          queues: {q: {type: quorum, onConflict: discard}}\nexchanges: {e: {type: topic, onConflict: ifEmpty}}\n",
     );
@@ -164,7 +164,7 @@ fn scope_contains_the_ownership_settings() {
 }
 
 #[test]
-fn generated_names_that_are_taken_are_errors() {
+fn generated_names_that_are_in_use_are_errors() {
     let dead = "deadLetterQueues: {d: {type: quorum}}\n";
     let declared = errors(&format!("exchanges: {{d.dlx: {{type: topic}}}}\n{dead}"));
     assert_eq!(
@@ -177,7 +177,7 @@ fn generated_names_that_are_taken_are_errors() {
     assert!(errors(&format!("deadLetterQueues: {{{long}: {{type: quorum}}}}\n")).contains("a name of 257 bytes"));
 }
 
-/// One exchange for the dead-lettered messages of all queues is common: the routing key distinguishes the queues.
+/// Many topologies use one exchange for all dead-lettered messages and distinguish the queues by routing key.
 #[test]
 fn dead_letter_queues_can_share_an_exchange() {
     let shared = |first: &str, second: &str| {
@@ -187,12 +187,12 @@ fn dead_letter_queues_can_share_an_exchange() {
              exchange: {{name: DLX, {second}}}}}\n"
         )
     };
-    let expansion = expanded(&shared("type: direct", "type: direct, routingKey: b"));
+    let expansion = expand_text(&shared("type: direct", "type: direct, routingKey: b"));
     let keys: Vec<_> = expansion.topology.bindings.iter().map(ToString::to_string).collect();
     assert_eq!(keys, ["DLX ─ a.dead → a.dead", "DLX ─ b → b.dead"]);
     let key = |queue: &str| expansion.topology.queues[&queue.into()].arguments["x-dead-letter-routing-key"].clone();
     assert_eq!((key("a"), key("b")), ("a.dead".into(), "b".into()));
-    expanded(&shared("type: topic, routingKey: a", "type: topic, routingKey: b"));
+    expand_text(&shared("type: topic, routingKey: a", "type: topic, routingKey: b"));
     for (first, second) in [
         ("type: fanout", "type: fanout"),
         ("type: topic, routingKey: a", "type: topic"),
@@ -202,15 +202,19 @@ fn dead_letter_queues_can_share_an_exchange() {
         let error = errors(&shared(first, second));
         assert!(error.contains("exchange `DLX` would route every dead-lettered message for `a.dead`"), "{error}");
     }
-    // A retry after the last one has a number as its routing key.
+    // A message that is republished after the last retry has a number as its routing key.
     let spec = shared("type: topic, routingKey: a", "type: direct");
     let spec = spec.replace("DLX, type: direct", "own, type: direct");
     let spec = spec.replace("a.dead}\n", "a.dead, retry: {strategy: republish, delays: [1s]}}\n");
-    assert!(listed(&expanded(&spec)).contains("a.retry.over ─ # → a.dead"), "{}", listed(&expanded(&spec)));
+    assert!(
+        format_topology(&expand_text(&spec)).contains("a.retry.over ─ # → a.dead"),
+        "{}",
+        format_topology(&expand_text(&spec))
+    );
     // The check includes a third queue.
     let third = "  c.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}\n";
     let error = errors(&(shared("type: direct, routingKey: a", "type: direct, routingKey: b") + third));
     assert!(error.contains("would route every dead-lettered message for `b.dead` to this queue too"), "{error}");
     let error = errors(&shared("type: direct", "type: topic, routingKey: b"));
-    assert!(error.contains("dead-letter queue `a.dead` uses exchange `DLX` with other settings"), "{error}");
+    assert!(error.contains("dead-letter queue `a.dead` uses exchange `DLX` with different settings"), "{error}");
 }

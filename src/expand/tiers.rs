@@ -1,6 +1,8 @@
-//! Defines the objects that a retry strategy generates, before their names are checked, and creates the tier queues among
-//! them, one for each retry. A tier holds a message for its delay and then returns the message. The strategy routes
-//! messages to the tiers.
+//! Creates the tier queues of a retry strategy, one for each retry, and defines the collection of all generated
+//! objects.
+//!
+//! A tier stores a message for the delay and then returns the message to the queue. The strategy adds the bindings that
+//! route messages to the tiers.
 
 use super::text;
 use crate::model::known_arguments::KnownArgument;
@@ -14,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The tiers of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// The queue whose messages wait in them.
+    /// The queue whose messages wait in the tiers.
     pub queue: QueueName,
-    /// The type.
+    /// The type of the queue. The tiers have the same type if the broker supports a TTL for it.
     pub queue_type: QueueType,
     /// True if the queue is durable; its tiers have the same durability.
     pub durable: bool,
@@ -25,7 +27,7 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The maximum number of tiers; more are a mistake.
+    /// The maximum number of tiers. A larger number is probably a mistake.
     pub(super) const MAX: u32 = 100;
 
     /// Returns the names of the tiers with the numbers of their retries.
@@ -39,20 +41,21 @@ impl Tiers {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
     }
 
-    /// Adds the exchange that receives messages to retry, and the exchange for messages that no tier accepts. Returns
-    /// both. They are the same for every strategy, so that a change of the strategy only changes bindings.
+    /// Adds the exchange that receives messages for a retry and the exchange that receives messages without a tier.
+    /// Returns both names. The exchanges are the same for every strategy, so a change of the strategy changes only
+    /// bindings.
     pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
         let (retry, over) = (naming::retry_exchange(&self.queue), naming::exhausted_exchange(&self.queue));
-        objects.exchange(retry.clone(), "direct", Some(&naming::switch_of(&retry)));
-        objects.exchange(naming::switch_of(&retry), "direct", Some(&over));
-        objects.exchange(over.clone(), "topic", Some(&naming::first_exchange(&self.queue)));
+        objects.add_exchange(retry.clone(), "direct", Some(&naming::switch_exchange(&retry)));
+        objects.add_exchange(naming::switch_exchange(&retry), "direct", Some(&over));
+        objects.add_exchange(over.clone(), "topic", Some(&naming::first_exchange(&self.queue)));
         (retry, over)
     }
 
     /// Adds the tiers, and the exchange that returns messages to the queue.
     pub(super) fn add_to(&self, objects: &mut Objects, profile: &BrokerProfile) {
         let return_exchange = naming::return_exchange(&self.queue);
-        objects.exchange(return_exchange.clone(), "fanout", None);
+        objects.add_exchange(return_exchange.clone(), "fanout", None);
         objects.bindings.insert(Binding {
             source: return_exchange,
             destination: Destination::Queue(self.queue.clone()),
@@ -69,12 +72,13 @@ impl Tiers {
         }
     }
 
-    /// Returns the arguments of a tier, and the names of those that a current tier can lack without a conflict.
+    /// Returns the arguments of a tier, and the names of the optional arguments: a current tier without them is not a
+    /// conflict.
     fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let supports = |queue_type: QueueType, argument: &str| {
             KnownArgument::named(argument).is_some_and(|known| known.is_accepted(queue_type, profile.version))
         };
-        // Quorum queues have no TTL before 3.10, so only a classic tier can return messages there.
+        // Quorum queues do not support a TTL before 3.10, so the tiers of such a queue are classic.
         let queue_type = if supports(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
         let mut arguments: Arguments = [
             ("x-queue-type".to_owned(), text(queue_type.as_str())),
@@ -85,7 +89,7 @@ impl Tiers {
         .into();
         let mut optional = BTreeSet::new();
         if supports(queue_type, "x-dead-letter-strategy") {
-            // No hop can lose a message with these arguments. The strategy needs `reject-publish`
+            // With these arguments, no hop can lose a message. At-least-once dead-lettering requires `reject-publish`
             // (`rabbit_quorum_queue:dlh`).
             for (name, value) in [("x-dead-letter-strategy", "at-least-once"), ("x-overflow", "reject-publish")] {
                 arguments.insert(name.to_owned(), text(value));
@@ -96,23 +100,23 @@ impl Tiers {
     }
 }
 
-/// Generated objects.
+/// The objects that a retry strategy generates, before topo checks their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// Exchanges.
+    /// The generated exchanges.
     pub exchanges: BTreeMap<ExchangeName, Exchange>,
-    /// Queues.
+    /// The generated queues.
     pub queues: BTreeMap<QueueName, Queue>,
-    /// Bindings.
+    /// The generated bindings.
     pub bindings: BTreeSet<Binding>,
-    /// Optional arguments of the queues: a current queue can lack them without a conflict.
+    /// The optional arguments of each queue: a current queue without them is not a conflict.
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Objects {
-    /// Adds an exchange. It is not internal: the broker would refuse applications that declare it, and newer brokers do
-    /// not export internal exchanges to definitions.
-    pub(super) fn exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
+    /// Adds an exchange that is not internal. The broker would refuse applications that declare an internal exchange,
+    /// and newer brokers do not export internal exchanges to definitions.
+    pub(super) fn add_exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
         let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
         let exchange = Exchange {
             kind: kind.to_owned(),

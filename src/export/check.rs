@@ -1,5 +1,5 @@
-//! Checks that an exported text describes the current state: topo reads, expands and plans the text like every spec.
-//! Each difference is reported with the objects that cause it.
+//! Checks that an exported spec describes the current state. topo parses, expands and plans the spec like any other
+//! spec, and reports each difference with the objects that cause it.
 
 use super::Live;
 use super::recognize::patterns::Recognized;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Mismatch {
     /// The objects that cause the difference, the most likely cause first; empty if the cause is unknown.
-    pub(super) set_by: Vec<ObjectId>,
-    /// A description, in one sentence.
+    pub(super) causes: Vec<ObjectId>,
+    /// A description of the difference, in one sentence.
     pub(super) why: String,
 }
 
-/// A text after parsing and expansion.
+/// An exported spec after parsing and expansion.
 pub(super) struct Read {
     pub(super) spec: Spec,
     pub(super) expansion: Expansion,
 }
 
-/// Parses and expands a text as a spec for this broker.
+/// Parses and expands an exported spec for this broker.
 pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> {
     let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
     let all = |found: &Diagnostics| found.iter().map(|it| from_diagnostic(text, it)).collect::<Vec<_>>();
@@ -40,7 +40,7 @@ pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Mismatch>> 
     Ok(Read { spec, expansion })
 }
 
-/// Returns all changes that a plan of the text contains, and all kept objects that the text does not declare.
+/// Returns all changes in the plan of an exported spec, and all kept objects that the spec does not declare.
 pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Mismatch> {
     let Expansion { topology, origins, scope, .. } = &read.expansion;
     let plan = plan_of(read, live);
@@ -65,7 +65,7 @@ pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recogniz
         owner.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
     let changes = plan.changes.iter().filter_map(|change| {
-        // An object counts as a remnant of retries only because the queue of the retries exists.
+        // The plan treats an object as a remnant of retries only because the queue of the retries exists.
         let of = change.retires.clone().map(ObjectId::Queue);
         Some(from_change(change, of.into_iter().chain(causes(&change.id()?)).collect()))
     });
@@ -79,27 +79,27 @@ pub(super) fn mismatches(read: &Read, live: &Live<'_>, kept: &Topology, recogniz
             Some(missing) => format!("{missing} does not exist"),
             None => block.text.clone(),
         };
-        Mismatch { set_by: id.map_or_else(Vec::new, causes), why }
+        Mismatch { causes: id.map_or_else(Vec::new, causes), why }
     }));
     let undeclared = ids(kept).into_iter().filter(|id| plan.desired.topology.object(id).is_none());
-    mismatches.extend(undeclared.map(|id| Mismatch { set_by: causes(&id), why: format!("{id} would be missing") }));
+    mismatches.extend(undeclared.map(|id| Mismatch { causes: causes(&id), why: format!("{id} would be missing") }));
     let current_and_desired =
         plan.desired.topology.queues.iter().filter_map(|(name, desired)| Some((name, desired, kept.queues.get(name)?)));
     let different =
         current_and_desired.filter(|(name, desired, live)| !is_equivalent(desired, live) && !recognized.is_tier(name));
     mismatches.extend(different.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());
-        Mismatch { set_by: causes(&id), why: format!("the arguments of {id} would differ") }
+        Mismatch { causes: causes(&id), why: format!("the arguments of {id} would differ") }
     }));
     mismatches
 }
 
-/// Returns the migrations that a plan of the text would resume, or that another apply executes.
-pub(super) fn interrupted(read: &Read, live: &Live<'_>) -> Vec<InterruptedMigration> {
+/// Returns the migrations that a plan of the exported spec would resume, or that another apply executes.
+pub(super) fn interrupted_migrations(read: &Read, live: &Live<'_>) -> Vec<InterruptedMigration> {
     plan_of(read, live).interrupted
 }
 
-/// Returns true if the queues are equal, except for a missing type that means classic.
+/// Returns true if two queues are equal. A missing type of the current queue means classic.
 fn is_equivalent(desired: &Queue, live: &Queue) -> bool {
     let mut live = live.clone();
     live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());
@@ -131,22 +131,22 @@ fn ids(topology: &Topology) -> Vec<ObjectId> {
     exchanges.chain(queues).chain(policies).chain(bindings).chain(records).collect()
 }
 
-fn from_change(change: &PlannedChange, set_by: Vec<ObjectId>) -> Mismatch {
+fn from_change(change: &PlannedChange, causes: Vec<ObjectId>) -> Mismatch {
     let what = match (&change.before, &change.after) {
         (None, _) => "it would be created",
         (Some(_), None) => "it would be deleted",
         (Some(Object::Vhost(_)), Some(_)) => "the vhost would be changed",
         (Some(_), Some(_)) => "it would be changed",
     };
-    Mismatch { set_by, why: what.to_owned() }
+    Mismatch { causes, why: what.to_owned() }
 }
 
 fn from_diagnostic(text: &Text, diagnostic: &Diagnostic) -> Mismatch {
     let places = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
-    let set_by = places.flat_map(|at| text.at(at.start)).cloned().collect();
-    Mismatch { set_by, why: diagnostic.message.clone() }
+    let causes = places.flat_map(|at| text.at(at.start)).cloned().collect();
+    Mismatch { causes, why: diagnostic.message.clone() }
 }
 
 fn unknown(why: &str) -> Mismatch {
-    Mismatch { set_by: Vec::new(), why: why.to_owned() }
+    Mismatch { causes: Vec::new(), why: why.to_owned() }
 }

@@ -1,33 +1,33 @@
-//! Selects the objects of a vhost to export: all permanent objects that were created on purpose, within the requested
-//! filter.
+//! Selects the objects of a vhost to export: all permanent objects that match the filter, except objects that the
+//! broker, a plugin or topo created for its own use.
 
 use super::Live;
 use super::left_out::{LeftOut, Reason};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
-    QueueName, RecordId, Topology, has_cut,
+    QueueName, RecordId, Topology, has_cut_value,
 };
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
-/// Returns the objects that are left out because of their properties. Objects that a spec cannot represent are found
-/// later, by the check.
-pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
+/// Returns the objects that are left out because of their properties. The check later adds objects that a spec cannot
+/// represent.
+pub(super) fn find_left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        if let Some(why) = reason_for_queue(live, name, queue).or_else(|| too_large(&queue.arguments)) {
+        if let Some(why) = reason_for_queue(live, name, queue).or_else(|| reason_for_size(&queue.arguments)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
     for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(why) = reason_for_exchange(exchange).or_else(|| too_large(&exchange.arguments)) {
+        if let Some(why) = reason_for_exchange(exchange).or_else(|| reason_for_size(&exchange.arguments)) {
             left_out.add(id, why);
         }
     }
     for (name, policy) in live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name)) {
-        if let Some(why) = too_large(&policy.definition) {
+        if let Some(why) = reason_for_size(&policy.definition) {
             left_out.add(ObjectId::Policy(name.clone()), why);
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         if !(has_destination && has_source) && is_chosen {
             let why = if has_destination { Reason::MissingSource } else { Reason::MissingDestination };
             left_out.add(ObjectId::Binding(binding.clone()), why);
-        } else if let Some(why) = too_large(&binding.arguments).filter(|_| is_chosen) {
+        } else if let Some(why) = reason_for_size(&binding.arguments).filter(|_| is_chosen) {
             left_out.add(ObjectId::Binding(binding.clone()), why);
         }
     }
@@ -58,28 +58,30 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
             let value = record.fields.get("value").filter(|_| id.setting().is_some());
             let value = value.map_or_else(String::new, |value| format!(" {value}"));
             left_out.records.entry(id.kind).or_default().push(format!("{}{value}", id.key.join(" ")));
-        } else if let Some(why) = too_large(&record.fields) {
+        } else if let Some(why) = reason_for_size(&record.fields) {
             left_out.add(ObjectId::Record(id.clone()), why);
         }
     }
-    left_out.governing = governing(live, globs, &left_out);
+    left_out.governing = governing_policies(live, globs, &left_out);
     left_out
 }
 
-/// Returns true if a record is within the filter. A filter never selects records without a name of their own.
+/// Returns true if the filter selects a record. A filter never selects records without a name.
 fn is_chosen_record(globs: &[Glob], id: &RecordId) -> bool {
     id.name().map_or(globs.is_empty(), |name| is_chosen(globs, name))
 }
 
-/// Returns a reason if an argument exceeds the size up to which topo reads arguments.
-fn too_large(arguments: &Arguments) -> Option<Reason> {
-    has_cut(arguments).then(|| Reason::NotRepresentable(format!("an argument has {}", ArgumentValue::too_large())))
+/// Returns the reason to leave out an object if an argument exceeds the size up to which topo reads arguments.
+fn reason_for_size(arguments: &Arguments) -> Option<Reason> {
+    has_cut_value(arguments)
+        .then(|| Reason::NotRepresentable(format!("an argument has {}", ArgumentValue::too_large())))
 }
 
-/// Returns the policies that apply to exported objects and that the filter does not select. Without them, the spec does
-/// not define the behavior of its queues. topo reports them instead of exporting them, because a policy applies by its
-/// pattern, also to future queues. A policy with a different name may belong to a different team.
-fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
+/// Returns the policies that apply to exported objects and that the filter does not select.
+///
+/// Without these policies, the spec does not completely define the behavior of its objects. topo only reports them,
+/// because a policy also applies to future queues that match its pattern, and may belong to a different team.
+fn governing_policies(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
     let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
     if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
         return governing;
@@ -125,9 +127,9 @@ fn reason_for_exchange(exchange: &Exchange) -> Option<Reason> {
     }
 }
 
-/// Returns the exported objects. A binding is exported with its destination; topo reports a binding if only its source
-/// is left out.
-pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
+/// Returns the objects to export. A binding is exported with its destination. If only the source of a binding is left
+/// out, topo reports the binding as left out.
+pub(super) fn select_kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
     let mut kept =
         Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
     let is_in = |id: &ObjectId| !left_out.contains(id);
@@ -156,7 +158,7 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
         if !is_in(&ObjectId::Binding(binding.clone())) || !has_destination(&kept, globs, binding) {
             continue;
         }
-        // Retries of a queue outside of the filter may end at a selected queue.
+        // The retries of a queue that the filter does not select can end at a selected queue.
         let is_chosen = is_chosen_exchange(globs, &binding.source);
         if !is_chosen && owner_queues(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
             continue;
@@ -173,13 +175,13 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
     kept
 }
 
-/// Returns true if the destination of a binding is exported. For a predeclared destination, the source must be
-/// selected.
+/// Returns true if the destination of a binding is exported. If the destination is predeclared, the filter must select
+/// the source.
 fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),
         Destination::Exchange(name) if name.is_predeclared() => is_chosen_exchange(globs, &binding.source),
-        // The end of retries may be an exchange that is not exported.
+        // Retries can end at an exchange that is not exported.
         Destination::Exchange(name) => {
             kept.exchanges.contains_key(name)
                 || kept.exchanges.contains_key(&binding.source) && owner_queues(&binding.source).next().is_some()
@@ -187,33 +189,34 @@ fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     }
 }
 
+/// Returns true if the filter selects a name. A filter without globs selects every name.
 fn is_chosen(globs: &[Glob], name: &str) -> bool {
     globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
 }
 
-/// Returns true if the filter selects the queue, or the main queue of a tier.
+/// Returns true if the filter selects a queue or, for a tier, its main queue.
 fn is_chosen_queue(globs: &[Glob], name: &QueueName) -> bool {
     let stem = || TierName::parse(name).map(|tier| tier.queue);
     is_chosen(globs, name.as_str()) || stem().is_some_and(|queue| is_chosen(globs, queue.as_str()))
 }
 
-/// Returns true if the filter selects the exchange, or the queue that it is generated for.
+/// Returns true if the filter selects an exchange, or a queue for which topo may have generated the exchange.
 fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
     is_chosen(globs, name.as_str()) || owner_queues(name).any(|queue| is_chosen(globs, queue.as_str()))
 }
 
-/// Returns the queues that an exchange may be generated for, by its name.
+/// Returns the queues for which topo may have generated an exchange, according to the exchange's name.
 fn owner_queues(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
     let of = |name: &ExchangeName| {
         [
             naming::queue_of_dead_letter_exchange(name),
             naming::queue_of_retry_exchange(name),
-            naming::queue_of_over_exchange(name),
+            naming::queue_of_exhausted_exchange(name),
             naming::queue_of_first_exchange(name),
             naming::queue_of_return_exchange(name),
         ]
     };
-    let switched = naming::switched_by(name);
+    let switched = naming::exchange_of_switch(name);
     of(name).into_iter().chain(switched.into_iter().flat_map(move |name| of(&name))).flatten()
 }
 

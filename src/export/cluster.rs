@@ -1,4 +1,4 @@
-//! Exports the records of a cluster as a document of a spec.
+//! Exports the records of a cluster as a spec document.
 
 use super::objects::{settings, settings_of};
 use crate::model::record_kinds::{Layout, Place, RecordRow, RecordScope};
@@ -18,19 +18,19 @@ pub struct ClusterExport {
     pub left_out: BTreeMap<RecordKind, BTreeSet<String>>,
 }
 
-/// Exports the records whose names match one of the globs; without globs, all records. The spec that the text declares
-/// has exactly the exported records.
+/// Exports the records whose names match one of the globs. Without globs, exports all records. The exported document
+/// declares exactly the records in [`ClusterExport::records`].
 pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     let is_chosen = |name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
     let mut records = live.clone();
     records.retain(|id, _| id.name().is_some_and(is_chosen));
     let mut left_out: BTreeMap<RecordKind, BTreeSet<String>> = BTreeMap::new();
-    if declared(&text(&records)) != Some(records.clone()) {
+    if parse_records(&text(&records)) != Some(records.clone()) {
         let names: BTreeSet<String> = records.keys().filter_map(|id| id.name()).map(str::to_owned).collect();
         for name in names {
             let mut alone = records.clone();
             alone.retain(|id, _| id.name() == Some(&name));
-            if declared(&text(&alone)) != Some(alone) {
+            if parse_records(&text(&alone)) != Some(alone) {
                 for id in records.keys().filter(|id| id.name() == Some(&name)) {
                     left_out.entry(id.kind).or_default().insert(name.clone());
                 }
@@ -41,8 +41,8 @@ pub fn export_cluster(live: &Records, globs: &[Glob]) -> ClusterExport {
     ClusterExport { text: text(&records), records, left_out }
 }
 
-/// Returns the records that a text declares; `None` for an invalid text.
-fn declared(text: &str) -> Option<Records> {
+/// Parses a document and returns the records that it declares; `None` if the document is invalid.
+fn parse_records(text: &str) -> Option<Records> {
     let file = SourceFile { name: "export".to_owned(), text: text.to_owned() };
     let cluster = parse(&[file], &Variables::new()).ok()?.cluster?;
     Some(cluster.records.into_iter().map(|(id, spec)| (id, spec.record)).collect())
@@ -54,14 +54,15 @@ fn text(records: &Records) -> String {
         let names: BTreeSet<&str> =
             records.keys().filter(|id| id.kind == row.kind).filter_map(|id| id.name()).collect();
         for name in names {
-            let own = match row.layout {
+            let entries = match row.layout {
                 Layout::Settings(_) => {
                     let settings = settings_of(records, row, Some(name)).into_iter();
                     settings.map(|(_, key, value)| entry(key, value)).collect()
                 }
                 Layout::Fields(_) => {
-                    let own = records.values().filter(|record| record.id.kind == row.kind);
-                    own.filter(|record| record.id.name() == Some(name))
+                    let of_kind = records.values().filter(|record| record.id.kind == row.kind);
+                    of_kind
+                        .filter(|record| record.id.name() == Some(name))
                         .flat_map(|record| settings(record, row))
                         .collect()
                 }
@@ -73,12 +74,12 @@ fn text(records: &Records) -> String {
                         .or_default()
                         .entry(name)
                         .or_default()
-                        .push(entry(key, Tree::table(own)));
+                        .push(entry(key, Tree::table(entries)));
                 }
                 Place::Section => {
-                    sections.entry(row.section).or_default().entry(name).or_default().extend::<Vec<_>>(own)
+                    sections.entry(row.section).or_default().entry(name).or_default().extend::<Vec<_>>(entries)
                 }
-                // A key of a vhost.
+                // Keys of vhosts are not part of the cluster's document.
                 Place::Vhost(_) => {}
             }
         }

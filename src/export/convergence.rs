@@ -23,26 +23,28 @@ pub struct Export {
     pub topology: Topology,
 }
 
-/// The export found no text whose plan has no changes. This is a bug in topo.
+/// The error that topo cannot represent a vhost by a spec whose plan contains no changes. This is a bug in topo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExportError(String);
 
-/// Exports all objects whose names match one of the globs; without globs, all objects.
+/// Exports the objects of a vhost whose names match one of the globs. Without globs, exports all objects.
 ///
 /// # Errors
-/// Returns an [`ExportError`] if the plan of every text has changes. No vhost is known to cause this.
+/// Returns an [`ExportError`] if every attempt results in a spec whose plan contains changes. No vhost is known to
+/// cause this error.
 pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, ExportError> {
     let Some(before) = before_migrations(live.topology) else { return export_original(live, globs, None) };
     export_original(&Live { topology: &before, ..*live }, globs, Some(live))
 }
 
-/// Exports the objects without those of interrupted migrations; `current` is the vhost with them.
+/// Exports the vhost as it was before its interrupted migrations. `current` is the current vhost; `None` if there are
+/// no interrupted migrations.
 fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) -> Result<Export, ExportError> {
-    let mut left_out = choice::left_out(live, globs);
+    let mut left_out = choice::find_left_out(live, globs);
     let mut given_up = GivenUp::default();
     loop {
-        let kept = choice::kept(live, globs, &mut left_out);
+        let kept = choice::select_kept(live, globs, &mut left_out);
         let recognized = recognize(live, &kept, &given_up);
         let document =
             |comments: Option<&Comments>| Document { live, kept: &kept, recognized: &recognized, comments }.text();
@@ -51,9 +53,10 @@ fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) 
             Ok(read) => {
                 let mismatches = check::mismatches(&read, live, &kept, &recognized);
                 if mismatches.is_empty() {
-                    let comments = comments::of(&recognized, &read, &text, live, &kept);
+                    let comments = comments::generate(&recognized, &read, &text, live, &kept);
                     let text = with_header(text, document(Some(&comments)), &left_out, live);
-                    let interrupted = current.map_or_else(Vec::new, |current| check::interrupted(&read, current));
+                    let interrupted =
+                        current.map_or_else(Vec::new, |current| check::interrupted_migrations(&read, current));
                     return Ok(Export { text, left_out, interrupted, topology: kept });
                 }
                 mismatches
@@ -67,25 +70,25 @@ fn export_original(live: &Live<'_>, globs: &[Glob], current: Option<&Live<'_>>) 
         if before == (given_up.len(), left_out.len()) {
             let first = mismatches
                 .first()
-                .map_or_else(String::new, |mismatch| format!("{}: {:?}", mismatch.why, mismatch.set_by));
+                .map_or_else(String::new, |mismatch| format!("{}: {:?}", mismatch.why, mismatch.causes));
             return Err(ExportError(first));
         }
     }
 }
 
-/// Adds the comments, and a header with the objects that are left out. If a comment changes the meaning of the text,
-/// because it contains an unusual name, the text stays plain.
+/// Adds the comments, and a header that lists the objects that are left out. Returns the plain text if a comment would
+/// change its meaning, for example because the comment contains an unusual name.
 fn with_header(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
     let mut head = String::new();
     if !left_out.is_empty() {
         head.push_str("# Not exported:\n");
         for line in left_out.lines() {
-            for line in yaml::wrapped(&scalar::comment(&line), yaml::WIDTH - 4) {
+            for line in yaml::wrap(&scalar::comment(&line), yaml::WIDTH - 4) {
                 head.push_str(&format!("#   {line}\n"));
             }
         }
     }
-    let full = with_comments.headed(head);
+    let full = with_comments.with_header(head);
     let expanded = |text: &Text| check::read(text, live).map(|read| read.expansion.topology).ok();
     if expanded(&full) == expanded(&plain) { full.text } else { plain.text }
 }
@@ -100,10 +103,10 @@ fn simplify(
     given_up: &mut GivenUp,
     left_out: &mut LeftOut,
 ) {
-    let Some(id) = mismatch.set_by.first() else { return };
-    // The queue does not cause the mismatch of a binding in its list.
+    let Some(id) = mismatch.causes.first() else { return };
+    // A queue does not cause the mismatch of a binding in its `bindings`.
     let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.generated.contains_key(id);
-    if !is_binding && mismatch.set_by.iter().any(|id| given_up.give_up(id, recognized)) {
+    if !is_binding && mismatch.causes.iter().any(|id| given_up.give_up(id, recognized)) {
         return;
     }
     let why = || Reason::NotRepresentable(mismatch.why.clone());

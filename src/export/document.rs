@@ -1,4 +1,5 @@
-//! Writes the spec of a vhost as a tree: sections in their usual order, bindings below their destinations.
+//! Builds the spec of a vhost as a YAML tree, with the sections in their usual order and the bindings below their
+//! destinations.
 
 use super::Live;
 use super::objects::{self, binding_tree, dead_letter_exchange, exchange_tree, incoming, policy_tree};
@@ -16,17 +17,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Comment lines, by the object that they precede.
 pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
 
-/// The data that the text is generated from.
+/// The inputs of the exported text.
 pub(super) struct Document<'a> {
     pub(super) live: &'a Live<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognized: &'a Recognized,
-    /// `None` to omit comments.
+    /// The comments; `None` to omit them.
     pub(super) comments: Option<&'a Comments>,
 }
 
 impl Document<'_> {
-    /// Generates the text.
+    /// Generates the exported text.
     pub(super) fn text(&self) -> Text {
         let mut bindings = self.bindings();
         let names = self.kept.queues.keys().filter(|name| !self.is_generated(&ObjectId::Queue((*name).clone())));
@@ -114,7 +115,7 @@ impl Document<'_> {
         if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
     }
 
-    /// Returns the `bindings` of each exported destination.
+    /// Returns the `bindings` entry of each exported destination.
     fn bindings(&self) -> BTreeMap<ObjectId, Entry> {
         let mut by_destination: BTreeMap<ObjectId, Vec<Tree>> = BTreeMap::new();
         for binding in self.kept.bindings.iter().filter(|it| !self.is_generated(&ObjectId::Binding((*it).clone()))) {
@@ -145,8 +146,8 @@ impl Document<'_> {
         entries.into_values().collect()
     }
 
-    /// Returns the exchanges that exported objects reference but that are not exported themselves, each with a
-    /// description of its messages.
+    /// Returns the exchanges that exported objects reference but that are not exported, each with a description of the
+    /// messages that it receives.
     fn referenced_exchanges(&self) -> BTreeMap<ExchangeName, String> {
         let mut referenced_exchanges: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
         let mut add_reference = |name: ExchangeName, messages: String| {
@@ -188,7 +189,7 @@ impl Document<'_> {
         // The exchange of the first tier is only a placeholder: the broker ignores an alternate exchange that does not
         // exist.
         referenced_exchanges.retain(|name, _| !self.is_first_tier_exchange(name));
-        let listed = |messages: BTreeSet<String>| {
+        let summarize = |messages: BTreeSet<String>| {
             let mut messages = messages.into_iter().filter(|it| !it.is_empty());
             let first = messages.next().unwrap_or_else(|| "the messages that are published to it".to_owned());
             match messages.count() as u64 {
@@ -196,7 +197,7 @@ impl Document<'_> {
                 others => format!("{first}, and messages from {}", count(others, "other source")),
             }
         };
-        referenced_exchanges.into_iter().map(|(name, messages)| (name, listed(messages))).collect()
+        referenced_exchanges.into_iter().map(|(name, messages)| (name, summarize(messages))).collect()
     }
 
     fn is_first_tier_exchange(&self, name: &ExchangeName) -> bool {
@@ -205,7 +206,7 @@ impl Document<'_> {
     }
 }
 
-/// Returns the objects that refer to an exchange.
+/// Returns the exported objects that refer to an exchange.
 pub(super) fn references_to(kept: &Topology, exchange: &ExchangeName) -> Vec<ObjectId> {
     let sends = |target: Option<DeadLettering>| target.is_some_and(|it| it.exchange == *exchange);
     let is_alternate = |alternate: Option<&str>| alternate == Some(exchange.as_str());

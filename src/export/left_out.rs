@@ -1,10 +1,10 @@
-//! Collects the objects that exist and are not exported, with the reasons.
+//! Collects the objects of a vhost that are not exported, with the reasons.
 
 use crate::model::count::{count, number};
 use crate::model::{ObjectId, ObjectKind, PolicyName, RecordKind};
 use std::collections::BTreeMap;
 
-/// The maximum number of listed names for each kind.
+/// The maximum number of listed names in each line.
 const MOST_NAMES: usize = 8;
 /// The maximum number of lines.
 const MOST_LINES: usize = 40;
@@ -24,7 +24,7 @@ pub enum Reason {
     OwnedByTopo,
     /// A plugin created the object for its own use.
     OwnedByPlugin,
-    /// The source of the binding is left out.
+    /// The source exchange of the binding is left out.
     SourceLeftOut,
     /// The destination of the binding does not exist, which is possible only in a definitions file.
     MissingDestination,
@@ -38,11 +38,11 @@ pub enum Reason {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     objects: BTreeMap<ObjectId, Reason>,
-    /// Records of kinds that were not requested.
+    /// The records of kinds that were not requested.
     pub(super) records: BTreeMap<RecordKind, Vec<String>>,
-    /// Policies outside of the filter that apply to exported objects, with the names of these objects.
+    /// The policies outside of the filter that apply to exported objects, with the names of these objects.
     pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
-    /// Objects of kinds that specs do not support, by kind.
+    /// The objects of kinds that specs do not support, by kind.
     pub(super) other_objects: BTreeMap<String, Vec<String>>,
 }
 
@@ -59,7 +59,7 @@ impl LeftOut {
         self.objects.len()
     }
 
-    /// The number of exchanges, queues and policies, without records.
+    /// Returns the number of exchanges, queues and policies that are left out.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
@@ -71,7 +71,7 @@ impl LeftOut {
         is_bare && self.governing.is_empty() && self.other_objects.is_empty()
     }
 
-    /// Returns one line for each reason, such as `2 exclusive queues: a, b`.
+    /// Returns one line for each reason and kind, such as `2 exclusive queues: a, b`.
     pub fn lines(&self) -> Vec<String> {
         let mut groups: BTreeMap<(&Reason, ObjectKind), Vec<String>> = BTreeMap::new();
         for (id, why) in &self.objects {
@@ -85,13 +85,15 @@ impl LeftOut {
             };
             groups.entry((why, id.kind())).or_default().push(name);
         }
-        let records =
-            self.records.iter().map(|(kind, names)| format!("{}: {}", kind.row().counted(names.len()), listed(names)));
-        let other_objects = self.other_objects.iter().map(|(thing, names)| counted(thing, names));
+        let records = self
+            .records
+            .iter()
+            .map(|(kind, names)| format!("{}: {}", kind.row().format_count(names.len()), join_names(names)));
+        let other_objects = self.other_objects.iter().map(|(thing, names)| format_count_and_names(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
         let mut lines: Vec<String> = groups.chain(records).chain(other_objects).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
-            format!("policy {policy}, which governs {}; use --match '{policy}' to include it", listed(names))
+            format!("policy {policy}, which governs {}; use --match '{policy}' to include it", join_names(names))
         };
         lines.extend(self.governing.iter().map(governing));
         if lines.len() > MOST_LINES {
@@ -103,9 +105,9 @@ impl LeftOut {
     }
 }
 
-/// Formats a list of objects as `2 shovels: a, b`.
-pub fn counted(thing: &str, names: &[String]) -> String {
-    format!("{}: {}", count(names.len() as u64, thing), listed(names))
+/// Formats the number and the names of objects, such as `2 shovels: a, b`.
+pub fn format_count_and_names(thing: &str, names: &[String]) -> String {
+    format!("{}: {}", count(names.len() as u64, thing), join_names(names))
 }
 
 fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
@@ -119,14 +121,14 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
         Reason::ServerNamed => ("server-named ", ""),
         Reason::AutoDelete => ("auto-delete ", ""),
         Reason::Transient => ("transient ", ""),
-        Reason::OwnedByTopo => ("", " of topo itself"),
-        Reason::OwnedByPlugin => ("", " of a plugin"),
+        Reason::OwnedByTopo => ("", " created by topo"),
+        Reason::OwnedByPlugin => ("", " created by a plugin"),
         Reason::SourceLeftOut => ("", " from objects that are not exported"),
         Reason::MissingDestination => ("", " to objects that do not exist"),
         Reason::MissingSource => ("", " from an exchange that does not exist"),
         Reason::NotRepresentable(_) => ("", " that cannot be represented in a spec"),
     };
-    let line = format!("{} {before}{things}{after}: {}", number(names.len() as u64), listed(names));
+    let line = format!("{} {before}{things}{after}: {}", number(names.len() as u64), join_names(names));
     match why {
         Reason::NotRepresentable(why) => format!("{line} ({why})"),
         Reason::Exclusive
@@ -141,7 +143,8 @@ fn line(why: &Reason, kind: ObjectKind, names: &[String]) -> String {
     }
 }
 
-fn listed(names: &[String]) -> String {
+/// Joins names to a list such as `a, b and 3 more`.
+fn join_names(names: &[String]) -> String {
     let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(MOST_NAMES) {
         Some(more) if more > 0 => format!("{shown} and {} more", number(more as u64)),

@@ -1,4 +1,5 @@
-//! Writes single objects: exchanges, bindings, policies, and records, whose sections follow the table of record kinds.
+//! Converts single objects to YAML: exchanges, bindings, policies and records. The sections of records follow the table
+//! of record kinds.
 
 use super::recognize::DeadLetterQueue;
 use crate::model::record_kinds::{FieldShape, Layout, Place, RECORD_KINDS, RecordField, RecordRow, RecordScope};
@@ -11,16 +12,16 @@ use crate::model::{
 use crate::plan::spec_keys::{self, key_and_arguments};
 use crate::rabbitmq::policy_keys::PolicyKey;
 
-/// Writes the entry of an object with its comments.
+/// A function that creates the entry of an object with its comments.
 type WriteObject<'a> = &'a dyn Fn(ObjectId, &str, Tree) -> Entry;
 
-/// Returns the sections that are not empty.
+/// Returns the non-empty sections of records.
 pub(super) fn sections(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RecordRow::of_scope(RecordScope::Vhost).filter(|row| row.place == Place::Section);
-    filled(rows.map(|row| (row.section, records(kept, write, row))))
+    non_empty_tables(rows.map(|row| (row.section, records(kept, write, row))))
 }
 
-/// Returns the keys of `vhost` that are records.
+/// Returns the non-empty keys of `vhost` that represent records.
 pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> {
     let rows = RECORD_KINDS.iter().filter_map(|row| match row.place {
         Place::Vhost(key) => {
@@ -30,15 +31,16 @@ pub(super) fn vhost_keys(kept: &Topology, write: WriteObject<'_>) -> Vec<Entry> 
         }
         Place::Section | Place::Entry(..) => None,
     });
-    filled(rows)
+    non_empty_tables(rows)
 }
 
-fn filled(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
-    let filled = tables.filter(|(_, entries)| !entries.is_empty());
-    filled.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
+/// Converts tables to entries, without empty tables.
+fn non_empty_tables(tables: impl Iterator<Item = (&'static str, Vec<Entry>)>) -> Vec<Entry> {
+    let non_empty = tables.filter(|(_, entries)| !entries.is_empty());
+    non_empty.map(|(key, entries)| entry(key, Tree::table(entries))).collect()
 }
 
-/// Returns the settings of an owner, each of which is a record.
+/// Returns the settings of an owner. Each setting is a record.
 pub(super) fn settings_of(
     records: &Records,
     row: &RecordRow,
@@ -47,7 +49,7 @@ pub(super) fn settings_of(
     let setting = |field: &RecordField| {
         let key = owner.into_iter().chain([field.name]).map(str::to_owned).collect();
         let record = records.get(&RecordId { kind: row.kind, key })?;
-        Some((record.id.clone(), field.key, written(field, record.fields.get("value")?)))
+        Some((record.id.clone(), field.key, field_tree(field, record.fields.get("value")?)))
     };
     row.settings().iter().filter_map(setting).collect()
 }
@@ -66,10 +68,10 @@ pub(super) fn settings(record: &Record, row: &RecordRow) -> Vec<Entry> {
     let Layout::Fields(fields) = row.layout else { return Vec::new() };
     let fields = fields.iter().filter_map(|field| Some((field, record.fields.get(field.name)?)));
     let differs = fields.filter(|(field, value)| field.default_value().as_ref() != Some(value));
-    differs.map(|(field, value)| entry(field.key, written(field, value))).collect()
+    differs.map(|(field, value)| entry(field.key, field_tree(field, value))).collect()
 }
 
-fn written(field: &RecordField, value: &ArgumentValue) -> Tree {
+fn field_tree(field: &RecordField, value: &ArgumentValue) -> Tree {
     match (field.shape, value) {
         (FieldShape::Definition, ArgumentValue::Table(table)) => definition_tree(table),
         (FieldShape::Number, ArgumentValue::Float(float)) => number(Priority(float.0)),
@@ -87,7 +89,8 @@ pub(super) fn exchange_tree(exchange: &Exchange, bindings: Option<Entry>) -> Tre
     Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
 }
 
-/// Returns the keys in which the exchange of a dead-letter queue differs from the default one.
+/// Returns the `exchange` entry of a dead-letter queue, with the keys that differ from the defaults; `None` if no key
+/// differs.
 pub(super) fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
     let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
     let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
@@ -98,13 +101,13 @@ pub(super) fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Op
     (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
 }
 
-/// Writes a binding in the list of its destination.
+/// Converts a binding to an item of its destination's `bindings`.
 pub(super) fn incoming(binding: &Binding) -> Tree {
     let source = entry("exchange", Tree::text(binding.source.as_str()));
     Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
 }
 
-/// Writes a binding in the top-level list.
+/// Converts a binding to an item of the top-level `bindings`.
 pub(super) fn binding_tree(binding: &Binding) -> Tree {
     spec_keys::binding(binding).about(ObjectId::Binding(binding.clone()))
 }
@@ -117,13 +120,13 @@ pub(super) fn policy_tree(policy: &Policy) -> Tree {
     Tree::table(keys.chain([entry("definition", definition_tree(&policy.definition))]))
 }
 
-/// Writes a priority, as an integer if possible.
+/// Converts a priority to an integer if possible, otherwise to a float.
 fn number(Priority(number): Priority) -> Tree {
     let is_integer = number.fract() == 0.0 && number.abs() < 9e15;
     Tree::plain(if is_integer { format!("{number:.0}") } else { format!("{number:?}") })
 }
 
-/// Writes the definition of a policy with the keys and units of a spec.
+/// Converts a policy definition to the keys and units of a spec.
 fn definition_tree(definition: &Arguments) -> Tree {
     Tree::table(definition.iter().map(|(name, value)| {
         let key = PolicyKey::spelling(name).unwrap_or(name);

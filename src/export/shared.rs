@@ -1,19 +1,21 @@
-//! Moves settings that queues have in common out of the queues: those of all queues into the defaults, those of several
-//! queues into a shared mapping that the queues refer to. A queue cannot unset a default, so every queue that supports
-//! the setting must have it. The type is an exception: a queue can set its own, so the most frequent type becomes the
-//! default.
+//! Moves common settings out of the queues: settings of all queues to the defaults, and settings of several queues to a
+//! shared mapping that these queues refer to.
+//!
+//! A queue cannot unset a default, so a setting becomes a default only if every queue that supports the setting has it.
+//! The type is an exception: a queue can override it, so the most frequent type becomes the default.
 
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use crate::model::yaml::{Entry, Tree, entry, merged};
+use crate::model::yaml::{Entry, Tree, entry, merge_key};
 use crate::model::{ObjectId, QueueName, QueueType};
 use crate::plan::spec_keys::{QueueKeys, RetryKeys};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The minimum number of queues and of keys for a shared mapping.
+/// The minimum number of queues for a shared mapping.
 const FEWEST_QUEUES: usize = 3;
+/// The minimum number of keys for a shared mapping.
 const FEWEST_KEYS: usize = 3;
 
-/// The shared mappings, by their entries.
+/// The shared mappings, by entries.
 pub(super) struct Shared(BTreeMap<Vec<Entry>, Mapping>);
 
 struct Mapping {
@@ -23,11 +25,11 @@ struct Mapping {
 }
 
 impl Shared {
-    /// Finds the shared mappings: all keys of the queues, or all keys except `deadLetter`, which each queue can set
-    /// itself.
+    /// Finds the shared mappings. A mapping contains all keys of its queues, or all keys except `deadLetter`, which
+    /// each queue then sets itself.
     pub(super) fn of(queues: &BTreeMap<QueueName, QueueKeys>) -> Self {
-        let own = queues.iter().filter(|(_, keys)| !keys.is_dead_letter_queue);
-        let entries: Vec<(&QueueName, Vec<Entry>)> = own.map(|(name, keys)| (name, keys.entries())).collect();
+        let plain = queues.iter().filter(|(_, keys)| !keys.is_dead_letter_queue);
+        let entries: Vec<(&QueueName, Vec<Entry>)> = plain.map(|(name, keys)| (name, keys.entries())).collect();
         let (mut groups, others) = group_equal(entries);
         let without_dead_letter = |(name, entries): (&'_ QueueName, Vec<Entry>)| {
             let (entries, dead_letter) = split(&entries);
@@ -38,32 +40,35 @@ impl Shared {
         for (entries, names) in group_equal(others).0 {
             groups.entry(entries).or_default().extend(names);
         }
-        let mut taken = BTreeSet::new();
+        let mut used_names = BTreeSet::new();
         let mut shared = BTreeMap::new();
         for (entries, names) in groups {
             let stem = stem(&names);
             let others = (2..).map(|number| format!("{stem}-{number}"));
-            let name =
-                [stem.clone()].into_iter().chain(others).find(|name| taken.insert(name.clone())).unwrap_or_default();
+            let name = [stem.clone()]
+                .into_iter()
+                .chain(others)
+                .find(|name| used_names.insert(name.clone()))
+                .unwrap_or_default();
             shared.insert(entries, Mapping { name, first: names[0].clone() });
         }
         Self(shared)
     }
 
-    /// Replaces entries by a reference to their shared mapping, if there is one.
+    /// Replaces entries with a reference to their shared mapping. Returns the entries unchanged if there is none.
     pub(super) fn replace(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let (common, dead_letter) = split(&entries);
         match (self.0.get(&entries), self.0.get(common)) {
-            (Some(mapping), _) => vec![merged(&mapping.name)],
-            (None, Some(mapping)) => [merged(&mapping.name)].into_iter().chain(dead_letter.cloned()).collect(),
+            (Some(mapping), _) => vec![merge_key(&mapping.name)],
+            (None, Some(mapping)) => [merge_key(&mapping.name)].into_iter().chain(dead_letter.cloned()).collect(),
             (None, None) => entries,
         }
     }
 
-    /// Returns the sections of the shared mappings.
+    /// Returns the spec sections that define the shared mappings.
     pub(super) fn sections(self) -> impl Iterator<Item = Entry> {
         self.0.into_iter().map(|(entries, Mapping { name, first })| {
-            let tree = Tree::table(entries).anchored(&name).about(ObjectId::Queue(first));
+            let tree = Tree::table(entries).with_anchor(&name).about(ObjectId::Queue(first));
             entry(&format!("x-{name}"), tree)
         })
     }
@@ -83,7 +88,7 @@ fn group_equal(all: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueNa
     (large, others.collect())
 }
 
-/// Splits off `deadLetter`, which is the last entry.
+/// Splits off the last entry if it is `deadLetter`.
 fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     match entries.split_last() {
         Some((last, before)) if last.key() == "deadLetter" => (before, Some(last)),
@@ -91,7 +96,7 @@ fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
     }
 }
 
-/// Returns the common beginning of the names, with dashes in place of characters other than ASCII alphanumerics.
+/// Returns the common prefix of the names. Dashes replace all characters that are not ASCII alphanumeric.
 fn stem(names: &[&QueueName]) -> String {
     let first = names[0].as_str();
     let is_common = |length: &usize| names.iter().all(|name| name.as_str().starts_with(&first[..*length]));
@@ -103,10 +108,10 @@ fn stem(names: &[&QueueName]) -> String {
     if stem.is_empty() { "shared".to_owned() } else { stem.to_owned() }
 }
 
-/// The minimum number of queues for a default. Fewer queues are easier to read without one.
+/// The minimum number of queues for a default. Fewer queues are easier to read without a default.
 const FEWEST: usize = 3;
 
-/// Moves common settings out of the queues. Returns `defaults`, if there are common settings.
+/// Moves common settings out of the queues. Returns the `defaults` section; `None` if there are no common settings.
 pub(super) fn extract_defaults(queues: &mut BTreeMap<QueueName, QueueKeys>) -> Option<Entry> {
     let mut of_queue: Vec<Entry> = queue_type(queues).into_iter().collect();
     of_queue.extend(KNOWN_ARGUMENTS.iter().filter_map(|known| argument(queues, known)));
@@ -141,7 +146,7 @@ pub(super) fn extract_defaults(queues: &mut BTreeMap<QueueName, QueueKeys>) -> O
 
 fn queue_type(queues: &mut BTreeMap<QueueName, QueueKeys>) -> Option<Entry> {
     let count = |kind: QueueType| queues.values().filter(|queue| queue.kind == Some(kind)).count();
-    // If two types are equally frequent, the first in the order of the enum wins.
+    // If two types are equally frequent, the first type in the order of the enum becomes the default.
     let most =
         QueueType::ALL.into_iter().rev().max_by_key(|kind| count(*kind)).filter(|kind| count(*kind) >= FEWEST)?;
     for queue in queues.values_mut().filter(|queue| queue.kind == Some(most)) {
@@ -166,7 +171,7 @@ fn argument(queues: &mut BTreeMap<QueueName, QueueKeys>, known: &KnownArgument) 
 
 #[cfg(test)]
 mod tests {
-    use crate::export::tests::{applied, profile, text};
+    use crate::export::tests::{apply_spec, profile, text};
 
     #[test]
     fn common_settings_except_dead_letter_are_shared() {
@@ -187,6 +192,6 @@ deadLetterQueues:
   dead.1: {}
   dead.2: {}
 ";
-        assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
+        assert_eq!(text(&apply_spec(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
     }
 }

@@ -1,4 +1,4 @@
-//! Tests exports of whole vhosts, and of random ones.
+//! Tests exports of complete vhosts and of random vhosts.
 
 use super::Live;
 use super::convergence::{Export, export};
@@ -21,18 +21,18 @@ fn read(text: &str) -> Spec {
 }
 
 /// Returns the objects of a broker after an apply of the spec.
-pub(super) fn applied(text: &str, profile: &BrokerProfile) -> Topology {
+pub(super) fn apply_spec(text: &str, profile: &BrokerProfile) -> Topology {
     expand(&read(&format!("version: 1\nvhost: shop\n{text}")), profile)
         .unwrap_or_else(|found| panic!("{found}"))
         .topology
 }
 
-pub(super) fn exported(topology: &Topology, profile: &BrokerProfile, globs: &[&str]) -> Export {
+pub(super) fn export_topology(topology: &Topology, profile: &BrokerProfile, globs: &[&str]) -> Export {
     export_of(topology, profile, globs, true)
 }
 
-/// Exports as from a definitions file.
-pub(super) fn from_definitions(topology: &Topology, profile: &BrokerProfile) -> Export {
+/// Exports a topology that was read from a definitions file.
+pub(super) fn export_definitions(topology: &Topology, profile: &BrokerProfile) -> Export {
     export_of(topology, profile, &[], false)
 }
 
@@ -57,9 +57,9 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_t
     export(&live, &globs).unwrap_or_else(|error| panic!("{error}\n{topology:#?}"))
 }
 
-/// Returns the text without `version` and `vhost`.
+/// Returns the exported text without `version` and `vhost`.
 pub(super) fn text(topology: &Topology, version: &str, globs: &[&str]) -> String {
-    exported(topology, &profile(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
+    export_topology(topology, &profile(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
 }
 
 const ORDERS: &str = "
@@ -86,7 +86,7 @@ policies:
 #[test]
 fn idiomatic_spec_is_exported_unchanged() {
     for version in ["3.13.7", "4.0.5", "4.3.6"] {
-        let found = text(&applied(ORDERS, &profile(version)), version, &[]);
+        let found = text(&apply_spec(ORDERS, &profile(version)), version, &[]);
         let without_comments: String =
             found.split_inclusive('\n').filter(|line| !line.trim().starts_with('#')).collect();
         assert_eq!(without_comments, ORDERS, "{version}");
@@ -95,7 +95,7 @@ fn idiomatic_spec_is_exported_unchanged() {
 
 #[test]
 fn filter_includes_generated_objects() {
-    let topology = applied(ORDERS, &profile("4.0.5"));
+    let topology = apply_spec(ORDERS, &profile("4.0.5"));
     let found = text(&topology, "4.0.5", &["orders.work"]);
     let expected = "
 exchanges:
@@ -141,7 +141,7 @@ queues:
 deadLetterQueues:
   dead: {}
 ";
-    assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
+    assert_eq!(text(&apply_spec(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
     let spec = "
 x-shard: &shard {singleActiveConsumer: true, maxRetries: 4, deadLetter: dead}
 
@@ -157,7 +157,7 @@ queues:
 deadLetterQueues:
   dead: {}
 ";
-    assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
+    assert_eq!(text(&apply_spec(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn delays_are_exported_in_their_shortest_form() {
         let spec = format!(
             "queues: {{w: {{type: quorum, {retry}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n"
         );
-        let found = text(&applied(&spec, &profile("4.3.6")), "4.3.6", &[]);
+        let found = text(&apply_spec(&spec, &profile("4.3.6")), "4.3.6", &[]);
         let in_a_block = retry.replace(", retry", "\n    retry");
         assert!(found.contains(retry) || found.contains(&in_a_block), "{retry}\n{found}");
     }
@@ -183,9 +183,9 @@ fn delays_are_exported_in_their_shortest_form() {
 
 #[test]
 fn objects_that_cannot_be_represented_are_left_out_with_a_reason() {
-    let mut topology = applied("queues: {q: {type: quorum}, ok: {type: quorum}}", &profile("4.0.5"));
+    let mut topology = apply_spec("queues: {q: {type: quorum}, ok: {type: quorum}}", &profile("4.0.5"));
     topology.queues.get_mut(&"q".into()).unwrap().arguments.insert("x-max-priority".to_owned(), 5.into());
-    let export = exported(&topology, &profile("4.0.5"), &[]);
+    let export = export_topology(&topology, &profile("4.0.5"), &[]);
     let why = "1 queue that cannot be represented in a spec: q (quorum queue `q` does not support `maxPriority`)";
     assert_eq!(export.left_out.lines(), [why]);
     assert_eq!(
@@ -210,14 +210,14 @@ queues: {work.dead: {type: classic, bindings: [{exchange: dead}]}}
         auto_delete: false,
         arguments: Arguments::from([("x-dead-letter-exchange".to_owned(), "dead".into())]),
     };
-    let mut topology = applied(without, &profile);
-    let before = exported(&topology, &profile, &[]);
+    let mut topology = apply_spec(without, &profile);
+    let before = export_topology(&topology, &profile, &[]);
     topology.queues.insert("passing".into(), passing.clone());
-    let after = exported(&topology, &profile, &[]);
+    let after = export_topology(&topology, &profile, &[]);
     assert_eq!(after.text, format!("# Not exported:\n#   1 transient queue: passing\n{}", before.text));
-    // A durable queue does.
+    // A durable queue affects the recognition.
     topology.queues.insert("passing".into(), Queue { durable: true, ..passing });
-    assert!(exported(&topology, &profile, &[]).text.contains("deadLetterQueues:\n  work.dead"));
+    assert!(export_topology(&topology, &profile, &[]).text.contains("deadLetterQueues:\n  work.dead"));
 }
 
 /// A generator of random vhosts with unusual objects.
@@ -318,7 +318,8 @@ impl RandomVhosts {
 
     fn topology(&mut self, profile: &BrokerProfile) -> Topology {
         let whole = "queues: {w: {type: classic, deadLetter: dead, retry: {delays: [1s, 2s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
-        let mut topology = if self.below(2) == 0 { applied(whole, profile) } else { Topology::missing("shop".into()) };
+        let mut topology =
+            if self.below(2) == 0 { apply_spec(whole, profile) } else { Topology::missing("shop".into()) };
         topology.settings = Some(Vhost { description: Some(self.name()), tags: Vec::new(), default_queue_type: None });
         for _ in 0..self.below(6) {
             let queue = self.queue();
@@ -365,15 +366,15 @@ impl RandomVhosts {
     }
 }
 
-/// `export` itself verifies that the plan of a text has no changes. This test verifies that every vhost has such a
-/// text, and that each object is either exported or reported.
+/// `export` itself verifies that the plan of an exported spec contains no changes. This test verifies that such a spec
+/// exists for every vhost, and that each object is either exported or reported.
 #[test]
 fn every_vhost_can_be_exported() {
     let (mut written, mut left_out) = (0, 0);
     for seed in 0..500 {
         let profile = profile(["3.8.9", "3.10.8", "4.0.5", "4.3.6"][seed % 4]);
         let topology = RandomVhosts(seed as u64).topology(&profile);
-        let export = exported(&topology, &profile, &[]);
+        let export = export_topology(&topology, &profile, &[]);
         let read = expand(&read(&export.text), &profile).unwrap().topology;
         let count = |it: &Topology| it.queues.len() + it.exchanges.len() + it.policies.len();
         assert_eq!(count(&read), count(&export.topology), "seed {seed}\n{}\n{topology:#?}", export.text);

@@ -1,8 +1,8 @@
-//! Builds the graph of a topology or of a plan, without coordinates: boxes for exchanges and queues, arrows for the
-//! paths of messages.
+//! Builds the graph of a topology or of a plan, without coordinates. Boxes represent exchanges and queues, and arrows
+//! represent message paths.
 //!
-//! Retries are part of the box of their queue, and the exchange of a dead-letter queue is part of that queue, unless
-//! [`Options::all`] is set. A graph that is too large for one page is drawn in groups. [`layout`] computes positions;
+//! Unless [`Options::all`] is set, the box of a queue includes its retries, and the box of a dead-letter queue includes
+//! its exchange. A graph that is too large for one page is drawn in groups. [`layout`] computes positions.
 //! [`render`](crate::render) adds colors and texts.
 
 mod groups;
@@ -26,30 +26,31 @@ use std::collections::BTreeSet;
 /// The part of a topology to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Draws every object, including the generated ones, and does not stack similar queues.
+    /// True to draw every object, including generated objects, without stacks of similar queues.
     pub all: bool,
-    /// Draws only the neighborhood of a queue or an exchange.
+    /// The queue or exchange whose neighborhood is drawn, or `None` to draw the complete topology.
     pub focus: Option<Focus>,
 }
 
 /// A queue or an exchange, and the size of the neighborhood to draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Focus {
-    /// The name of the queue or exchange; the name of a tier selects its queue. If a queue and an exchange have this
+    /// The name of the queue or exchange. The name of a tier selects its queue. If a queue and an exchange have this
     /// name, both are selected.
     pub name: String,
-    /// The number of arrows; a queue with its retries counts as one box.
+    /// The maximum distance in arrows. A queue with its retries is one box.
     pub depth: usize,
 }
 
-/// Builds the graph of a spec. Returns `None` if the object of the focus does not exist.
+/// Builds the graph of a spec. Returns `None` if the object in focus does not exist.
 pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let mut raw = Raw::of(desired, profile);
     retries::mark_retries(&mut raw, &retries::manual_retry_queues(desired, profile), &BTreeSet::new());
     draw(raw, desired, &[], options)
 }
 
-/// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes.
+/// Builds the graph of a plan, with marks on the objects that the plan creates, changes or deletes. Returns `None` if
+/// the object in focus does not exist.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
     let before = Desired { topology: original_topology(plan), ..(*plan.desired).clone() };
     let mut raw =
@@ -69,18 +70,18 @@ fn draw(raw: Raw, desired: &Desired, changes: &[PlannedChange], options: &Option
     let folds = retries::find_folds(&raw, desired, changes);
     let folded = retries::fold(&raw, &folds, desired, changes);
     let near = match &options.focus {
-        Some(focus) => Some(near(&folded, &folds, focus)?),
+        Some(focus) => Some(neighborhood(&folded, &folds, focus)?),
         None => None,
     };
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
-    let shown = shown.only(is_near);
+    let shown = shown.retain(is_near);
     let shown = stacks::separate_groups(if options.all { shown } else { stacks::stack_similar(shown) });
     Some(shown.into_graph(desired.topology.vhost.clone()))
 }
 
-/// Returns the neighborhood in a folded graph, or `None` if no object has the name.
-fn near(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
+/// Returns the boxes in the neighborhood of the focus, or `None` if no object has its name.
+fn neighborhood(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
     let named: [ObjectId; 2] =
         [ObjectId::Queue(QueueName::new(&focus.name)), ObjectId::Exchange(ExchangeName::new(&focus.name))];
     let drawn = named.iter().map(|id| folds.get(id).unwrap_or(id)).filter(|id| folded.nodes.contains_key(*id));
@@ -99,7 +100,7 @@ fn near(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>
     Some(near.into_iter().cloned().collect())
 }
 
-/// Returns the topology before a plan: the desired one with every change of the plan reverted.
+/// Returns the topology before a plan: the desired topology with every change of the plan reverted.
 fn original_topology(plan: &VhostPlan) -> Topology {
     let mut topology = plan.desired.topology.clone();
     for change in &plan.changes {

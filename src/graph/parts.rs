@@ -1,7 +1,7 @@
 //! Defines the parts of a graph, and the labels of arrows: the condition for a message to follow the arrow.
 
 use crate::model::binding::KeyAndArguments;
-use crate::model::units::unambiguous;
+use crate::model::units::value_text;
 use crate::model::{ArgumentValue, Binding, QueueName, Reach, VhostName};
 use crate::plan::ChangeKind;
 use crate::rabbitmq::routing::Fate;
@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Graph {
-    /// The vhosts, by name.
+    /// The graph of each vhost.
     pub vhosts: Vec<VhostGraph>,
-    /// True for the graph of a plan: objects without a mark are unchanged.
+    /// True for the graph of a plan, in which objects without a mark are unchanged.
     pub is_plan: bool,
 }
 
@@ -26,9 +26,9 @@ pub struct VhostGraph {
     pub vhost: VhostName,
     /// The change of the vhost itself.
     pub mark: Option<Mark>,
-    /// The boxes, exchanges first, by name.
+    /// The boxes: first the exchanges, then the queues, each sorted by name.
     pub nodes: Vec<Node>,
-    /// The arrows between the nodes, which they refer to by index.
+    /// The arrows, which refer to nodes by index.
     pub arrows: Vec<Arrow>,
 }
 
@@ -40,19 +40,19 @@ pub struct Node {
     pub name: String,
     /// The kind of the object.
     pub kind: Kind,
-    /// The kind in words: `topic exchange`, `quorum dead-letter queue`.
+    /// The description of the kind, such as `topic exchange` or `quorum dead-letter queue`.
     pub words: String,
-    /// Short facts about the object: `2 immediate retries`, `ttl 30s`.
+    /// Short facts about the object, such as `2 immediate retries` or `ttl 30s`.
     pub notes: Vec<String>,
-    /// The file and line in the spec: `topology.yaml:12`.
+    /// The file and line in the spec, such as `topology.yaml:12`.
     pub at: Option<String>,
     /// The change of the object in a plan.
     pub mark: Option<Mark>,
-    /// The tiers in which failed messages wait, unless tiers are drawn as boxes of their own.
+    /// The tiers in which failed messages wait. `None` if there are no tiers, or if the tiers are separate boxes.
     pub retries: Option<Retries>,
     /// The destination of dead-lettered messages, or `None` if the queue has no dead-letter exchange.
     pub dead_letters: Option<DeadLetters>,
-    /// The names of all queues of a stack, including this one; empty for a single object.
+    /// The names of all objects of a stack, including this object. Empty if the box is not a stack.
     pub stacks: Vec<String>,
     /// True if the object is also drawn elsewhere.
     pub is_copy: bool,
@@ -62,7 +62,7 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetters {
-    /// Tells if the messages arrive in a queue.
+    /// Whether the messages reach a queue.
     pub reach: Reach,
     /// The queues that receive all of the messages.
     pub queues: BTreeSet<QueueName>,
@@ -82,7 +82,7 @@ impl From<Fate> for DeadLetters {
 pub enum Kind {
     /// An exchange of the spec.
     Exchange,
-    /// An exchange that the spec does not declare: an external one, a predeclared one, or one that is only referenced.
+    /// An exchange that the spec does not declare. The exchange is external, predeclared or only referenced.
     ForeignExchange,
     /// A queue with a worker.
     Queue,
@@ -156,7 +156,7 @@ impl Mark {
         }
     }
 
-    /// Returns the sign before a name, as in the text of a plan.
+    /// Returns the symbol before a name, as in the text of a plan.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Created => "+",
@@ -167,9 +167,9 @@ impl Mark {
         }
     }
 
-    /// Joins the marks of several objects: the common mark, or [`Self::Changed`] if they differ. A conflict takes
-    /// precedence.
-    pub(super) fn joined(marks: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+    /// Joins the marks of several objects. Returns the common mark, or [`Self::Changed`] if the marks differ. A
+    /// conflict takes precedence.
+    pub(super) fn join(marks: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut marks = marks.into_iter();
         let first = marks.next()?;
         marks.fold(first, |joined, mark| match (joined, mark) {
@@ -184,11 +184,11 @@ impl Mark {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Retries {
-    /// The verb for entering the tiers: `rejected`, `republished`.
+    /// The label of the arrow to the tiers, such as `rejected` or `republished`.
     pub out: String,
     /// The change of the generated objects in a plan.
     pub mark: Option<Mark>,
-    /// The tiers, in the order in which a failing message passes them.
+    /// The tiers, in the order in which a failing message passes through them.
     pub tiers: Vec<Tier>,
 }
 
@@ -196,23 +196,23 @@ pub struct Retries {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tier {
-    /// The number of the failure that the tier is for, from 1.
+    /// The number of the failure after which a message enters the tier, starting at 1.
     pub number: u32,
     /// The name of the queue.
     pub name: String,
-    /// The delay: `30s`.
+    /// The delay, such as `30s`.
     pub delay: String,
     /// The change of the tier in a plan.
     pub mark: Option<Mark>,
 }
 
-/// An arrow. Two boxes have at most one arrow of each kind.
+/// An arrow. Two boxes have at most one arrow of each kind in each direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Arrow {
     /// The index of the node where the arrow begins.
     pub from: usize,
-    /// The index of the node where the arrow ends; never the same node.
+    /// The index of the node where the arrow ends, which is a different node.
     pub to: usize,
     /// The kind of the arrow.
     pub kind: ArrowKind,
@@ -222,7 +222,7 @@ pub struct Arrow {
     pub labels: Vec<Label>,
 }
 
-/// The kinds of paths of messages.
+/// The kind of a message path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ArrowKind {
@@ -230,7 +230,7 @@ pub enum ArrowKind {
     Binding,
     /// An alternate exchange.
     Alternate,
-    /// The way into a tier, or back from it.
+    /// The path to a tier, or back from a tier.
     Retry,
     /// Dead-lettering.
     DeadLetter,
@@ -261,7 +261,7 @@ pub struct Label {
     pub mark: Option<Mark>,
 }
 
-/// The label of a binding that matches every message, next to bindings that do not.
+/// The label of a binding that matches every message, if the same arrow has a binding with a condition.
 pub(super) const EVERY_MESSAGE: &str = "every message";
 
 /// Returns the label of a binding from an exchange of this type, or `None` if the binding matches every message.
@@ -275,16 +275,16 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String
     }
 }
 
-/// Returns the label of dead-lettering with a routing key. An empty key is quoted, as for a binding.
+/// Returns the label for dead-lettering with a routing key. An empty key is shown as `""`, as for a binding.
 pub(super) fn of_key(key: &str) -> String {
     if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }
 
-/// Formats the arguments as `region: eu, heavy: true`, with `any of` before them if one match is enough.
+/// Formats the arguments as `region: eu, heavy: true`. Adds the prefix `any of` if one matching header is sufficient.
 fn headers(binding: &Binding) -> String {
     let how = binding.arguments.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
     let compared = binding.arguments.iter().filter(|(name, _)| *name != "x-match");
-    let compared: Vec<String> = compared.map(|(name, value)| format!("{name}: {}", unambiguous(value))).collect();
+    let compared: Vec<String> = compared.map(|(name, value)| format!("{name}: {}", value_text(value))).collect();
     match (how, &compared[..]) {
         (_, []) => format!("x-match: {how}"),
         ("all" | "all-with-x", _) | (_, [_]) => compared.join(", "),

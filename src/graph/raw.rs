@@ -1,4 +1,4 @@
-//! Converts a topology into boxes and arrows, one for each object, before anything is folded.
+//! Converts a topology into boxes and arrows, with one box for each exchange and queue.
 
 use super::parts;
 use super::parts::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostGraph};
@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Raw {
     pub(super) nodes: BTreeMap<ObjectId, Node>,
     pub(super) links: BTreeSet<Link>,
-    /// The effective settings of each queue and exchange. Policies are not drawn; a change of their effect marks the
-    /// object.
+    /// The effective settings of each queue and exchange. Policies are not drawn, but a change of an effective setting
+    /// marks the object.
     pub(super) effective: BTreeMap<ObjectId, BTreeMap<String, ArgumentValue>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Link {
     pub(super) mark: Option<Mark>,
 }
 
-/// Maps each generated object of retries to its queue.
+/// Returns a map from each object that is generated for retries to its queue.
 pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
     desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
 }
@@ -45,8 +45,8 @@ impl Raw {
         Self::draw(Drawing::of(desired, profile))
     }
 
-    /// Converts the topology before a plan. The destinations of dead-lettered messages of deleted queues are unknown,
-    /// because unmanaged queues may receive them.
+    /// Converts the topology before a plan. The destinations of messages that a deleted queue dead-letters are unknown,
+    /// because unmanaged queues may receive these messages.
     pub(super) fn before(before: &Desired, after: &Desired, profile: &BrokerProfile) -> Self {
         let mut drawing = Drawing::of(before, profile);
         drawing.fates.retain(|queue, _| after.topology.queues.contains_key(*queue));
@@ -57,7 +57,7 @@ impl Raw {
         drawing.add_exchanges();
         drawing.add_queues();
         drawing.add_bindings();
-        drawing.add_undeclared();
+        drawing.add_external_objects();
         drawing.raw
     }
 
@@ -70,7 +70,7 @@ impl Raw {
         let kept = after.links.difference(&new).cloned();
         let created = new.iter().map(|link| Link { mark: Some(Mark::Created), ..link.clone() });
         let links = deleted.chain(kept).chain(created).collect();
-        // A deleted object that is still referenced is drawn as it was.
+        // A deleted object that is still referenced is drawn as it was before the plan.
         let is_deleted = |id: &ObjectId| before.effective.contains_key(id) && !after.effective.contains_key(id);
         let mut nodes = before.nodes.clone();
         nodes.extend(after.nodes.into_iter().filter(|(id, _)| !is_deleted(id)));
@@ -87,8 +87,8 @@ impl Raw {
         Self { nodes, links, effective: after.effective }
     }
 
-    /// Keeps the nodes that the filter selects, and the links between them.
-    pub(super) fn only(mut self, is_drawn: impl Fn(&ObjectId) -> bool) -> Self {
+    /// Keeps the nodes that the filter selects, and the links between these nodes.
+    pub(super) fn retain(mut self, is_drawn: impl Fn(&ObjectId) -> bool) -> Self {
         self.nodes.retain(|id, _| is_drawn(id));
         self.links.retain(|link| is_drawn(&link.from) && is_drawn(&link.to));
         self
@@ -104,7 +104,7 @@ impl Raw {
         neighbors
     }
 
-    /// Converts the links into arrows, at most one of each kind between two boxes.
+    /// Converts the links into arrows. Two boxes have at most one arrow of each kind in each direction.
     pub(super) fn into_graph(mut self, vhost: VhostName) -> VhostGraph {
         // A link from a box to itself becomes a note.
         for link in self.links.iter().filter(|link| link.from == link.to) {
@@ -117,21 +117,21 @@ impl Raw {
                 node.notes.push(note.to_owned());
             }
         }
-        let places: BTreeMap<&ObjectId, usize> = self.nodes.keys().zip(0..).collect();
+        let indexes: BTreeMap<&ObjectId, usize> = self.nodes.keys().zip(0..).collect();
         let mut arrows: BTreeMap<(usize, usize, ArrowKind), Vec<&Link>> = BTreeMap::new();
         for link in self.links.iter().filter(|link| link.from != link.to) {
-            if let (Some(from), Some(to)) = (places.get(&link.from), places.get(&link.to)) {
+            if let (Some(from), Some(to)) = (indexes.get(&link.from), indexes.get(&link.to)) {
                 arrows.entry((*from, *to, link.kind)).or_default().push(link);
             }
         }
         let arrow = |((from, to, kind), links): ((usize, usize, ArrowKind), Vec<&Link>)| {
-            let mark = Mark::joined(links.iter().map(|link| link.mark));
-            // An unconditional binding gets a label next to bindings with a condition, so that it is visible.
+            let mark = Mark::join(links.iter().map(|link| link.mark));
+            // Next to bindings with a condition, a binding without a condition has a label, so that it is visible.
             let has_condition = kind == ArrowKind::Binding && links.iter().any(|link| link.label.is_some());
             let all = has_condition.then_some(parts::EVERY_MESSAGE);
             let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));
             let labels = links.iter().filter_map(|link| Some(Label { text: text(link)?, mark: link.mark }));
-            // An empty label would be invalid in each format.
+            // An empty label would be invalid in every format.
             let labels = labels.filter(|label| !label.text.is_empty());
             Arrow { from, to, kind, mark, labels: labels.collect::<BTreeSet<_>>().into_iter().collect() }
         };
@@ -140,14 +140,14 @@ impl Raw {
     }
 }
 
-/// A graph while it is built.
+/// A graph under construction.
 struct Drawing<'a> {
     desired: &'a Desired,
     profile: &'a BrokerProfile,
     policies: Policies<'a>,
     /// The destinations of the dead-lettered messages of each queue.
     fates: BTreeMap<&'a QueueName, Fate>,
-    /// Maps each generated object of retries to its queue.
+    /// The queue of each object that is generated for retries.
     families: BTreeMap<&'a ObjectId, &'a QueueName>,
     sources: BTreeMap<&'a ObjectId, &'a Source>,
     raw: Raw,
@@ -198,11 +198,11 @@ impl<'a> Drawing<'a> {
         };
         let kind = match kind {
             ArrowKind::Binding | ArrowKind::DeadLetter if is_inside => ArrowKind::Retry,
-            // Bindings out of a family lead only to dead-lettering after the last retry.
+            // A binding out of a family only dead-letters messages after the last retry.
             ArrowKind::Binding if from_family.is_some() => ArrowKind::DeadLetter,
             ArrowKind::Binding | ArrowKind::DeadLetter | ArrowKind::Alternate | ArrowKind::Retry => kind,
         };
-        // An arrow would show messages arriving although the broker drops them; the queue has a note instead.
+        // The broker drops these messages, so an arrow would be wrong. The queue has a note instead.
         let queue = from_family.as_ref().unwrap_or(from);
         if kind == ArrowKind::DeadLetter && matches!(queue, ObjectId::Queue(queue) if self.drops(queue)) {
             return;
@@ -225,8 +225,8 @@ impl<'a> Drawing<'a> {
             self.raw.effective.insert(id.clone(), before_settings.collect());
             if let Some(alternate) = alternate.as_ref().and_then(|it| it.value.as_text()) {
                 let to = ExchangeName::from(alternate);
-                // A generated exchange names an alternate exchange that only ladders have. Without a ladder, the broker
-                // ignores it.
+                // A generated exchange references an alternate exchange that exists only for ladders. Without a ladder,
+                // the broker ignores the reference.
                 if topology.exchanges.contains_key(&to) || !self.families.contains_key(&id) {
                     self.add_link(&id, &ObjectId::Exchange(to), ArrowKind::Alternate, None);
                 }
@@ -245,11 +245,11 @@ impl<'a> Drawing<'a> {
             self.raw.effective.insert(id.clone(), before_settings.collect());
             if let Some(DeadLettering { exchange, routing_key }) = settings.dead_lettering() {
                 let (to, label) = match (exchange.as_str(), routing_key.as_deref()) {
-                    // Dead-lettering to the default exchange with a routing key leads to the queue of that name.
+                    // The default exchange routes to the queue that has the routing key as its name.
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
                     (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(parts::of_key)),
                 };
-                // The routing key of a tier is the number of the retry, which is of no use to a reader.
+                // The routing key of a tier is the number of the retry, which does not help readers.
                 let label = label.filter(|_| !self.families.contains_key(&id));
                 self.add_link(&id, &to, ArrowKind::DeadLetter, label);
             }
@@ -287,8 +287,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Adds the nodes that the spec does not declare: external objects and referenced ones.
-    fn add_undeclared(&mut self) {
+    /// Adds nodes for the objects that the spec does not declare: external objects and referenced objects.
+    fn add_external_objects(&mut self) {
         let ends: BTreeSet<ObjectId> =
             self.raw.links.iter().flat_map(|link| [link.from.clone(), link.to.clone()]).collect();
         let external = &self.desired.scope.external;
@@ -299,10 +299,10 @@ impl<'a> Drawing<'a> {
             let whose = if external.contains(&id) { "external" } else { "unmanaged" };
             let (kind, words) = match &id {
                 ObjectId::Exchange(name) if name.as_str().is_empty() => {
-                    (Kind::ForeignExchange, "to the queue that the key names".to_owned())
+                    (Kind::ForeignExchange, "routing key = queue name".to_owned())
                 }
                 ObjectId::Exchange(name) => match predeclared_type(name) {
-                    Some(of_type) => (Kind::ForeignExchange, format!("{of_type} exchange of the broker")),
+                    Some(of_type) => (Kind::ForeignExchange, format!("predeclared {of_type} exchange")),
                     None => (Kind::ForeignExchange, format!("{whose} exchange")),
                 },
                 ObjectId::Queue(_) => (Kind::ForeignQueue, format!("{whose} queue")),
@@ -327,7 +327,7 @@ fn retry_note(family: &Family) -> Option<String> {
     match (family.strategy, family.members.is_empty()) {
         (_, false) => None,
         (Strategy::Redeliver, true) => Some(counted("immediate ")),
-        (Strategy::Republish, true) => Some(format!("{times} to the back")),
+        (Strategy::Republish, true) => Some(format!("{times} at the back of the queue")),
         (Strategy::Delayed | Strategy::Ladder, true) => {
             let waits = family.path.rsplit_once(" → ").map_or(family.path.as_str(), |(waits, _)| waits);
             Some(format!("{times}: {waits}"))

@@ -1,8 +1,9 @@
-//! Recognizes retries and dead-lettering. Folds the generated objects of retries into their queue, and the exchange of
-//! a dead-letter queue into that queue.
+//! Recognizes retries and dead-lettering. Folds objects that are generated for retries into their queue, and the
+//! exchange of a dead-letter queue into that queue.
 //!
-//! Manual retries are only marked: a queue rejects a message, the message waits in another queue until it expires, and
-//! returns. The broker dead-letters the message both times, but neither arrow is an end of its lifecycle.
+//! Manual retries are only marked. In a manual retry, a worker rejects a message, the message waits in a second queue
+//! until it expires, and then returns. The broker dead-letters the message twice, but this is not the end of its
+//! lifecycle.
 
 use super::parts::{ArrowKind, Mark, Retries, Tier};
 use super::raw::{Link, Raw, members};
@@ -14,7 +15,7 @@ use crate::rabbitmq::routing::{Keys, Message, Reason};
 use crate::rabbitmq::{ActivePolicies, BrokerProfile, Routing};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maps each folded object to the object that it is drawn in.
+/// A map from each folded object to the object whose box includes it.
 pub(super) type Folds = BTreeMap<ObjectId, ObjectId>;
 
 /// Returns the objects to fold.
@@ -22,14 +23,14 @@ pub(super) fn find_folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]
     let generated = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
     let retired = changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     let mut folds: Folds = generated.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
-    // If the plan deletes the queue itself, the rest of its retries is not folded.
+    // If the plan deletes the queue itself, the objects of its retries are not folded.
     folds.retain(|id, queue| raw.nodes.contains_key(queue) && !matches!(id, ObjectId::Binding(_)));
     folds.extend(dead_letter_exchanges(raw, desired));
     folds
 }
 
 /// Returns the exchanges whose only destination is a dead-letter queue. An exchange whose mark differs from the mark of
-/// the queue is not folded, so that both marks are visible. A change of the queue by a policy does not count.
+/// the queue is not folded, so that both marks are visible. Changes of the queue in place are ignored.
 fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -59,7 +60,7 @@ pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[Plann
     }
     let generated = members(desired);
     let declared: BTreeSet<&ObjectId> = desired.sources.iter().map(|(id, _)| id).collect();
-    // True for a dead-letter queue that dead-letters to its own exchange: its dead-lettered messages return.
+    // Returns true for a link from a dead-letter queue to its own exchange: the dead-lettered messages return.
     let returns = |link: &Link| {
         let is_from_queue = link.kind == ArrowKind::DeadLetter && !folds.contains_key(&link.from);
         is_from_queue && declared.contains(&link.to) && !generated.contains_key(&link.to)
@@ -67,7 +68,7 @@ pub(super) fn fold(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[Plann
     let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to) || returns(link);
     let link = |link: &Link| {
         let is_from_retries = link.from != of(&link.from);
-        // The routing key of the last tier does not matter to a reader.
+        // The routing key of the last tier does not help readers.
         let label = link.label.clone().filter(|_| !is_from_retries);
         Link { from: of(&link.from), to: of(&link.to), label, ..link.clone() }
     };
@@ -91,14 +92,14 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
         };
         if let Some(tier) = tier {
             let delay = duration(tier.delay).unwrap_or_else(|| "0ms".to_owned());
-            let place = (tier.number, tier.generation, tier.delay);
+            let position = (tier.number, tier.generation, tier.delay);
             let tier = Tier { number: tier.number, name: node.name.clone(), delay, mark: node.mark };
-            tiers.entry(queue.clone()).or_default().insert(place, tier);
+            tiers.entry(queue.clone()).or_default().insert(position, tier);
         }
         marks.entry(queue.clone()).or_default().push(node.mark);
     }
     for change in changes {
-        // A binding of the family that is added or deleted is a change of the retries.
+        // An added or deleted binding of the family changes the retries.
         let id = change.id();
         let family =
             desired.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
@@ -120,14 +121,15 @@ fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange
         }
     };
     let retries = |(queue, tiers): (ObjectId, BTreeMap<_, Tier>)| {
-        let mark = Mark::joined(marks.remove(&queue).unwrap_or_default());
+        let mark = Mark::join(marks.remove(&queue).unwrap_or_default());
         let out = entry(&queue).to_owned();
         (queue, Retries { out, mark, tiers: tiers.into_values().collect() })
     };
     tiers.into_iter().map(retries).collect()
 }
 
-/// Turns dead-letter links of these queues into retries: `now` for current links, `before` for deleted ones.
+/// Converts the dead-letter links of manual retries to retry links. `now` contains the queues with manual retries, and
+/// `before` contains the queues that had manual retries before the plan.
 pub(super) fn mark_retries(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTreeSet<ObjectId>) {
     let is_retry = |link: &Link| {
         let queues = if link.mark == Some(Mark::Deleted) { before } else { now };
@@ -140,8 +142,8 @@ pub(super) fn mark_retries(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTr
     }
 }
 
-/// Returns the queues of manual retries. In a waiting queue, messages expire and return to the queue that rejected
-/// them. A main queue dead-letters rejected messages only to its waiting queues.
+/// Returns the queues of manual retries: waiting queues and main queues. In a waiting queue, messages expire and return
+/// to the main queue. A main queue dead-letters rejected messages only to its waiting queues.
 pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<ObjectId> {
     let topology = &desired.topology;
     let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
@@ -156,7 +158,7 @@ pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) ->
     let own = topology.queues.iter().filter(|(name, _)| !generated.contains_key(&ObjectId::Queue((*name).clone())));
     let ages: BTreeMap<&QueueName, i64> =
         own.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
-    // With any routing key: `certain_queues` contains only the queues that receive the message whatever its key is.
+    // The routing key is arbitrary, so `certain_queues` contains only queues that receive the message with every key.
     let dead_letter_routes = |name: &QueueName, reason: Reason| {
         routing.route_dead_letter(&Message::with(Keys::any()), name, reason).into_values()
     };
@@ -164,7 +166,7 @@ pub(super) fn manual_retry_queues(desired: &Desired, profile: &BrokerProfile) ->
     let mut waiting_queues: BTreeMap<QueueName, BTreeSet<&QueueName>> = BTreeMap::new();
     for (wait, age) in &ages {
         for queue in dead_letter_routes(wait, Reason::Expired).flat_map(|route| route.certain_queues) {
-            // If two queues dead-letter to each other, the one with the shorter TTL is the waiting queue.
+            // If two queues dead-letter to each other, the queue with the shorter TTL is the waiting queue.
             let is_longer = ages.get(&queue).is_none_or(|other| other > age);
             let destinations = rejected.entry(queue.clone()).or_insert_with(|| {
                 dead_letter_routes(&queue, Reason::Rejected)

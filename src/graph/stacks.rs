@@ -1,6 +1,6 @@
-//! Reduces the boxes and arrows of a large graph. Similar queues, and the objects that only they use, become one box.
-//! Arrows between groups lead to a copy of their node, which is small and next to the other box, so the groups need no
-//! arrows between them.
+//! Reduces the number of boxes and arrows of a large graph. Similar queues and the objects that only these queues use
+//! become one box. For an arrow between two groups, one end is replaced with a small copy next to the other end, so
+//! that no arrow connects the groups.
 
 use super::groups::Groups;
 use super::parts::{ArrowKind, Kind, Mark, Node};
@@ -23,7 +23,7 @@ struct Appearance<'a> {
     tiers: Vec<(&'a str, Option<Mark>)>,
 }
 
-/// A link as one of its ends sees it.
+/// A link from the perspective of one of its ends.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Way<'a> {
     is_out: bool,
@@ -47,7 +47,7 @@ struct Member<'a> {
     own: Vec<&'a ObjectId>,
 }
 
-/// Replaces each group of similar queues by one box.
+/// Replaces each group of similar queues with one box.
 pub(super) fn stack_similar(raw: Raw) -> Raw {
     if raw.nodes.len() <= MANY {
         return raw;
@@ -73,7 +73,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
     let neighbors = raw.neighbors();
     let is_queue =
         |id: &ObjectId| raw.nodes.get(id).is_some_and(|node| matches!(node.kind, Kind::Queue | Kind::Stream));
-    // True for an object that only this queue is linked to.
+    // Returns true for an object that is linked to only one object.
     let is_own = |id: &ObjectId| !is_queue(id) && neighbors.get(id).is_some_and(|others| others.len() == 1);
     let mut links: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -89,7 +89,7 @@ fn representatives(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
             let other = if is_own(end.0) { Other::Own(appearance(end.1)) } else { Other::Shared(end.0) };
             Some((Way { is_out, kind: link.kind, mark: link.mark, other }, end.0))
         };
-        // Several equal bindings to the same object count once.
+        // Equal bindings to the same object count as one link.
         let ways: BTreeSet<(Way<'_>, &ObjectId)> = links.get(id).into_iter().flatten().filter_map(way).collect();
         let is_to_own = |(way, _): &&(Way<'_>, &ObjectId)| matches!(way.other, Other::Own(_));
         let own = ways.iter().filter(is_to_own).map(|(_, end)| *end).collect();
@@ -114,11 +114,11 @@ fn appearance(node: &Node) -> Appearance<'_> {
     Appearance { kind: node.kind, words: &node.words, notes: &node.notes, mark: node.mark, tiers }
 }
 
-/// The minimum number of sources of an object that is copied next to each source. With fewer sources, the sources are
-/// copied.
+/// The minimum number of sources of an object that is copied next to each source. If an object has fewer sources, they
+/// are copied next to the object.
 const MANY_SOURCES: usize = 8;
 
-/// Separates the groups: replaces one end of each link between two groups by a copy.
+/// Separates the groups: replaces one end of each link between two groups with a copy.
 pub(super) fn separate_groups(raw: Raw) -> Raw {
     let groups = Groups::of(&raw);
     let group = |id: &ObjectId| groups.of.get(id).copied().unwrap_or_default();
@@ -139,13 +139,13 @@ pub(super) fn separate_groups(raw: Raw) -> Raw {
     Raw { nodes, links, effective: raw.effective }
 }
 
-/// The data that decides which end of a link is copied.
+/// The data that determines which end of a link is copied.
 struct CopyPlacement<'a> {
-    /// By source of bindings and group of their destinations, these destinations.
+    /// The destinations of bindings, by source and by group of the destination.
     heads: BTreeMap<(&'a ObjectId, usize), BTreeSet<&'a ObjectId>>,
-    /// By destination of bindings, their sources.
+    /// The sources of bindings, by destination.
     sources: BTreeMap<&'a ObjectId, BTreeSet<&'a ObjectId>>,
-    /// By group, the number of queues.
+    /// The number of queues of each group.
     queues: BTreeMap<usize, usize>,
 }
 
@@ -163,7 +163,7 @@ impl<'a> CopyPlacement<'a> {
         placement
     }
 
-    /// Returns the two boxes of one group between which a link is drawn.
+    /// Returns the two boxes between which a link is drawn. Both boxes are in the same group.
     fn ends(&self, link: &Link, groups: &Groups<'_>) -> (ObjectId, ObjectId) {
         let of = |id: &ObjectId| groups.of.get(id).copied().unwrap_or_default();
         let (here, there) = (of(&link.from), of(&link.to));
@@ -180,7 +180,7 @@ impl<'a> CopyPlacement<'a> {
     }
 }
 
-/// Returns the key of a copy. The NUL characters keep it different from the name of any object.
+/// Returns the ID of a copy. NUL characters distinguish the ID from the name of every object.
 fn copy(id: &ObjectId, group: usize, neighbor: Option<&ObjectId>) -> ObjectId {
     let neighbor = neighbor.and_then(ObjectId::name).unwrap_or_default();
     let name = format!("{}\0{group:06}\0{neighbor}", id.name().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Tests graphs of specs. `tests/cli/graph.rs` tests graphs of plans, with the binary that makes the plans.
+//! Tests graphs of specs. `tests/cli/graph.rs` tests graphs of plans, because the binary creates the plans.
 
 use super::*;
 use crate::expand::{CreatedFor, Origin, expand};
@@ -31,7 +31,7 @@ fn graph(yaml: &str) -> VhostGraph {
 
 /// Formats each arrow as `orders → work: binding a, b`.
 fn arrows(graph: &VhostGraph) -> Vec<String> {
-    let name = |place: usize| graph.nodes[place].name.as_str();
+    let name = |index: usize| graph.nodes[index].name.as_str();
     let text = |arrow: &Arrow| {
         let labels: Vec<&str> = arrow.labels.iter().map(|label| label.text.as_str()).collect();
         let text = format!("{} → {}: {} {}", name(arrow.from), name(arrow.to), arrow.kind.as_str(), labels.join(", "));
@@ -105,7 +105,7 @@ fn each_strategy_is_drawn() {
         format!("{} {out} {}", q.notes.join(" "), tiers(&q).join(" ")).trim().to_owned()
     };
     assert_eq!(of("type: quorum, maxRetries: 2"), "2 immediate retries");
-    assert_eq!(of("type: classic, maxRetries: 1, retry: {strategy: republish}"), "1 retry to the back");
+    assert_eq!(of("type: classic, maxRetries: 1, retry: {strategy: republish}"), "1 retry at the back of the queue");
     assert_eq!(of("type: classic, retry: {strategy: republish, delays: [1s, 2s]}"), "republished 1s 2s");
     assert_eq!(of("type: quorum, retry: {strategy: delayed, delays: [1s, 2s]}"), "2 retries: 1s → 2s");
     assert_eq!(of("type: quorum, retry: {delays: [1s]}, maxRetries: 3"), "rejected 1s 1s 1s");
@@ -123,7 +123,7 @@ fn predeclared_exchanges_are_drawn_if_used() {
     let mut found = arrows(&used);
     found.sort();
     assert_eq!(found, expected);
-    assert_eq!(node(&used, "amq.topic").words, "topic exchange of the broker");
+    assert_eq!(node(&used, "amq.topic").words, "predeclared topic exchange");
     assert_eq!(node(&used, "s").notes, ["dead-lettered messages return"]);
 }
 
@@ -148,7 +148,7 @@ fn dead_letter_queue_that_dead_letters_to_itself_has_a_note() {
 }
 
 #[test]
-fn dead_letter_exchange_with_another_destination_is_drawn() {
+fn dead_letter_exchange_with_a_second_destination_is_drawn() {
     let graph = graph(&format!(
         "queues:\n  q: {{type: classic, deadLetter: dead}}\n  copy: {{type: classic, bindings: [{{exchange: dead.dlx}}]}}\n{DEAD}"
     ));
@@ -157,7 +157,7 @@ fn dead_letter_exchange_with_another_destination_is_drawn() {
 }
 
 #[test]
-fn joined_mark_is_the_common_one_or_changed() {
+fn joined_mark_is_the_common_mark_or_changed() {
     let (created, deleted, conflict) = (Some(Mark::Created), Some(Mark::Deleted), Some(Mark::Conflict));
     for (marks, expected) in [
         (vec![], None),
@@ -167,11 +167,11 @@ fn joined_mark_is_the_common_one_or_changed() {
         (vec![None, conflict, deleted], conflict),
         (vec![None, None], None),
     ] {
-        assert_eq!(Mark::joined(marks.clone()), expected, "{marks:?}");
+        assert_eq!(Mark::join(marks.clone()), expected, "{marks:?}");
     }
 }
 
-/// Returns the names of the connected boxes, one list for each connected part.
+/// Returns the names of the boxes of each connected part.
 fn parts(graph: &VhostGraph) -> Vec<Vec<&str>> {
     let mut part: Vec<usize> = (0..graph.nodes.len()).collect();
     for _ in 0..graph.nodes.len() {
@@ -201,11 +201,11 @@ fn large_graph_is_drawn_in_groups() {
     let graph = graph(&format!("{yaml}{DEAD}"));
     let parts = parts(&graph);
     let shape = |part: &Vec<&str>| (part[0].to_owned(), part.len());
-    // Twenty queues each, with their exchange and their dead-letter queue.
+    // Each part has twenty queues, an exchange and a dead-letter queue.
     let (a, b) = (("a".to_owned(), 22), ("b".to_owned(), 22));
     assert_eq!(parts.iter().map(shape).collect::<Vec<_>>(), [a.clone(), a.clone(), a, b.clone(), b.clone(), b]);
     assert_eq!(parts[0][1..4], ["dead", "q000", "q002"], "{parts:?}");
-    // For each node that is drawn several times, one is not a copy.
+    // Exactly one box of each object is not a copy.
     let copies = |name: &str| graph.nodes.iter().filter(|node| node.name == name && node.is_copy).count();
     assert_eq!((copies("a"), copies("b"), copies("dead"), graph.arrows.len()), (2, 2, 5, 240));
 }
@@ -232,13 +232,13 @@ fn source_of_another_group_is_copied_next_to_the_queue() {
     let graph = graph(&yaml);
     let parts = parts(&graph);
     let heads: Vec<&[&str]> = parts.iter().map(|part| &part[..3]).collect();
-    // An exchange without queues of its own is in the group of objects with similar names.
+    // An exchange without its own queues is in the group of objects with similar names.
     assert_eq!(heads, [["bill", "shop.events", "shop.events"], ["shop.commands", "shop.events", "shop.q00"]]);
     let is_copy = |arrow: &&Arrow| graph.nodes[arrow.from].is_copy;
     let foreign: Vec<&Arrow> = graph.arrows.iter().filter(is_copy).collect();
     let ends: Vec<&str> = foreign.iter().map(|arrow| graph.nodes[arrow.to].name.as_str()).collect();
     assert_eq!(ends, ["bill.q03", "bill.q05"]);
-    assert_ne!(foreign[0].from, foreign[1].from, "each has its own");
+    assert_ne!(foreign[0].from, foreign[1].from, "each queue has its own copy");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn ttl_zero_is_a_note_and_key_of_a_headers_binding_is_not_shown() {
     );
 }
 
-/// An arrow with an empty label would be invalid in each format.
+/// An arrow with an empty label would be invalid in every format.
 #[test]
 fn empty_dead_letter_routing_key_is_quoted() {
     let graph = graph(
@@ -263,7 +263,7 @@ fn empty_dead_letter_routing_key_is_quoted() {
 }
 
 #[test]
-fn unconditional_binding_has_a_label_next_to_others() {
+fn unconditional_binding_has_a_label_next_to_conditional_bindings() {
     let of = |kind: &str, bindings: &str| {
         let yaml =
             format!("exchanges: {{x: {{type: {kind}}}}}\nqueues:\n  q: {{type: classic, bindings: [{bindings}]}}\n");

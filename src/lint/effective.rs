@@ -7,13 +7,13 @@ use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueT
 use crate::rabbitmq::{BrokerProfile, Effective, EffectiveSettings, Governed, Policies, Source};
 use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
 
-/// A queue whose effective settings are known.
+/// A queue whose effective settings are certain.
 pub(super) struct EffectiveQueue<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a QueueName,
     /// The queue type; `None` if a plugin provides the type.
     pub(super) kind: Option<QueueType>,
-    /// The queue whose retries require this one; `None` if this one is declared.
+    /// The queue whose retries require this queue; `None` if the spec declares this queue.
     pub(super) retry_owner: Option<&'a QueueName>,
     /// The declaration; `None` for a delayed retry queue.
     pub(super) declaration: Option<&'a QueueSpec>,
@@ -26,7 +26,7 @@ impl EffectiveQueue<'_> {
         self.kind == Some(QueueType::Quorum)
     }
 
-    /// Returns the policy that sets the effective value of a key, if there is one.
+    /// Returns the policy that sets the effective value of a key, with the value; `None` if no policy sets it.
     pub(super) fn setting_from_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
         let effective = self.settings.get(key)?;
         match &effective.source {
@@ -35,7 +35,7 @@ impl EffectiveQueue<'_> {
         }
     }
 
-    /// Returns every setting that comes from a policy.
+    /// Returns all settings whose effective value comes from a policy.
     pub(super) fn settings_from_policies(&self) -> impl Iterator<Item = (&PolicyName, &str, &Effective)> {
         self.settings.iter().filter_map(|(key, effective)| match &effective.source {
             Source::Policy(name) => Some((name, key, effective)),
@@ -43,17 +43,17 @@ impl EffectiveQueue<'_> {
         })
     }
 
-    /// Returns the first length limit that is set.
+    /// Returns the policy key of the first length limit that is set; `None` if the queue has no length limit.
     pub(super) fn limit(&self) -> Option<&'static str> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.settings.get(key).is_some())
     }
 
-    /// Returns true if a full queue rejects new messages instead of dropping its oldest one.
+    /// Returns true if the full queue rejects new messages instead of dropping its oldest message.
     pub(super) fn rejects_when_full(&self) -> bool {
         self.settings.overflow_behavior().rejects()
     }
 
-    /// Returns the delivery limit.
+    /// Returns the delivery limit with the setting that it comes from; `None` if deliveries are unlimited.
     pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
         self.settings.delivery_limit().zip(self.settings.get("delivery-limit"))
     }
@@ -74,7 +74,7 @@ impl EffectiveQueue<'_> {
             && self.declaration.is_some_and(|declaration| !is_intended(declaration))
     }
 
-    /// Returns the number of retries, with the position of the setting.
+    /// Returns the number of retries with the position of the setting; `None` if the spec sets no retries.
     pub(super) fn max_retries(&self) -> Option<(u32, Location)> {
         let retry = self.declaration?.retry.as_ref()?;
         Some((retry.max_retries.value, retry.max_retries.at))
@@ -105,17 +105,17 @@ pub(super) fn effective_queues<'a>(
     expansion.topology.queues.iter().filter_map(effective_queue).collect()
 }
 
-/// One setting.
+/// A known setting of a queue or a policy.
 pub(super) struct KnownSetting<'a> {
     /// The queue or the policy.
     pub(super) id: ObjectId,
-    /// The name of the argument, or the key of the policy.
+    /// The name of the queue argument, or the policy key.
     pub(super) key: &'a str,
-    /// The known argument.
+    /// The properties of the setting.
     pub(super) known: &'static KnownArgument,
     /// The value.
     pub(super) value: &'a ArgumentValue,
-    /// The position of its key.
+    /// The position of the key.
     pub(super) at: Location,
 }
 

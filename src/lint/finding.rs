@@ -1,5 +1,5 @@
-//! Lint rules and their findings. A rule is plain data and one function; a finding has the position of its cause, and
-//! `render` renders it as a diagnostic.
+//! Defines lint rules and their findings. A rule is plain data and one function. A finding has the position of its
+//! cause, and `render` renders the finding as a diagnostic.
 
 use super::Subject;
 use super::effective::EffectiveQueue;
@@ -9,22 +9,22 @@ use crate::spec::{Diagnostic, Location, Severity};
 /// The maximum number of related positions of a finding about many objects.
 const MOST_RELATED: usize = 3;
 
-/// One finding.
+/// A result of a lint rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The name of the rule.
     pub rule: &'static str,
     /// The severity.
     pub severity: Severity,
-    /// The objects that it is about; empty if it is only about the text of the spec.
+    /// The objects that the finding concerns; empty if the finding concerns only the text of the spec.
     pub objects: Vec<ObjectId>,
-    /// The message: one sentence without a period and without the object.
+    /// The message: one sentence without a period and without the objects.
     pub text: String,
-    /// The position.
+    /// The position of the cause.
     pub at: Location,
     /// Related positions with their labels.
     pub also: Vec<(Location, String)>,
-    /// The hint that explains the fix.
+    /// The hint that explains how to fix the cause.
     pub hint: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Finding {
         self
     }
 
-    /// Adds the objects of another finding with the same message.
+    /// Adds the objects and the related positions of another finding with the same message.
     pub(super) fn merge(&mut self, other: &Self) {
         let new = other.objects.iter().filter(|object| !self.objects.contains(object));
         self.objects.extend(new.cloned().collect::<Vec<_>>());
@@ -57,7 +57,7 @@ impl Finding {
         self.also.truncate(MOST_RELATED);
     }
 
-    /// Returns the message with the objects: ``queue `orders` and 2 more: …``.
+    /// Returns the message with the objects, such as ``queue `orders` and 2 more: …``.
     pub fn message(&self) -> String {
         let first = self.objects.first().map_or_else(String::new, describe);
         let objects = match &self.objects[..] {
@@ -87,39 +87,39 @@ impl From<&Finding> for Diagnostic {
     }
 }
 
-/// A rule.
+/// A lint rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// The name, `lower-case-with-dashes`; stable, for tests, tools and users.
+    /// The name in lower case with dashes. Names are stable, because tests, tools and users rely on them.
     pub name: &'static str,
-    /// The default severity of its findings; it can differ by version.
+    /// The default severity of a finding.
     pub severity: Severity,
-    /// Other severities of its findings, the highest first.
-    pub sometimes: &'static [Severity],
-    /// True if the rule is off until a spec or a flag sets its level: it is a matter of style, or depends on facts
-    /// outside the spec.
+    /// The other severities that a finding can have, the highest first. The severity can depend on the version.
+    pub other_severities: &'static [Severity],
+    /// True if the rule is off until a spec or a flag sets its level. Such a rule is a matter of style, or depends on
+    /// facts that a spec does not contain.
     pub is_optional: bool,
     /// The summary: one sentence without a period.
     pub summary: &'static str,
-    /// Returns all its findings.
+    /// Returns all findings of the rule.
     pub check: fn(&Subject<'_>) -> Vec<Finding>,
-    /// The page, in Markdown; the examples on it are its tests.
+    /// The documentation page of the rule, in Markdown. The examples on the page are the tests of the rule.
     pub page: &'static str,
 }
 
 impl Rule {
-    /// Returns its severity for the list of rules: `warning`, `warning, sometimes info` or `off (info)`.
+    /// Formats the severities for the list of rules, such as `warning`, `warning, sometimes info` or `off (info)`.
     pub fn level(&self) -> String {
-        let sometimes: Vec<&str> = self.sometimes.iter().map(|severity| severity.as_str()).collect();
-        let severity = match sometimes.is_empty() {
+        let others: Vec<&str> = self.other_severities.iter().map(|severity| severity.as_str()).collect();
+        let severity = match others.is_empty() {
             true => self.severity.as_str().to_owned(),
-            false => format!("{}, sometimes {}", self.severity.as_str(), sometimes.join(" or ")),
+            false => format!("{}, sometimes {}", self.severity.as_str(), others.join(" or ")),
         };
         if self.is_optional { format!("off ({severity})") } else { severity }
     }
 
-    /// Creates a finding about an object, at the position of a setting: an argument, a property or a policy key, in
-    /// RabbitMQ's spelling.
+    /// Creates a finding about an object, at the position of a setting. The setting is an argument, a property or a
+    /// policy key, in RabbitMQ's spelling.
     pub(super) fn finding(
         &self,
         subject: &Subject<'_>,
@@ -139,8 +139,8 @@ impl Rule {
         }
     }
 
-    /// Creates a finding about an object, at a position that is not one of its settings.
-    pub(super) fn found(&self, object: ObjectId, at: Location, text: impl Into<String>) -> Finding {
+    /// Creates a finding about an object, at a given position.
+    pub(super) fn finding_at(&self, object: ObjectId, at: Location, text: impl Into<String>) -> Finding {
         Finding {
             rule: self.name,
             severity: self.severity,
@@ -154,9 +154,9 @@ impl Rule {
 }
 
 impl Rule {
-    /// Creates a finding about an effective setting of a queue, positioned at the key, in the queue or in the policy,
-    /// that sets it.
-    pub(super) fn about(
+    /// Creates a finding about an effective setting of a queue, at the position of the key that sets it: an argument of
+    /// the queue, or a policy key.
+    pub(super) fn effective_finding(
         &self,
         subject: &Subject<'_>,
         queue: &EffectiveQueue<'_>,
@@ -175,8 +175,8 @@ impl Rule {
         }
     }
 
-    /// Creates a finding about a queue, at a given position.
-    pub(super) fn at(
+    /// Creates a finding about a queue with known effective settings, at a given position.
+    pub(super) fn queue_finding_at(
         &self,
         subject: &Subject<'_>,
         queue: &EffectiveQueue<'_>,

@@ -1,7 +1,8 @@
-//! Lints a spec and its expansion: settings that a broker of a version refuses or ignores, and probable mistakes. Offline
-//! and pure: `plan` reports the hazards of applying the spec now.
+//! Lints a spec and its expansion: finds settings that a broker version refuses or ignores, and probable mistakes.
+//! Rules are pure and do not require a broker; `plan` reports the hazards of applying the spec now.
 //!
-//! A rule is a file in `rules` with a page of the same name; the examples on the page are the tests of the rule.
+//! Each rule is a file in `rules`, with a documentation page of the same name. The examples on the page are the tests
+//! of the rule.
 
 mod effective;
 mod finding;
@@ -23,23 +24,24 @@ pub use subject::Subject;
 use crate::spec::{Allow, Level, Severity};
 use std::collections::BTreeMap;
 
-/// The levels of rules that flags set, by name.
+/// The levels that flags set, by rule name.
 pub type Levels = BTreeMap<String, Level>;
 
-/// Returns all findings in the order of the files and lines. `levels` take precedence over the levels of the spec.
+/// Returns all findings, sorted by file and line. `levels` take precedence over the levels of the spec.
 ///
-/// Findings of one line about many objects are merged into one. If a specific rule explains a refusal, the generic refusal
-/// is left out. Findings that a comment allows are left out too, and a comment that allows nothing is a finding.
+/// Equal findings about several objects at the same position are merged. If a specific rule explains a refusal, the
+/// generic refusal is omitted. Findings that a comment allows are omitted, too. A comment that allows no finding is a
+/// finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let enabled: Vec<&Rule> = enabled_rules(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
-    let (allowed, mut found) = findings_of(&enabled, subject, levels);
+    let (allowed, mut found) = run_rules(&enabled, subject, levels);
     let is_used = |allow: &Allow| allowed.iter().any(|finding| is_allowed_by(finding, allow));
     let is_enabled = |allow: &Allow| enabled.iter().any(|rule| rule.name == allow.rule);
     let unused = subject.spec.allows.iter().filter(|allow| is_enabled(allow) && !is_used(allow));
-    let unused = rules::unused(subject, unused);
-    found.extend(at_level(level(&rules::UNUSED_ALLOW), unused));
-    merged(found, &allowed)
+    let unused = rules::report_unused(subject, unused);
+    found.extend(set_level(level(&rules::UNUSED_ALLOW), unused));
+    merge_findings(found, &allowed)
 }
 
 /// Returns the rules that are not off.
@@ -47,24 +49,24 @@ fn enabled_rules(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item =
     RULES.iter().copied().filter(|rule| level(rule, subject, levels) != Some(Level::Off))
 }
 
-/// Returns the findings of these rules: first those that a comment allows, then the others.
-fn findings_of(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
-    let all = rules.iter().flat_map(|rule| at_level(level(rule, subject, levels), (rule.check)(subject)));
-    let all = all.map(|finding| with_reservation(finding, subject));
+/// Runs rules and returns two lists: the findings that a comment allows, and the other findings.
+fn run_rules(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
+    let all = rules.iter().flat_map(|rule| set_level(level(rule, subject, levels), (rule.check)(subject)));
+    let all = all.map(|finding| add_reservation(finding, subject));
     let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_allowed_by(finding, allow));
     all.partition(is_allowed)
 }
 
-/// Adds a reservation to a finding that may be wrong.
-fn with_reservation(mut finding: Finding, subject: &Subject<'_>) -> Finding {
+/// Adds a reservation to a finding that may be wrong because the live topology is incomplete.
+fn add_reservation(mut finding: Finding, subject: &Subject<'_>) -> Finding {
     if subject.lacks_transient_queues() && rules::OF_ALL_QUEUES.contains(&finding.rule) {
         finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
     }
     finding
 }
 
-/// Sorts the findings, removes refusals that another rule explains, and merges findings of one line about many objects.
-fn merged(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
+/// Sorts the findings, removes refusals that another rule explains, and merges equal findings about several objects.
+fn merge_findings(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
             && found.iter().chain(allowed).any(|other| {
@@ -89,7 +91,8 @@ fn merged(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     found
 }
 
-/// Returns the level of a rule that is set, or `Off` for an optional rule. `None` keeps the severity of each finding.
+/// Returns the level of a rule from the flags or the spec, otherwise `Off` for an optional rule. `None` means that each
+/// finding keeps its severity.
 fn level(rule: &Rule, subject: &Subject<'_>, levels: &Levels) -> Option<Level> {
     let level = levels.get(rule.name).copied().or_else(|| subject.spec.lint.get(rule.name).map(|it| it.value));
     level.or(rule.is_optional.then_some(Level::Off))
@@ -100,8 +103,8 @@ fn is_allowed_by(finding: &Finding, allow: &Allow) -> bool {
     allow.rule == finding.rule && (allow.at.file, allow.line) == (finding.at.file, finding.at.line)
 }
 
-/// Sets the severity of findings to a level; `Off` removes them.
-fn at_level(level: Option<Level>, found: Vec<Finding>) -> Vec<Finding> {
+/// Sets the severity of findings according to a level. `Off` removes the findings; `None` keeps their severities.
+fn set_level(level: Option<Level>, found: Vec<Finding>) -> Vec<Finding> {
     match level.map(Level::severity) {
         None => found,
         Some(None) => Vec::new(),

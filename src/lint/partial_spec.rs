@@ -1,31 +1,31 @@
-//! Checks specs that have errors, so that one mistake does not hide another. Only checks that concern a single object run,
-//! because findings about several objects may be caused by the missing parts.
+//! Checks specs that have errors, so that one mistake does not hide another. Runs only checks that concern a single
+//! object, because the missing parts of the spec could cause findings about several objects.
 
 use super::subject::Subject;
-use super::{Finding, Levels, Rule, enabled_rules, findings_of, merged};
+use super::{Finding, Levels, Rule, enabled_rules, merge_findings, run_rules};
 use crate::expand::expand_all;
 use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, Spec};
 use std::collections::BTreeSet;
 
-/// The code of errors that leave nothing out of the spec: a name without a declared target.
+/// The code of errors about references to undeclared names. After such an error, the spec is still complete.
 const UNDECLARED: &str = "undeclared";
 
 /// A spec with its errors.
 pub struct PartialSpec<'a> {
     spec: &'a Spec,
-    /// The positions of the declarations.
+    /// The positions of all declared objects.
     declared: BTreeSet<Location>,
-    /// The declared objects that are incomplete because of an error.
+    /// The positions of the declared objects that are incomplete because of an error.
     incomplete: BTreeSet<Location>,
-    /// The lines with errors, each with its file.
+    /// The lines with errors, as pairs of a file index and a line number.
     lines: BTreeSet<(usize, usize)>,
-    /// True if no error left anything out.
+    /// True if the spec is complete despite its errors.
     is_complete: bool,
 }
 
 impl<'a> PartialSpec<'a> {
-    /// Creates the subject from a spec and all errors of the files.
+    /// Creates a partial spec from a spec and all errors in its files.
     pub fn new(spec: &'a Spec, errors: &Diagnostics) -> Self {
         let queues = spec.queues.values().chain(spec.dead_letter_queues.values().map(|entry| &entry.queue));
         let positions = queues.map(|queue| queue.at).chain(spec.exchanges.values().map(|exchange| exchange.at));
@@ -42,13 +42,13 @@ impl<'a> PartialSpec<'a> {
         partial
     }
 
-    /// Returns the object at a position: the last one that begins before it.
+    /// Returns the position of the object that contains a position: the last object that begins before it.
     fn object_at(&self, at: Location) -> Option<Location> {
         let last = Location { end: usize::MAX, ..at };
         self.declared.range(..=last).next_back().filter(|it| it.file == at.file).copied()
     }
 
-    /// Returns further errors: those of the expansion, and predicted refusals by the broker.
+    /// Returns additional errors: errors of the expansion, and predicted refusals by the broker.
     pub fn errors(&self, profile: &BrokerProfile) -> Diagnostics {
         let (expansion, errors) = expand_all(self.spec, profile);
         let mut found = Diagnostics::new();
@@ -57,18 +57,19 @@ impl<'a> PartialSpec<'a> {
         }
         let levels = Levels::new();
         let subject = Subject::new(self.spec, &expansion, profile);
-        let can_refuse = |rule: &&&Rule| rule.severity == Severity::Error || rule.sometimes.contains(&Severity::Error);
+        let can_refuse =
+            |rule: &&&Rule| rule.severity == Severity::Error || rule.other_severities.contains(&Severity::Error);
         let rules: Vec<_> = enabled_rules(&subject, &levels).collect();
         let rules: Vec<_> = rules.iter().filter(can_refuse).copied().collect();
-        let (allowed, refused) = findings_of(&rules, &subject, &levels);
+        let (allowed, refusals) = run_rules(&rules, &subject, &levels);
         let is_complete = |finding: &&Finding| {
             // An error in an anchor affects every object that uses it.
             let has_error = self.lines.contains(&(finding.at.file, finding.at.line));
             !has_error && self.object_at(finding.at).is_none_or(|at| !self.incomplete.contains(&at))
         };
-        let refused = merged(refused, &allowed);
-        let refused = refused.iter().filter(|finding| finding.severity == Severity::Error).filter(is_complete);
-        refused.for_each(|finding| found.push(Diagnostic::from(finding)));
+        let refusals = merge_findings(refusals, &allowed);
+        let refusals = refusals.iter().filter(|finding| finding.severity == Severity::Error).filter(is_complete);
+        refusals.for_each(|finding| found.push(Diagnostic::from(finding)));
         found
     }
 }

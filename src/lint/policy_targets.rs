@@ -1,22 +1,24 @@
-//! Matches the policies of a spec with its queues and exchanges, and narrows the pattern of a policy so that it excludes
-//! some of them. Policies of dead-letter wiring are left out, because they copy the keys of a declared policy.
+//! Matches the policies of a spec with its queues and exchanges, and narrows the pattern of a policy to exclude some
+//! objects. Generated dead-letter policies are ignored, because they copy the keys of a declared policy.
 
 use crate::expand::Expansion;
 use crate::model::names::pattern_of;
 use crate::model::{Exchange, ObjectId, PolicyName, Queue, QueueName};
-use crate::rabbitmq::governing::chosen;
-use crate::rabbitmq::{BrokerProfile, Effective, EffectiveSettings, Fit, Governed, Pattern, Policies, Source};
+use crate::rabbitmq::governing::select_governing;
+use crate::rabbitmq::{
+    BrokerProfile, Effective, EffectiveSettings, Governed, MatchingPolicy, Pattern, Policies, Source,
+};
 use crate::spec::Spec;
 use std::collections::BTreeSet;
 
-/// A queue or an exchange, with the policies that match it, the highest priority first.
+/// A queue or an exchange, with the declared policies that match it, the highest priority first.
 pub(super) struct PolicyTarget<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a str,
     pub(super) kind: Kind<'a>,
-    /// The queue for whose retries it is generated, if it is generated.
+    /// The queue whose retries require this object; `None` if the object exists for a different reason.
     pub(super) retry_owner: Option<&'a QueueName>,
-    pub(super) fits: Vec<Fit<'a>>,
+    pub(super) matching_policies: Vec<MatchingPolicy<'a>>,
 }
 
 /// The kind of a policy target, with its declaration.
@@ -27,14 +29,14 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> PolicyTarget<'a> {
-    /// Returns the policy that applies to the object, if that is certain.
+    /// Returns the policy that applies to the object; `None` if it is uncertain or no policy applies.
     pub(super) fn governing(&self) -> Option<&'a PolicyName> {
-        Some(chosen(&self.fits).certain()??.name)
+        Some(select_governing(&self.matching_policies).certain()??.name)
     }
 
-    /// Returns the effective settings of a queue from its arguments and the policy that applies to it.
+    /// Returns the effective settings of a queue from its arguments and the policy that most likely applies to it.
     pub(super) fn effective(&self, queue: &Queue, profile: &BrokerProfile) -> EffectiveSettings {
-        EffectiveSettings::of(queue, chosen(&self.fits).likely(), None, profile)
+        EffectiveSettings::of(queue, select_governing(&self.matching_policies).likely(), None, profile)
     }
 }
 
@@ -46,9 +48,9 @@ pub(super) fn policy_targets<'a>(
 ) -> Vec<PolicyTarget<'a>> {
     let topology = &expansion.topology;
     let target = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
-        let mut fits = policies.fitting(name, governed);
-        fits.retain(|fit| spec.policies.contains_key(fit.named.name));
-        PolicyTarget { retry_owner: expansion.retry_owner(&id), id, name, kind, fits }
+        let mut matching_policies = policies.matching(name, governed);
+        matching_policies.retain(|matching| spec.policies.contains_key(matching.named.name));
+        PolicyTarget { retry_owner: expansion.retry_owner(&id), id, name, kind, matching_policies }
     };
     let queues = topology.queues.iter().map(|(name, queue)| {
         target(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))
@@ -59,16 +61,16 @@ pub(super) fn policy_targets<'a>(
     queues.chain(exchanges).collect()
 }
 
-/// Returns true if an argument of the object sets the value.
-pub(super) fn is_own(effective: &Effective) -> bool {
+/// Returns true if an argument of the object sets the effective value.
+pub(super) fn is_set_by_argument(effective: &Effective) -> bool {
     match effective.source {
         Source::Argument => true,
         Source::Default | Source::Policy(_) | Source::OperatorPolicy(_) => false,
     }
 }
 
-/// Formats the first of several names and the number of the others: `` `a` and 2 more``.
-pub(super) fn first_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+/// Formats the first name and the number of the other names, such as `` `a` and 2 more``. Formats two names completely.
+pub(super) fn summarize_names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {
         [] => String::new(),
@@ -81,11 +83,11 @@ pub(super) fn first_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 /// The maximum number of names in a readable pattern.
 const MOST_NAMES: usize = 4;
 
-/// Returns a pattern that still matches each name in `kept` and no name in `avoided`, if there is a readable one.
+/// Returns a pattern that matches each name in `kept` and no name in `avoided`; `None` if there is no readable pattern.
 ///
-/// The pattern only excludes names, because a list of the kept names would exclude objects that topo does not know.
-/// Each candidate is checked with the broker's regular expressions; the shortest is preferred.
-pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
+/// The pattern only excludes names, because a list of the kept names would not match objects that exist only on the
+/// broker. Each candidate is checked with the broker's regular expression syntax, the shortest candidate first.
+pub(super) fn narrow_pattern(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
     if kept.is_empty() {
         return None;
     }
@@ -110,21 +112,21 @@ pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<
     candidates.into_iter().flatten().find(is_correct)
 }
 
-/// The pattern of the names of delayed retry queues.
+/// The pattern that matches the names of delayed retry queues.
 const TIER: &str = r".*\.retry\.\d+\.\w+$";
 
-/// Returns names as a part of a pattern, or `None` if there are too many or none.
+/// Returns a partial pattern that matches any of the names; `None` if there are too many names or none.
 fn any_of(names: &[&str]) -> Option<String> {
-    let escaped = |name: &&str| {
+    let escape = |name: &&str| {
         let pattern = pattern_of(name);
         let bare = pattern.strip_prefix('^').unwrap_or(&pattern);
         bare.strip_suffix('$').unwrap_or(bare).to_owned()
     };
     match names {
         [] => None,
-        [one] => Some(escaped(one)),
+        [one] => Some(escape(one)),
         several if several.len() <= MOST_NAMES => {
-            Some(format!("(?:{})", several.iter().map(escaped).collect::<Vec<_>>().join("|")))
+            Some(format!("(?:{})", several.iter().map(escape).collect::<Vec<_>>().join("|")))
         }
         _ => None,
     }
@@ -135,28 +137,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(pattern: &str, kept: &[&str], avoided: &[&str]) -> String {
+    fn narrow(pattern: &str, kept: &[&str], avoided: &[&str]) -> String {
         let (kept, avoided) = (kept.iter().copied().collect(), avoided.iter().copied().collect());
-        narrower(pattern, &kept, &avoided).unwrap_or_default()
+        narrow_pattern(pattern, &kept, &avoided).unwrap_or_default()
     }
 
     #[test]
     fn excludes_names_and_tiers() {
         let work = &["orders.work"][..];
-        assert_eq!(of(r"^orders\.work", work, &["orders.work.retry.1.5s"]), r"^(?!.*\.retry\.\d+\.\w+$)orders\.work");
-        assert_eq!(of(r"^orders\.", work, &["orders.dead"]), r"^(?!orders\.dead$)orders\.");
-        assert_eq!(of("o|q", work, &["o.dead", "q.dead"]), r"^(?!(?:o\.dead|q\.dead)$).*(?:o|q)");
+        assert_eq!(
+            narrow(r"^orders\.work", work, &["orders.work.retry.1.5s"]),
+            r"^(?!.*\.retry\.\d+\.\w+$)orders\.work"
+        );
+        assert_eq!(narrow(r"^orders\.", work, &["orders.dead"]), r"^(?!orders\.dead$)orders\.");
+        assert_eq!(narrow("o|q", work, &["o.dead", "q.dead"]), r"^(?!(?:o\.dead|q\.dead)$).*(?:o|q)");
         let tiers: Vec<String> = (1..9).map(|number| format!("o.a.retry.{number}.5s")).collect();
         let mut avoided: Vec<&str> = tiers.iter().map(String::as_str).collect();
-        assert_eq!(of("^o", work, &avoided), r"^(?!.*\.retry\.\d+\.\w+$)o");
+        assert_eq!(narrow("^o", work, &avoided), r"^(?!.*\.retry\.\d+\.\w+$)o");
         avoided.push("o.dead");
-        assert_eq!(of("^o", work, &avoided), r"^(?!o\.dead$|.*\.retry\.\d+\.\w+$)o");
-        assert_eq!(of("^o", &[], &["o.dead"]), "");
-        assert_eq!(of("^o", &["o.dead"], &["o.dead"]), "");
+        assert_eq!(narrow("^o", work, &avoided), r"^(?!o\.dead$|.*\.retry\.\d+\.\w+$)o");
+        assert_eq!(narrow("^o", &[], &["o.dead"]), "");
+        assert_eq!(narrow("^o", &["o.dead"], &["o.dead"]), "");
     }
 
     proptest! {
-        /// The pattern still matches names in neither list, because they can exist on the broker.
+        /// The narrowed pattern still matches names that are in neither list, because they can exist on the broker.
         #[test]
         fn narrowed_pattern_matches_every_other_name(
             pattern in prop::sample::select(vec!["^o", "o", r"^o\.", "o|q", "", ".*", "^(?:o|q)", r"\.a"]),
@@ -166,9 +171,10 @@ mod tests {
             let governed = |name: &&str| Pattern::new(pattern).matches(name) == Some(true);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let avoided: BTreeSet<&str> = names.iter().copied().filter(governed).take(dead).collect();
-            let others: Vec<&str> = names.iter().copied().filter(|name| governed(name) && !avoided.contains(name)).collect();
+            let is_other = |name: &&str| governed(name) && !avoided.contains(name);
+            let others: Vec<&str> = names.iter().copied().filter(is_other).collect();
             let Some(known) = others.first() else { return Ok(()) };
-            let narrowed = narrower(pattern, &BTreeSet::from([*known]), &avoided);
+            let narrowed = narrow_pattern(pattern, &BTreeSet::from([*known]), &avoided);
             let narrowed = Pattern::new(&narrowed.expect("there is always one"));
             for name in &others {
                 prop_assert_eq!(narrowed.matches(name), Some(true), "{}", name);

@@ -1,5 +1,5 @@
-//! Finds the position of an object's setting in a spec: its own key if the key exists, otherwise the declaration that it
-//! comes from.
+//! Finds the position of an object's setting in a spec: the position of its key if the key exists, otherwise the
+//! position of the declaration that causes the setting.
 
 use crate::expand::{CreatedFor, Expansion};
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, RecordId};
@@ -19,7 +19,8 @@ impl From<Location> for Position {
     }
 }
 
-/// Returns the position of a setting: an argument, a property or a policy key, in RabbitMQ's spelling.
+/// Returns the position of a setting of an object. The setting is an argument, a property or a policy key, in
+/// RabbitMQ's spelling.
 pub(super) fn position(spec: &Spec, expansion: &Expansion, object: &ObjectId, setting: &str) -> Position {
     let because = expansion.origins.get(object).map(|origin| &origin.because);
     if let Some(CreatedFor::Retry(queue)) = because {
@@ -63,7 +64,7 @@ fn of_queue(queue: &QueueSpec, setting: &str) -> Position {
         "auto_delete" => source_of(queue.auto_delete.as_ref()),
         "x-queue-type" | "type" => source_of(queue.queue_type.as_ref()),
         "x-dead-letter-exchange" | "x-dead-letter-routing-key" => source_of(queue.dead_letter.as_ref()),
-        // Unless it is set explicitly, the retries set it.
+        // If the spec does not set the delivery limit explicitly, the retries set it.
         "x-delivery-limit" if !queue.arguments.contains_key(setting) => {
             source_of(queue.retry.as_ref().map(|it| &it.max_retries))
         }
@@ -126,7 +127,7 @@ fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting:
     }
     let Some(CreatedFor::DeadLetterPolicy(of)) = because else { return None };
     let wiring = queue(spec, of)?.dead_letter.as_ref()?.at;
-    // A policy of dead-letter wiring copies the keys of the policy that it overrides.
+    // A generated dead-letter policy copies the keys of the policy that it displaces.
     let copied = || spec.policies.values().find_map(key);
     match setting {
         "dead-letter-exchange" | "dead-letter-routing-key" => Some(wiring.into()),

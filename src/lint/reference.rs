@@ -1,4 +1,4 @@
-//! Renders the list of rules, `docs/rules.md`. A test compares the committed page; `TOPO_UPDATE=1` writes it.
+//! Renders the list of rules, `docs/rules.md`. A test compares the committed page; `TOPO_UPDATE=1` updates it.
 
 use super::RULES;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ RabbitMQ version or on the form of the setting, as their pages describe.
 |---|---|---|
 ";
 
-/// Returns the page.
+/// Returns the page `docs/rules.md`.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for rule in RULES {

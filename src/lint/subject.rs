@@ -1,4 +1,5 @@
-//! Defines the input of lint rules: a spec, and derived data that several rules need. topo computes the data once.
+//! Defines the input of lint rules: a spec, and derived data that several rules need. The derived data is computed
+//! once.
 
 use super::effective::{self, EffectiveQueue};
 use super::policy_targets::{self, PolicyTarget};
@@ -23,9 +24,10 @@ pub struct Subject<'a> {
     /// The profile of the connected broker, or of the assumed version.
     pub profile: &'a BrokerProfile,
     live: Option<&'a Topology>,
-    /// True if queues can exist that `live` does not contain, which can make findings wrong.
+    /// True if queues can exist that `live` does not contain. Findings can then be wrong.
     lacks_transient_queues: bool,
-    // A dozen rules need these for every queue; without this cache, `validate` would spend most of its time on them.
+    // A dozen rules need the following values for every queue. Without this cache, `topo validate` would spend most of
+    // its time on computing them.
     effective_queues: OnceCell<Vec<EffectiveQueue<'a>>>,
     policy_targets: OnceCell<Vec<PolicyTarget<'a>>>,
     routing: OnceCell<Routing<'a>>,
@@ -53,38 +55,40 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Adds the topology of a vhost that has more objects than the spec, so that routing follows the broker and not
-    /// only the spec. `live` includes the objects of the spec. `has_transient_queues` is false for a definitions file, which
-    /// lacks exclusive and transient queues.
+    /// Adds the topology of a vhost that contains more objects than the spec, so that the simulated routing describes
+    /// the broker. `live` includes the objects of the spec. `has_transient_queues` is false for a definitions file,
+    /// which does not contain exclusive and transient queues.
     pub fn with_live_topology(self, live: &'a Topology, has_transient_queues: bool) -> Self {
         Self { live: Some(live), lacks_transient_queues: !has_transient_queues, ..self }
     }
 
-    /// Returns true if queues can exist that topo does not know, which can make findings wrong.
+    /// Returns true if queues can exist that the live topology does not contain. Findings can then be wrong.
     pub(super) fn lacks_transient_queues(&self) -> bool {
         self.lacks_transient_queues
     }
 
-    /// Returns the queue whose retries require this object, if there is one.
+    /// Returns the queue whose retries require an object; `None` if the object exists for a different reason.
     pub(super) fn retry_owner(&self, id: &ObjectId) -> Option<&'a QueueName> {
         self.expansion.retry_owner(id)
     }
 
-    /// Returns the queues, including generated ones, with their effective settings. Queues with uncertain settings are
-    /// left out (policies of equal priority, a pattern that cannot be evaluated), because no rule should report them.
+    /// Returns the queues, including generated queues, with their effective settings.
+    ///
+    /// Omits queues with uncertain settings, because no rule should report them. The settings are uncertain if policies
+    /// have the same priority, or if topo cannot evaluate a pattern.
     pub(super) fn effective_queues(&self) -> &[EffectiveQueue<'a>] {
         self.effective_queues.get_or_init(|| {
             effective::effective_queues(self.spec, self.expansion, self.routing().policies(), self.profile)
         })
     }
 
-    /// Returns every queue and exchange, including generated ones, with the policies that match it.
+    /// Returns every queue and exchange, including generated objects, with the policies that match it.
     pub(super) fn policy_targets(&self) -> &[PolicyTarget<'a>] {
         self.policy_targets
             .get_or_init(|| policy_targets::policy_targets(self.spec, self.expansion, self.routing().policies()))
     }
 
-    /// Returns the routing of messages.
+    /// Returns the simulated routing of the live topology, if it is known, otherwise of the expansion.
     pub(super) fn routing(&self) -> &Routing<'a> {
         let external = &self.expansion.scope.external;
         let is_live = |live: &Topology, id: &ObjectId| match id {
@@ -98,7 +102,7 @@ impl<'a> Subject<'a> {
         };
         let others = &self.expansion.scope.external_dead_letter_queues;
         let (topology, external, others) = match self.live {
-            // The bindings of existing external objects are known; missing ones stay unknown.
+            // If all external objects exist, `live` contains their bindings. Otherwise, some bindings are unknown.
             Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING, &NO_EXTERNAL_BINDINGS),
             Some(live) => (live, external, others),
             None => (&self.expansion.topology, external, others),
@@ -106,48 +110,47 @@ impl<'a> Subject<'a> {
         self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_external_bindings(others))
     }
 
-    /// Returns the topology of the spec, and that of the broker if it is known.
+    /// Returns the topology of the spec, and the live topology if it is known.
     pub(super) fn topologies(&self) -> impl Iterator<Item = &'a Topology> {
         std::iter::once(&self.expansion.topology).chain(self.live)
     }
 
-    /// Returns the bindings on the broker that the spec does not declare.
+    /// Returns the bindings of the live topology that the spec does not declare.
     pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
         let declared = &self.expansion.topology.bindings;
         self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !declared.contains(*binding))
     }
 
-    /// Returns the reasons why the broker refuses a queue, in the order of its checks.
+    /// Returns the refusals of a queue, in the order of the broker's checks.
     pub(super) fn refusals_of(&self, queue: &QueueName) -> &[Refusal] {
-        let refused = |(name, queue): (&'a QueueName, &Queue)| {
+        let refusals_by_name = |(name, queue): (&'a QueueName, &Queue)| {
             let found = refusals(&Object::Queue(name.clone(), queue.clone()), self.profile);
             (!found.is_empty()).then_some((name, found))
         };
-        let all = || self.expansion.topology.queues.iter().filter_map(refused).collect();
+        let all = || self.expansion.topology.queues.iter().filter_map(refusals_by_name).collect();
         self.refusals.get_or_init(all).get(queue).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the messages that reach each queue.
+    /// Returns the routing keys with which messages reach each queue.
     pub(super) fn arrivals(&self) -> &Arrivals {
         self.arrivals.get_or_init(|| Arrivals::new(self.routing(), &self.expansion.scope.families))
     }
 
     /// Returns the routing keys with which messages reach a queue.
     pub(super) fn keys_at(&self, queue: &QueueName) -> &BTreeSet<Keys> {
-        self.arrivals().at_queue(queue)
+        self.arrivals().keys_at_queue(queue)
     }
 
-    /// Returns the routing keys with which a queue dead-letters messages; empty if no binding routes messages to it and
-    /// it sets no key.
+    /// Returns the routing keys of the messages that a queue dead-letters. Empty if no binding routes messages to the
+    /// queue and the queue sets no dead-letter routing key.
     pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         if self.keys_at(queue).is_empty() && to.routing_key.is_none() {
             return BTreeSet::new();
         }
-        self.arrivals().dead_lettered(queue, to)
+        self.arrivals().dead_lettered_keys(queue, to)
     }
 
-    /// Iterates over copies of all objects that would be declared, including generated ones, except queues and
-    /// bindings.
+    /// Returns copies of all objects of the expansion, including generated objects, except queues and bindings.
     pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
@@ -156,7 +159,7 @@ impl<'a> Subject<'a> {
         vhost.chain(exchanges).chain(policies).chain(topology.records.values().cloned().map(Object::Record))
     }
 
-    /// Returns the declarations of both ends of a binding; external ends have none.
+    /// Returns the declarations of the source and the destination of a binding. External objects have no declaration.
     pub(super) fn ends(&self, binding: &Binding) -> Ends<'a> {
         let topology = &self.expansion.topology;
         let queue = match &binding.destination {
@@ -167,7 +170,7 @@ impl<'a> Subject<'a> {
         Ends { source: source.map(|exchange| exchange.kind.as_str()), queue }
     }
 
-    /// Returns the queues that would be declared, including dead-letter queues.
+    /// Returns all queues of the expansion, including dead-letter queues and generated queues.
     pub(super) fn queues(&self) -> impl Iterator<Item = (ObjectId, &'a Queue)> {
         let by_id = |(name, queue): (&QueueName, &'a Queue)| (ObjectId::Queue(name.clone()), queue);
         self.expansion.topology.queues.iter().map(by_id)
@@ -178,12 +181,12 @@ impl<'a> Subject<'a> {
         self.queues().filter(move |(_, queue)| queue.queue_type() == Some(queue_type))
     }
 
-    /// Returns the policies that the spec declares; policies of dead-letter wiring only copy them.
+    /// Returns the policies that the spec declares, without generated dead-letter policies, which only copy their keys.
     pub(super) fn policies(&self) -> impl Iterator<Item = (ObjectId, &'a PolicySpec)> {
         self.spec.policies.iter().map(|(name, policy)| (ObjectId::Policy(name.clone()), policy))
     }
 
-    /// Returns true if the broker has this version or a later one.
+    /// Returns true if the broker has this version or a later version.
     pub(super) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.profile.version.is_at_least(major, minor)
     }

@@ -1,5 +1,5 @@
-//! Tests the page of each rule: its headings, and its examples, which are the tests of the rule. A block is marked
-//! `yaml bad` or `yaml good`, followed by a RabbitMQ version if the example depends on it.
+//! Tests the documentation page of each rule: its headings, and its examples, which are the tests of the rule. Each
+//! example is a `yaml bad` or `yaml good` block. A RabbitMQ version follows if the example depends on it.
 
 use super::*;
 use crate::expand::expand;
@@ -49,7 +49,7 @@ fn lint_at(text: &str, profile: &BrokerProfile, levels: &Levels) -> Vec<Finding>
     lint(&Subject::new(&spec, &expansion, profile), levels)
 }
 
-/// One line for each finding: position, severity, rule, message.
+/// Returns one line for each finding: position, severity, rule and message.
 fn lines(text: &str, profile: &BrokerProfile) -> String {
     let mut diagnostics = Diagnostics::new();
     for finding in lint_text(text, profile) {
@@ -58,13 +58,13 @@ fn lines(text: &str, profile: &BrokerProfile) -> String {
     diagnostics.to_string()
 }
 
-/// Enables a rule that is off by default.
-fn enabled(rule: &Rule) -> Levels {
+/// Returns the levels that enable a rule.
+fn enable(rule: &Rule) -> Levels {
     let level = Level::named(rule.severity.as_str()).expect("a severity is a level");
     rule.is_optional.then(|| (rule.name.to_owned(), level)).into_iter().collect()
 }
 
-fn of(version: &str) -> BrokerProfile {
+fn profile(version: &str) -> BrokerProfile {
     BrokerProfile::of(version.parse().unwrap())
 }
 
@@ -89,7 +89,7 @@ fn bad_examples_have_findings_and_good_ones_do_not() {
         let blocks = blocks(rule.page);
         assert!(blocks.iter().any(|block| block.is_bad) && blocks.iter().any(|block| !block.is_bad), "{}", rule.name);
         for block in blocks {
-            let found = lint_at(block.text, &BrokerProfile::of(block.version), &enabled(rule));
+            let found = lint_at(block.text, &BrokerProfile::of(block.version), &enable(rule));
             let fired = found.iter().any(|finding| finding.rule == rule.name);
             if fired != block.is_bad {
                 let found = lines(block.text, &BrokerProfile::of(block.version));
@@ -100,7 +100,7 @@ fn bad_examples_have_findings_and_good_ones_do_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Applies the pattern of the hint literally.
+/// Replaces the pattern of the policy with the pattern in the hint.
 #[test]
 fn suggested_pattern_excludes_only_generated_queues() {
     let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("the rule exists");
@@ -113,7 +113,7 @@ fn suggested_pattern_excludes_only_generated_queues() {
         let (before, after) = block.text.split_once("pattern: '").expect("a policy");
         let (old, after) = after.split_once('\'').expect("a pattern in quotes");
         let text = format!("{before}pattern: '{better}'{after}");
-        // A policy that applied to fewer objects would be another finding.
+        // If the pattern excluded too many objects, a different rule would report it.
         let left = lint_text(&text, &profile);
         assert!(left.iter().all(|it| !it.rule.contains("policy") && !it.rule.contains("pattern")), "{text}\n{left:#?}");
         let governs = |pattern: &str, name: &str| crate::rabbitmq::Pattern::new(pattern).matches(name) == Some(true);
@@ -143,7 +143,7 @@ fn examples_show_every_severity_of_a_rule() {
             let found = lint_text(block.text, &BrokerProfile::of(block.version));
             shown.extend(found.iter().filter(|it| it.rule == rule.name).map(|it| it.severity));
         }
-        let declared: BTreeSet<Severity> = rule.sometimes.iter().copied().chain([rule.severity]).collect();
+        let declared: BTreeSet<Severity> = rule.other_severities.iter().copied().chain([rule.severity]).collect();
         if shown != declared {
             wrong.push(format!("{}: its examples are {shown:?}, the rule declares {declared:?}", rule.name));
         }
@@ -152,22 +152,22 @@ fn examples_show_every_severity_of_a_rule() {
 }
 
 #[test]
-fn default_is_one_finding_for_all_its_queues() {
+fn default_causes_one_finding_for_all_queues() {
     let text = "defaults: {queue: {type: quorum, consumerTimeout: 5m}}\nqueues: {a: {}, b: {}, c: {}, d: {}, e: {}}\n";
-    let found = lint_text(text, &of("3.10"));
+    let found = lint_text(text, &profile("3.10"));
     let [finding] = &found[..] else { panic!("{found:#?}") };
     assert_eq!((finding.at.line, finding.at.column), (3, 34));
     assert_eq!(finding.objects.len(), 5);
     assert_eq!(finding.also.len(), 3);
     assert!(
-        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` since RabbitMQ"),
+        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` only from"),
         "{found:#?}"
     );
 }
 
 #[test]
 fn refusal_that_another_rule_explains_is_reported_once() {
-    let mut profile = of("4.3");
+    let mut profile = profile("4.3");
     profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), false);
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
     let lines = lines(text, &profile);
@@ -181,13 +181,13 @@ fn refusal_that_another_rule_explains_is_reported_once() {
 #[test]
 fn permitted_transient_queues_are_a_warning() {
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
-    let mut profile = of("4.3");
-    profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
-    assert!(lines(text, &profile).contains("warning[transient-queue]"));
-    assert!(lines(text, &profile).contains("this broker (4.3.6) permits them"));
-    assert!(lines(text, &of("4.3")).contains("unless its configuration permits"));
-    assert!(lines(text, &of("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
-    assert!(lines(text, &of("3.8")).contains("info[transient-queue]"));
+    let mut permitting = profile("4.3");
+    permitting.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
+    assert!(lines(text, &permitting).contains("warning[transient-queue]"));
+    assert!(lines(text, &permitting).contains("this broker (4.3.6) permits them"));
+    assert!(lines(text, &profile("4.3")).contains("unless its configuration permits"));
+    assert!(lines(text, &profile("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
+    assert!(lines(text, &profile("3.8")).contains("info[transient-queue]"));
 }
 
 #[test]
@@ -203,7 +203,7 @@ policies:
   p: {pattern: ^q, applyTo: classic_queues, definition: {queue-mode: lazy, ha-mode: all}}
 ";
     assert_eq!(
-        lines(text, &of("3.13")),
+        lines(text, &profile("3.13")),
         "\
 4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: messages published to it are dropped
 4:32: warning[unknown-argument]: exchange `e`: no broker supports the argument `x-foo`: it is stored and has no effect
@@ -217,10 +217,10 @@ policies:
 }
 
 #[test]
-fn hint_names_the_exchange_at_the_end_of_the_retries() {
+fn hint_contains_the_exchange_at_the_end_of_the_retries() {
     let text = "exchanges: {corp.dlx: {type: fanout}}\n\
                 queues: {lad: {type: classic, retry: {delays: [5s]}, deadLetter: {exchange: corp.dlx}}}\n";
-    let found = lint_text(text, &of("4.0"));
+    let found = lint_text(text, &profile("4.0"));
     let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
     assert_eq!(
         finding.message(),
@@ -234,7 +234,7 @@ fn hint_names_the_exchange_at_the_end_of_the_retries() {
 
 #[test]
 fn typos_have_a_suggestion() {
-    let hint = |text: &str| lint_text(text, &of("4.3"))[0].hint.clone().unwrap_or_default();
+    let hint = |text: &str| lint_text(text, &profile("4.3"))[0].hint.clone().unwrap_or_default();
     assert_eq!(
         hint("queues: {q: {type: classic, arguments: {x-mesage-ttl: 5}}}\n"),
         "did you mean `x-message-ttl`? In a spec, write `messageTtl`"
@@ -253,7 +253,7 @@ fn typos_have_a_suggestion() {
 #[test]
 fn queue_that_dead_letters_to_itself_is_a_cycle() {
     let text = "queues:\n  q: {type: classic, messageTtl: 5s, deadLetter: {exchange: \"\", routingKey: q}}\n";
-    let found = lines(text, &of("4.3"));
+    let found = lines(text, &profile("4.3"));
     assert!(found.contains("a message that expires here returns immediately, and the broker drops it"), "{found}");
 }
 
@@ -264,7 +264,7 @@ fn flag_takes_precedence_over_the_level_of_the_spec() {
     };
     let flags = Levels::from([("unbounded-queue".to_owned(), Level::Error)]);
     let severities = |text: &str, levels: &Levels| -> Vec<Severity> {
-        lint_at(text, &of("4.3"), levels).iter().map(|finding| finding.severity).collect()
+        lint_at(text, &profile("4.3"), levels).iter().map(|finding| finding.severity).collect()
     };
     assert_eq!(severities("queues: {q: {type: quorum, deadLetter: none}}\n", &Levels::new()), []);
     assert_eq!(severities(&of_spec("off"), &Levels::new()), []);
@@ -284,16 +284,16 @@ fn comment_allows_findings_of_its_own_line_or_the_next() {
             "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
              5:3: warning[unused-allow]: rule `no-dead-letter` has no finding here for RabbitMQ 4.3.6\n",
         ),
-        // A comment for a rule that is off is not checked.
+        // The linter does not check comments for rules that are off.
         ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue not checked\n", ""),
         (
             "lint: {unused-allow: off}\nqueues:\n  q: {type: quorum, deadLetter: none} # topo: allow no-dead-letter there is none\n",
             "",
         ),
-        // The refusal that the allowed finding explains is not reported either.
+        // The allowed finding also explains the refusal, so the refusal is not reported.
         ("queues:\n  q: {type: classic, durable: false} # topo: allow transient-queue this broker permits it\n", ""),
     ] {
-        assert_eq!(lines(text, &of("4.3")), expected, "{text}");
+        assert_eq!(lines(text, &profile("4.3")), expected, "{text}");
     }
 }
 

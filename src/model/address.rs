@@ -1,14 +1,15 @@
 //! Addresses: the names of objects on the command line, in plans, hazards and reports.
 //!
-//! `queues/shop/a%2Fb` consists of the kind, the vhost and the name. Each is percent-encoded, because names may contain
-//! `/`, `:`, `@`, `,` and `*`. A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. If it has arguments, they
-//! follow as one more segment: `n=1,region=eu`. An object of the cluster has no segment for a vhost.
+//! The segments of `queues/shop/a%2Fb` are the kind, the vhost and the name. Segments are percent-encoded, because
+//! names can contain `/`, `:`, `@`, `,` and `*`. The address of a binding is
+//! `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`. A binding with arguments has one more segment, such as
+//! `n=1,region=eu`. A cluster object has no vhost segment.
 
 use super::binding::Destination;
 use super::names::VhostName;
 use super::object::ObjectId;
 use super::record_kinds::{RECORD_KINDS, RecordScope};
-use super::units::unambiguous;
+use super::units::value_text;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The address of the cluster itself.
 const CLUSTER: &str = "cluster";
 
-/// Percent-encodes one segment of an address or of a path of the management API.
+/// Percent-encodes one segment of an address or of a management API path.
 pub fn encode(segment: &str) -> String {
     let mut encoded = String::with_capacity(segment.len());
     encoded.extend(utf8_percent_encode(segment, SEGMENT));
@@ -33,7 +34,7 @@ pub fn encode(segment: &str) -> String {
 pub struct Address(String);
 
 impl Address {
-    /// Returns the address of an object in a vhost. The address of a record of the cluster does not depend on the vhost.
+    /// Returns the address of an object in a vhost. The address of a cluster record does not contain the vhost.
     pub fn of(vhost: &VhostName, id: &ObjectId) -> Self {
         let is_cluster = vhost.is_cluster();
         let vhost = encode(vhost.as_str());
@@ -65,7 +66,7 @@ impl Address {
                 );
                 if !binding.arguments.is_empty() {
                     let arguments: Vec<_> =
-                        binding.arguments.iter().map(|(key, value)| format!("{key}={}", unambiguous(value))).collect();
+                        binding.arguments.iter().map(|(key, value)| format!("{key}={}", value_text(value))).collect();
                     text.push('/');
                     text.push_str(&encode(&arguments.join(",")));
                 }
@@ -74,7 +75,8 @@ impl Address {
         })
     }
 
-    /// Parses an address that a user typed. Does not check if the object exists.
+    /// Parses an address that a user specified, without checking whether the object exists. Returns an error message
+    /// for a text that is not an address.
     pub fn parse(text: &str) -> Result<Self, String> {
         let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
         let mut segments = text.split('/');
@@ -87,7 +89,7 @@ impl Address {
         }
     }
 
-    /// Returns the vhost of the object.
+    /// Returns the vhost in the address. The address must not be the address of a cluster record.
     pub fn vhost(&self) -> VhostName {
         let segment = self.0.split('/').nth(1).unwrap_or_default();
         VhostName::new(percent_decode_str(segment).decode_utf8_lossy())

@@ -11,14 +11,15 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One value, with the types that JSON and YAML distinguish.
+/// An argument value, with the types that JSON and YAML distinguish.
 ///
-/// AMQP has more types (short, int32, timestamp, …), which the management API shows as these. The broker compares all
-/// integers by value (`rabbit_misc:assert_args_equivalence`). An integer never equals a float.
+/// AMQP has more types (short, int32, timestamp, …). The management API converts their values to the types of JSON. The
+/// broker compares all integers by value (`rabbit_misc:assert_args_equivalence`). An integer never equals a float.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ArgumentValue {
-    /// AMQP void. HTTP cannot send it (500 on bindings, 400 on queues), and lists it as the string `undefined`.
+    /// AMQP void. HTTP requests cannot contain it (500 for bindings, 400 for queues), and responses contain the string
+    /// `undefined` instead.
     Null,
     /// `true` or `false`.
     Boolean(bool),
@@ -59,25 +60,27 @@ impl PartialEq for Float {
 
 impl Eq for Float {}
 
-/// The maximum depth of lists and mappings that topo reads. A spec cannot nest as deeply, so a deeper value differs
-/// from every declared one. The broker stores any depth; recursion over a deeper value could overflow the stack.
-pub const MOST_LEVELS: usize = 64;
+/// The maximum depth of nested lists and mappings that topo reads. No spec can contain a deeper value, so a deeper
+/// value differs from every declared value. The broker stores values of any depth, but recursion over a deeper value
+/// could overflow the stack.
+pub const MAX_LEVELS: usize = 64;
 
-/// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many
-/// more, because a declaration is one frame of 128 KiB by default. A decoded value needs up to 340 times the memory of
-/// its JSON.
+/// The maximum number of values in one argument, at any depth, that topo reads. An AMQP client cannot declare many more
+/// values, because a declaration must fit into one frame (128 KiB by default). A decoded value needs up to 340 times
+/// the memory of its JSON text.
 pub const MAX_VALUES: usize = 10_000;
 
 impl ArgumentValue {
-    /// Returns true if topo did not read the whole value. It has more than [`MOST_LEVELS`] levels or [`MAX_VALUES`]
-    /// values, or the arguments of the document need too much memory. Such a value cannot be sent back.
+    /// Returns true if topo did not read the whole value. Such a value has more than [`MAX_LEVELS`] levels or
+    /// [`MAX_VALUES`] values, or the document exceeds the memory limit for arguments. topo cannot send it to the
+    /// broker.
     pub fn is_cut(&self) -> bool {
-        self.levels() > MOST_LEVELS
+        self.levels() > MAX_LEVELS
     }
 
-    /// Describes the size of a cut argument, for messages.
+    /// Describes the size of an argument that topo did not read completely, for messages.
     pub fn too_large() -> String {
-        format!("more than {MOST_LEVELS} levels or {} values, or takes too much memory", number(MAX_VALUES as u64))
+        format!("more than {MAX_LEVELS} levels or {} values, or takes too much memory", number(MAX_VALUES as u64))
     }
 
     fn levels(&self) -> usize {
@@ -127,7 +130,7 @@ impl ArgumentValue {
     }
 }
 
-/// Writes the bare value as in the broker's messages: strings without quotes, hidden characters escaped.
+/// Writes the value as in the broker's messages: strings have no quotes, and hidden characters are escaped.
 impl fmt::Display for ArgumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,38 +182,41 @@ impl From<String> for ArgumentValue {
     }
 }
 
-/// Arguments by name.
+/// The values of arguments, by argument name.
 pub type Arguments = BTreeMap<String, ArgumentValue>;
 
-/// Returns true if topo did not read one of the values completely.
-pub fn has_cut(arguments: &Arguments) -> bool {
+/// Returns true if topo did not read all values completely.
+pub fn has_cut_value(arguments: &Arguments) -> bool {
     arguments.values().any(ArgumentValue::is_cut)
 }
 
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The first value above the limit stops the reading.
+        // Reading stops at the first value above the limit.
         let values = Cell::new(MAX_VALUES + 1);
-        let value = Part { levels: MOST_LEVELS, values: &values }.deserialize(deserializer)?;
+        let value = Part { levels: MAX_LEVELS, values: &values }.deserialize(deserializer)?;
         let is_whole = values.get() > 0;
-        Ok(if is_whole { value } else { (0..MOST_LEVELS).fold(Part::cut(), |cut, _| Self::List(vec![cut])) })
+        Ok(if is_whole { value } else { (0..MAX_LEVELS).fold(Part::cut(), |cut, _| Self::List(vec![cut])) })
     }
 }
 
-/// Reads a part of an argument, with the remaining levels of nesting and the remaining number of values.
+/// A deserializer for one part of an argument.
 #[derive(Clone, Copy)]
 struct Part<'a> {
+    /// The remaining levels of nesting.
     levels: usize,
+    /// The remaining number of values in the whole argument.
     values: &'a Cell<usize>,
 }
 
 impl Part<'_> {
-    /// Returns the replacement for a list or mapping that is not read. At the last level, it is one level too deep.
+    /// Returns the replacement for a list or mapping that is not read. At the last level, the replacement is one level
+    /// too deep, so [`ArgumentValue::is_cut`] returns true.
     fn cut() -> ArgumentValue {
         ArgumentValue::List(vec!["…".into()])
     }
 
-    /// Returns the reader for the next level, or `None` if nothing more is read.
+    /// Returns the deserializer for the next level; `None` if a limit is reached.
     fn nested(self) -> Option<Self> {
         if memory::is_used_up() {
             self.values.set(0);
@@ -227,7 +233,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ArgumentValue, D::Error> {
         self.values.set(self.values.get().saturating_sub(1));
-        if self.levels < MOST_LEVELS {
+        if self.levels < MAX_LEVELS {
             memory::consume(size_of::<ArgumentValue>());
         }
         deserializer.deserialize_any(self)
@@ -288,11 +294,11 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ArgumentValue, M::Error> {
-        memory::consume(TABLE);
+        memory::consume(TABLE_SIZE);
         let mut table = BTreeMap::new();
         while let Some(part) = self.nested() {
             let Some(key) = map.next_key()? else { return Ok(ArgumentValue::Table(table)) };
-            memory::consume(ENTRY);
+            memory::consume(ENTRY_SIZE);
             table.insert(key, map.next_value_seed(part)?);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -300,11 +306,11 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// The size of a mapping with few entries in bytes: a node of a B-tree has room for eleven.
-const TABLE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
+/// The size of a mapping with few entries, in bytes. A B-tree node has room for eleven entries.
+const TABLE_SIZE: usize = 11 * (size_of::<String>() + size_of::<ArgumentValue>()) + 24;
 
-/// The size of each further entry of a mapping in bytes.
-const ENTRY: usize = 2 * size_of::<String>();
+/// The additional size of each entry of a mapping, in bytes.
+const ENTRY_SIZE: usize = 2 * size_of::<String>();
 
 #[cfg(test)]
 mod tests {
@@ -318,7 +324,7 @@ mod tests {
         for length in [MAX_VALUES, 1_000_000] {
             let cut = read(&list(length));
             assert!(cut.is_cut(), "{length}");
-            // A saved plan preserves it.
+            // A saved plan preserves a cut value.
             assert_eq!(read(&serde_json::to_string(&cut).unwrap()), cut);
             assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_cut());
         }
@@ -332,7 +338,7 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).unwrap();
         // Values after the limit are cut individually; plain values are still read.
         let many = format!("[{},1,\"a\"]", vec![table; 1_000_000].join(","));
-        let values = memory::bounded(many.len(), || read(&many));
+        let values = memory::decode(many.len(), || read(&many));
         let cut = values.iter().position(ArgumentValue::is_cut).unwrap();
         assert!((30_000..60_000).contains(&cut), "{cut}");
         assert!(values[cut..1_000_000].iter().all(ArgumentValue::is_cut));
@@ -340,18 +346,18 @@ mod tests {
         // Typical arguments of a real broker's queues.
         let queue = r#"{"x-queue-type":"quorum","x-max-length":1000,"x-dead-letter-exchange":"orders.dlx"}"#;
         let real = format!("[{}]", vec![queue; 300_000].join(","));
-        let real = memory::bounded(real.len(), || serde_json::from_str::<Vec<Arguments>>(&real)).unwrap();
-        assert!(real.len() == 300_000 && !real.iter().any(has_cut));
-        assert!(!read(&format!("[{table}]"))[0].is_cut(), "the limit ends with the document");
+        let real = memory::decode(real.len(), || serde_json::from_str::<Vec<Arguments>>(&real)).unwrap();
+        assert!(real.len() == 300_000 && !real.iter().any(has_cut_value));
+        assert!(!read(&format!("[{table}]"))[0].is_cut(), "the limit applies to one document only");
     }
 
     #[test]
     fn levels_above_the_limit_are_cut() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
-        let whole = read(&nested(MOST_LEVELS));
-        assert!(!whole.is_cut() && serde_json::to_string(&whole).unwrap() == nested(MOST_LEVELS));
-        for levels in [MOST_LEVELS + 1, 5_000, 1_000_000] {
+        let whole = read(&nested(MAX_LEVELS));
+        assert!(!whole.is_cut() && serde_json::to_string(&whole).unwrap() == nested(MAX_LEVELS));
+        for levels in [MAX_LEVELS + 1, 5_000, 1_000_000] {
             assert!(read(&nested(levels)).is_cut(), "{levels}");
         }
         let tables = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));

@@ -1,9 +1,9 @@
-//! A binding. All of its fields identify it, so none of them can change in place.
+//! Bindings. All fields of a binding identify it, so no field can change in place.
 
 use super::arguments::Arguments;
 use super::names::{ExchangeName, QueueName};
 use super::printable::clean;
-use super::units::unambiguous;
+use super::units::value_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct Binding {
 pub enum Destination {
     /// A queue.
     Queue(QueueName),
-    /// Another exchange.
+    /// An exchange.
     Exchange(ExchangeName),
 }
 
@@ -42,35 +42,36 @@ impl Destination {
 }
 
 impl Binding {
-    /// Returns true if `GET /api/bindings/VHOST` fails while this binding exists, so that no plan is possible.
+    /// Returns true if `GET /api/bindings/VHOST` fails while this binding exists. topo cannot plan without this list.
     ///
-    /// `rabbit_mgmt_format:pack_binding_props` appends the hash of the arguments with `++` to the result of
-    /// `re:replace` on the routing key. If `re:replace` replaces a `~`, this result is an improper list. On 3.10.8, the
-    /// POST answers 500 too, although it creates the binding.
+    /// `rabbit_mgmt_format:pack_binding_props` replaces each `~` in the routing key with `re:replace`, and appends the
+    /// hash of the arguments to the result with `++`. After a replacement, the result can be an improper list, for
+    /// which `++` fails. On RabbitMQ 3.10.8, the POST that creates the binding returns 500 too.
     pub fn breaks_bindings_list(&self) -> bool {
-        // After a `~` at the end, the list is proper.
+        // The list is proper if the key contains `~` only at its end.
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
     }
 
-    /// Returns true if this queue is the destination.
-    pub fn touches_queue(&self, queue: &QueueName) -> bool {
+    /// Returns true if the queue is the destination of the binding.
+    pub fn leads_to_queue(&self, queue: &QueueName) -> bool {
         matches!(&self.destination, Destination::Queue(name) if name == queue)
     }
 
-    /// Returns true if this exchange is the source or the destination.
+    /// Returns true if the exchange is the source or the destination of the binding.
     pub fn touches_exchange(&self, exchange: &ExchangeName) -> bool {
         self.source == *exchange || matches!(&self.destination, Destination::Exchange(name) if name == exchange)
     }
 }
 
-/// `orders ─ order.# → orders.work`; arguments follow the routing key.
+/// Writes `orders ─ order.# → orders.work`. Arguments follow the routing key.
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ─ {} → {}", self.source, KeyAndArguments(self), clean(self.destination.name()))
     }
 }
 
-/// The routing key of a binding (`""` if it is empty) and its arguments.
+/// The routing key and the arguments of a binding, for display. An empty routing key is omitted if the binding has
+/// arguments, and otherwise written as `""`.
 pub struct KeyAndArguments<'a>(pub &'a Binding);
 
 impl fmt::Display for KeyAndArguments<'_> {
@@ -84,7 +85,7 @@ impl fmt::Display for KeyAndArguments<'_> {
         if !arguments.is_empty() {
             f.write_str(if routing_key.is_empty() { "{" } else { " {" })?;
             for (index, (key, value)) in arguments.iter().enumerate() {
-                write!(f, "{}{}: {}", if index == 0 { "" } else { ", " }, clean(key), unambiguous(value))?;
+                write!(f, "{}{}: {}", if index == 0 { "" } else { ", " }, clean(key), value_text(value))?;
             }
             f.write_str("}")?;
         }

@@ -13,9 +13,9 @@ pub fn number(value: u64) -> String {
     text
 }
 
-/// Formats a count with its noun: `1 message`, `1,204 messages`.
-pub fn count(value: u64, thing: &str) -> String {
-    format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
+/// Formats a count with its noun, which must have a regular plural: `1 message`, `1,204 messages`.
+pub fn count(value: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number(value), if value == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

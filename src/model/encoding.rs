@@ -1,4 +1,4 @@
-//! Encodes objects in RabbitMQ's JSON: the bodies of requests and the entries of definitions files.
+//! Encodes objects as RabbitMQ's JSON, for request bodies and for the entries of definitions files.
 
 use super::binding::{Binding, Destination};
 use super::names::VhostName;
@@ -7,13 +7,13 @@ use super::queue::{Exchange, Queue, TopicPermission};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Returns the body that declares a queue. It never contains `exclusive`, which over HTTP creates a transient queue
-/// without an owner.
+/// Returns the request body that declares a queue. The body never contains `exclusive`, because an exclusive queue that
+/// is declared over HTTP is a transient queue without an owner.
 pub fn queue(queue: &Queue) -> Value {
     json!({ "durable": queue.durable, "auto_delete": queue.auto_delete, "arguments": queue.arguments })
 }
 
-/// Returns the body that declares an exchange.
+/// Returns the request body that declares an exchange.
 pub fn exchange(exchange: &Exchange) -> Value {
     json!({
         "type": exchange.kind,
@@ -24,27 +24,27 @@ pub fn exchange(exchange: &Exchange) -> Value {
     })
 }
 
-/// Returns the body that sets a policy.
+/// Returns the request body that sets a policy.
 pub fn policy(policy: &Policy) -> Value {
     json!(policy)
 }
 
-/// Returns the body that creates a binding. The path of the request contains its source and destination.
+/// Returns the request body that creates a binding. The request path contains the source and the destination.
 pub fn binding(binding: &Binding) -> Value {
     json!({ "routing_key": binding.routing_key, "arguments": binding.arguments })
 }
 
-/// Returns the body that sets a topic permission. The path of the request contains the user.
+/// Returns the request body that sets a topic permission. The request path contains the user.
 pub fn topic_permission(permission: &TopicPermission) -> Value {
     json!({ "exchange": permission.exchange, "write": permission.write, "read": permission.read })
 }
 
-/// Adds the name of an object to its body.
-pub fn named(name: &impl Serialize, body: Value) -> Value {
+/// Adds the name of an object to its request body.
+pub fn with_name(name: &impl Serialize, body: Value) -> Value {
     prepend([("name", json!(name))], body)
 }
 
-/// Adds the source and the destination of a binding to its body.
+/// Adds the source and the destination of a binding to its request body.
 pub fn with_ends(binding: &Binding, body: Value) -> Value {
     let kind = match binding.destination {
         Destination::Queue(_) => "queue",
@@ -58,17 +58,17 @@ pub fn with_ends(binding: &Binding, body: Value) -> Value {
     prepend(ends, body)
 }
 
-/// Adds the vhost, which a definitions file of several vhosts requires.
-pub fn in_vhost(vhost: &VhostName, entry: Value) -> Value {
+/// Adds the vhost to an entry of a definitions file. Definitions files with several vhosts require it.
+pub fn with_vhost(vhost: &VhostName, entry: Value) -> Value {
     prepend([("vhost", json!(vhost))], entry)
 }
 
-/// Adds the user of a topic permission to its body.
-pub fn of_user(permission: &TopicPermission, body: Value) -> Value {
+/// Adds the user of a topic permission to its request body.
+pub fn with_user(permission: &TopicPermission, body: Value) -> Value {
     prepend([("user", json!(permission.user))], body)
 }
 
-/// Inserts entries prepend those of an object.
+/// Inserts entries before the entries of an object.
 fn prepend<const N: usize>(entries: [(&str, Value); N], body: Value) -> Value {
     let mut all: Map<String, Value> = entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     if let Value::Object(body) = body {

@@ -1,22 +1,24 @@
-//! The intervals in which a broker updates the counts of its queues, and the waiting times that depend on them.
+//! The intervals at which a broker updates its queue counts, and the wait times that depend on these intervals.
 
 use std::time::Duration;
 
-/// The broker's `collect_statistics_interval` and `quorum_tick_interval`. The management API reports neither.
+/// The broker's `collect_statistics_interval` and `quorum_tick_interval`. The management API does not report
+/// these settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intervals {
     statistics: Option<Duration>,
     tick: Option<Duration>,
 }
 
-/// The default of the broker for both.
+/// The broker's default for both intervals.
 const DEFAULT: Duration = Duration::from_secs(5);
-/// The bounds of the margin for a late broker, which is a fifth of an interval.
-const LEAST_MARGIN: Duration = Duration::from_millis(500);
-const MOST_MARGIN: Duration = Duration::from_secs(1);
+/// The minimum margin for a late update. Within the minimum and the maximum, the margin is a fifth of the interval.
+const MIN_MARGIN: Duration = Duration::from_millis(500);
+/// The maximum margin for a late update.
+const MAX_MARGIN: Duration = Duration::from_secs(1);
 
 impl Intervals {
-    /// Creates the intervals that a user specified; `None` assumes the default of the broker, 5 s.
+    /// Creates the intervals that a user specified. `None` means the broker's default, 5 s.
     pub fn new(statistics: Option<Duration>, tick: Option<Duration>) -> Self {
         Self { statistics, tick }
     }
@@ -25,13 +27,13 @@ impl Intervals {
         self.statistics.unwrap_or(DEFAULT)
     }
 
-    /// Returns the interval in which a quorum queue updates its counts.
+    /// Returns the interval at which a quorum queue updates its counts.
     pub fn tick(self) -> Duration {
         self.tick.unwrap_or(DEFAULT)
     }
 
-    /// Returns true if a user specified the tick interval. An assumed tick must be observed before a wait proves
-    /// anything.
+    /// Returns true if a user specified the tick interval. Otherwise, topo must observe ticks before it can rely on a
+    /// wait time.
     pub fn is_tick_specified(self) -> bool {
         self.tick.is_some()
     }
@@ -46,40 +48,42 @@ impl Intervals {
         self.one_tick() * 2
     }
 
-    /// Returns the maximum time for observing an assumed tick twice: 36 s by default.
+    /// Returns the maximum time for observing two ticks of an assumed interval: 36 s by default.
     pub fn longest_observation(self) -> Duration {
         self.two_ticks() * 3
     }
 
-    /// Returns the pause between two reads of the total of a quorum queue: half a tick, and at most 1 s.
+    /// Returns the pause between two reads of a quorum queue's message count: half a tick, but at most 1 s.
     pub fn poll_interval(self) -> Duration {
         (self.tick() / 2).min(Duration::from_secs(1))
     }
 
-    /// Returns the longest pause between two reads of one observation: a tick, so that no count is missed.
+    /// Returns the longest pause between two reads of one observation: one tick, but at least 1 s. During a longer
+    /// pause, topo could miss a count.
     pub fn longest_pause(self) -> Duration {
         self.tick().max(Duration::from_secs(1))
     }
 
     /// Returns the time without progress after which consumers are considered stalled: two ticks and a margin, 11 s by
-    /// default. It is at least 5 s, so that a short tick does not affect slow consumers.
-    pub fn stalled(self) -> Duration {
+    /// default. The minimum is 5 s, so that slow consumers are not considered stalled if the tick is short.
+    pub fn stall_timeout(self) -> Duration {
         (self.tick() * 2 + margin(self.tick())).max(DEFAULT)
     }
 
-    /// Returns the time to wait for a queue whose counts show no progress. A tick that is longer than the default shows
-    /// progress after two ticks at the earliest.
+    /// Returns the time to wait for a queue whose counts show no progress: `requested`, but at least two ticks if the
+    /// tick is longer than the default.
     pub fn drain_timeout(self, requested: Duration) -> Duration {
         if self.tick() > DEFAULT { requested.max(self.two_ticks()) } else { requested }
     }
 
-    /// Scales the default time of a proof by ticks: returns `time`, or more in proportion to a longer tick.
+    /// Scales the time limit of a wait in proportion to the tick. For the default tick or a shorter tick,
+    /// returns `time`.
     pub fn scaled(self, time: Duration) -> Duration {
         time.max(time.mul_f64(self.tick().as_secs_f64() / DEFAULT.as_secs_f64()))
     }
 
-    /// Returns the tick as a multiple of the default, rounded up; at least 1. Between two ticks, this many times more
-    /// messages can arrive.
+    /// Returns the tick as a multiple of the default tick, rounded up. The result is at least 1. Between two ticks, up
+    /// to this many times more messages can arrive than by default.
     pub fn ticks_by_default(self) -> i64 {
         i64::try_from(self.tick().as_millis().div_ceil(DEFAULT.as_millis())).unwrap_or(i64::MAX)
     }
@@ -89,8 +93,8 @@ impl Intervals {
         with_margin(self.statistics())
     }
 
-    /// Returns the time within which cancelled consumers subscribe again and appear in the statistics: 12 s, or longer
-    /// if the statistics are updated less often.
+    /// Returns the time within which canceled consumers subscribe again and appear in the statistics: 12 s, or longer
+    /// if the broker updates the statistics less often.
     pub fn consumers_return(self) -> Duration {
         (self.listing() * 2).max(Duration::from_secs(12))
     }
@@ -105,7 +109,7 @@ pub fn in_words(interval: Duration) -> String {
 }
 
 fn margin(interval: Duration) -> Duration {
-    (interval / 5).clamp(LEAST_MARGIN, MOST_MARGIN)
+    (interval / 5).clamp(MIN_MARGIN, MAX_MARGIN)
 }
 
 fn with_margin(interval: Duration) -> Duration {
@@ -125,7 +129,7 @@ mod tests {
         assert_eq!(seconds(waits.longest_observation()), 36.0);
         assert_eq!(seconds(waits.poll_interval()), 1.0);
         assert_eq!(seconds(waits.longest_pause()), 5.0);
-        assert_eq!(seconds(waits.stalled()), 11.0);
+        assert_eq!(seconds(waits.stall_timeout()), 11.0);
         assert_eq!(seconds(waits.listing()), 6.0);
         assert_eq!(seconds(waits.consumers_return()), 12.0);
         assert_eq!(seconds(waits.scaled(Duration::from_secs(60))), 60.0);
@@ -139,7 +143,7 @@ mod tests {
         let minute = Some(Duration::from_secs(60));
         let slow = Intervals::new(minute, minute);
         assert_eq!(slow.two_ticks(), Duration::from_secs(122));
-        assert_eq!(slow.stalled(), Duration::from_secs(121));
+        assert_eq!(slow.stall_timeout(), Duration::from_secs(121));
         assert_eq!(slow.longest_pause(), Duration::from_secs(60));
         assert_eq!(slow.drain_timeout(Duration::from_secs(30)), Duration::from_secs(122));
         assert_eq!(slow.scaled(Duration::from_secs(120)), Duration::from_secs(1440));

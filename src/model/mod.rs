@@ -1,7 +1,7 @@
 //! The objects of a broker as plain data: ordered, comparable, and independent of their origin.
 //!
-//! Other layers convert to and from these types. This layer performs no I/O and makes no decisions, with two
-//! exceptions: [`known_arguments`], the table of `x-` arguments, and [`naming`], the generated names.
+//! Other layers convert their data to and from these types. This layer performs no I/O. It also contains the tables of
+//! arguments ([`known_arguments`]) and records ([`record_kinds`]), and the rules for generated names ([`naming`]).
 
 pub mod address;
 pub mod arguments;
@@ -27,7 +27,7 @@ pub mod version;
 pub(crate) mod yaml;
 
 pub use address::Address;
-pub use arguments::{ArgumentValue, Arguments, Float, MAX_VALUES, MOST_LEVELS, has_cut};
+pub use arguments::{ArgumentValue, Arguments, Float, MAX_LEVELS, MAX_VALUES, has_cut_value};
 pub use binding::{Binding, Destination};
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};

@@ -1,5 +1,5 @@
-//! The names of RabbitMQ's objects. Each kind has a type of its own, so that a queue name cannot be used as an exchange
-//! name.
+//! The names of RabbitMQ objects. Each kind of object has its own name type, so that a queue name cannot be used as an
+//! exchange name.
 
 use super::printable::clean;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ macro_rules! name {
             }
         }
 
-        /// Writes the name for messages, with hidden characters escaped. Requests contain [`Self::as_str`].
+        /// Writes the name for messages, with hidden characters escaped. Use [`Self::as_str`] for requests.
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(&clean(&self.0))
@@ -45,18 +45,18 @@ name!(
     VhostName
 );
 impl VhostName {
-    /// Returns the name of the cluster as a part of a plan or of a spec, beside vhosts. It is empty; no vhost has an empty
+    /// Returns the name that represents the cluster in specs and plans. It is empty, because no vhost has an empty
     /// name.
     pub fn cluster() -> Self {
         Self(String::new())
     }
 
-    /// Returns true if the name means the cluster.
+    /// Returns true if the name represents the cluster.
     pub fn is_cluster(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the words for messages: `vhost shop`, or `cluster`.
+    /// Describes the vhost or the cluster for messages: `vhost shop` or `cluster`.
     pub fn in_words(&self) -> String {
         if self.is_cluster() { "cluster".to_owned() } else { format!("vhost {self}") }
     }
@@ -67,7 +67,7 @@ name!(
     QueueName
 );
 name!(
-    /// The name of an exchange: 1 to 255 bytes of UTF-8 without CR or LF; empty is the default exchange.
+    /// The name of an exchange: 1 to 255 bytes of UTF-8 without CR or LF, or empty for the default exchange.
     ExchangeName
 );
 name!(
@@ -80,32 +80,33 @@ name!(
     UserName
 );
 
-/// The maximum length of a name in bytes: an AMQP short string.
+/// The maximum length of a name, in bytes. It is the maximum length of an AMQP short string.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The vhost of a new broker. Its lock also protects the cluster, unless `--lock-vhost` sets a different vhost.
+/// The vhost that a new broker has. The lock in this vhost also protects the cluster, unless `--lock-vhost` sets a
+/// different vhost.
 pub const DEFAULT_VHOST: &str = "/";
 
-/// The queue that is the lock of an apply, unless `--lock-name` sets a different name.
+/// The queue that `topo apply` uses as its lock, unless `--lock-name` sets a different name.
 pub const LOCK_QUEUE: &str = "topo.lock";
 
-/// The suffix of the exchange of a dead-letter queue, unless the spec sets its name.
+/// The suffix of the generated name of a dead-letter queue's exchange. A spec can set a different name.
 pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
 
 /// The prefix of arguments that mark topo's own objects. Every broker stores unknown `x-` arguments.
 pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
 
-/// Returns true if topo reserves the name for its own objects. A spec cannot declare it.
+/// Returns true if topo reserves the name for its own objects. A spec cannot declare an object with a reserved name.
 pub fn is_reserved(name: &str) -> bool {
     name == LOCK_QUEUE || name.contains(".topo.")
 }
 
-/// Returns the pattern that matches only this name.
+/// Returns the regular expression (PCRE) that matches only this name.
 pub fn pattern_of(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
-        // In PCRE, a backslash escapes a non-alphanumeric ASCII character; before an alphanumeric one, it may start a
-        // class. The broker matches bytes, so non-ASCII characters must not be escaped.
+        // In PCRE, a backslash escapes a non-alphanumeric ASCII character. Before an alphanumeric character, it can
+        // start a character class. The broker matches bytes, so non-ASCII characters must not be escaped.
         if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
             pattern.push('\\');
         }
@@ -123,7 +124,7 @@ impl ExchangeName {
 }
 
 impl QueueName {
-    /// Returns true if the name is reserved for names that the server generates, such as `amq.gen-…`.
+    /// Returns true if only the server can choose the name: an empty name, or a name such as `amq.gen-…`.
     pub fn is_server_named(&self) -> bool {
         self.0.is_empty() || self.0.starts_with("amq.")
     }

@@ -5,35 +5,35 @@ use super::names::{ExchangeName, PolicyName, QueueName};
 use super::units::{duration, milliseconds};
 use sha2::{Digest, Sha256};
 
-/// The suffix of the policy that sets the dead-letter exchange of a queue.
+/// The name suffix of the policy that sets the dead-letter exchange of a queue.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
 
-/// The suffix of the retry exchange of a queue. In the names of tiers and in routing keys, the number of the retry
-/// follows.
+/// The name suffix of a queue's retry exchange. In tier names and routing keys, the retry number follows this suffix.
 const RETRY_SUFFIX: &str = ".retry";
-/// The suffix of the exchange for messages that the retry exchange does not route to a tier.
-const OVER_SUFFIX: &str = ".retry.over";
-/// The suffix of the exchange that routes to the first tier of a queue.
+/// The name suffix of the exchange for messages that the retry exchange does not route to a tier.
+const EXHAUSTED_SUFFIX: &str = ".retry.over";
+/// The name suffix of the exchange that routes to the first tier of a queue.
 const FIRST_SUFFIX: &str = ".retry.first";
-/// The suffix of the exchange that replaces another one in front of the tiers while a tier is exchanged.
+/// The name suffix of the switch exchange, which temporarily replaces an exchange in front of the tiers while topo
+/// replaces a tier.
 const SWITCH_SUFFIX: &str = ".switch";
-/// The suffix of the exchange through which messages return from the tiers.
+/// The name suffix of the exchange through which messages return from the tiers.
 const RETURN_SUFFIX: &str = ".return";
 /// The separator between the name of a tier and its generation.
 const GENERATION: char = '~';
-/// The prefix of the shovel that moves the messages of a queue.
+/// The name prefix of the shovel that moves the messages of a queue.
 const SHOVEL_PREFIX: &str = "topo.move.";
-/// The consumer tag of topo's own transport. It distinguishes topo from the consumers of applications.
+/// The consumer tag of topo's AMQP transport. The tag distinguishes topo from the consumers of applications.
 pub const TRANSPORT_TAG: &str = "topo.move";
 
-/// Returns the exchange that receives all dead-lettered messages of a queue with a ladder. It separates messages that
-/// are retried from those whose dead-lettering is final. It has the name of the exchange of a dead-letter queue. The
-/// names cannot collide, because a dead-letter queue has no ladder.
+/// Returns the guard exchange of a queue with a ladder. It receives all dead-lettered messages of the queue, and
+/// separates messages that have a remaining retry from messages that have none. Its name has the form of a dead-letter
+/// queue's exchange. The names cannot collide, because a dead-letter queue has no ladder.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue of a guard exchange, if the name is generated.
+/// Returns the queue of a guard exchange, if the name has the generated form.
 pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
@@ -43,28 +43,29 @@ pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue of a retry exchange, if the name is generated.
+/// Returns the queue of a retry exchange, if the name has the generated form.
 pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETRY_SUFFIX)
 }
 
-/// Returns the exchange for messages without further retries: their retry key does not lead to a tier.
+/// Returns the exchange for messages without remaining retries. Their retry keys do not match the binding of any tier.
 pub fn exhausted_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{}{OVER_SUFFIX}", queue.as_str()))
+    ExchangeName::new(format!("{}{EXHAUSTED_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue of an exchange for messages without further retries, if the name is generated.
-pub fn queue_of_over_exchange(exchange: &ExchangeName) -> Option<QueueName> {
-    stem(exchange.as_str(), OVER_SUFFIX)
+/// Returns the queue of an exchange for messages without remaining retries, if the name has the generated form.
+pub fn queue_of_exhausted_exchange(exchange: &ExchangeName) -> Option<QueueName> {
+    stem(exchange.as_str(), EXHAUSTED_SUFFIX)
 }
 
-/// Returns the exchange that replaces another one in front of the tiers while a tier is exchanged.
-pub fn switch_of(exchange: &ExchangeName) -> ExchangeName {
+/// Returns the switch exchange, which temporarily replaces an exchange in front of the tiers while topo replaces a
+/// tier.
+pub fn switch_exchange(exchange: &ExchangeName) -> ExchangeName {
     ExchangeName::new(format!("{}{SWITCH_SUFFIX}", exchange.as_str()))
 }
 
-/// Returns the exchange that this one replaces, if the name is generated.
-pub fn switched_by(exchange: &ExchangeName) -> Option<ExchangeName> {
+/// Returns the exchange that a switch exchange replaces, if the name has the generated form.
+pub fn exchange_of_switch(exchange: &ExchangeName) -> Option<ExchangeName> {
     exchange.as_str().strip_suffix(SWITCH_SUFFIX).filter(|name| !name.is_empty()).map(ExchangeName::from)
 }
 
@@ -73,7 +74,7 @@ pub fn first_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{FIRST_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue of an exchange that routes to a first tier, if the name is generated.
+/// Returns the queue of an exchange that routes to a first tier, if the name has the generated form.
 pub fn queue_of_first_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), FIRST_SUFFIX)
 }
@@ -83,12 +84,12 @@ pub fn return_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{RETURN_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue to which messages return through an exchange, if the name is generated.
+/// Returns the queue to which messages return through an exchange, if the name has the generated form.
 pub fn queue_of_return_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETURN_SUFFIX)
 }
 
-/// Returns the routing key of a message that returns from the tier of a retry, counted from 1.
+/// Returns the routing key of a message that returns from the tier of a retry. The number of the first retry is 1.
 pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{}{RETRY_SUFFIX}.{number}", queue.as_str())
 }
@@ -98,39 +99,39 @@ pub fn give_up_key(queue: &QueueName) -> String {
     exhausted_exchange(queue).as_str().to_owned()
 }
 
-/// Returns the topic pattern that matches all retry keys of a queue and its give-up key. Returns `None` if the queue
-/// name contains a wildcard as a word, which would match other words too.
+/// Returns the topic pattern that matches all retry keys and the give-up key of a queue. Returns `None` if a word of
+/// the queue name is a wildcard, because the pattern would then match other keys too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
     (!queue.as_str().split('.').any(is_wild)).then(|| format!("{}{RETRY_SUFFIX}.*", queue.as_str()))
 }
 
-/// Returns the number of the retry from which a message with this key returns, if the key is generated.
+/// Returns the number of the retry in a retry key of the queue, if the key has the generated form.
 pub fn number_of_retry_key(queue: &QueueName, key: &str) -> Option<u32> {
     number(key.strip_prefix(queue.as_str())?.strip_prefix(RETRY_SUFFIX)?.strip_prefix('.')?)
 }
 
-/// The parts of the name of a tier queue. The name contains the delay, so that a different delay means a different
+/// The parts of a tier queue's name. The name contains the delay, so a tier with a different delay is a different
 /// queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierName {
     /// The queue whose messages wait in the tier.
     pub queue: QueueName,
-    /// The number of the retry, from 1.
+    /// The number of the retry, starting at 1.
     pub number: u32,
     /// The delay in milliseconds.
     pub delay: i64,
-    /// The generation, from 1. It increases when a setting other than the delay changes.
+    /// The generation, starting at 1. It increases when any other setting of the tier changes.
     pub generation: u32,
 }
 
 impl TierName {
-    /// Creates the first generation of a tier.
+    /// Creates the name of a tier's first generation.
     pub fn new(queue: &QueueName, number: u32, delay: i64) -> Self {
         Self { queue: queue.clone(), number, delay, generation: 1 }
     }
 
-    /// Returns the name: `orders.work.retry.1.5s`, `orders.work.retry.1.5s~2`.
+    /// Returns the name of the tier queue: `orders.work.retry.1.5s`, `orders.work.retry.1.5s~2`.
     pub fn name(&self) -> QueueName {
         let Self { queue, number, delay, generation } = self;
         let delay = duration(*delay).unwrap_or_else(|| "0ms".to_owned());
@@ -138,7 +139,8 @@ impl TierName {
         QueueName::new(format!("{}{RETRY_SUFFIX}.{number}.{delay}{generation}", queue.as_str()))
     }
 
-    /// Parses the name of a tier from its end, because the name of the queue can contain anything, even `.retry.`.
+    /// Parses a tier name; `None` if the name does not have the generated form. Parsing starts at the end, because a
+    /// queue name can contain any text, even `.retry.`.
     pub fn parse(name: &QueueName) -> Option<Self> {
         let (rest, generation) = match name.as_str().rsplit_once(GENERATION) {
             Some((rest, digits)) => match number(digits) {
@@ -159,18 +161,18 @@ fn stem(name: &str, suffix: &str) -> Option<QueueName> {
     name.strip_suffix(suffix).filter(|name| !name.is_empty()).map(QueueName::new)
 }
 
-/// Parses a number from 1, without a sign or leading zeros.
+/// Parses a number that is at least 1 and has no sign and no leading zeros.
 fn number(digits: &str) -> Option<u32> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain { digits.parse().ok() } else { None }
 }
 
-/// Returns the exchange of a dead-letter queue, unless the spec sets its name.
+/// Returns the exchange of a dead-letter queue, for a spec that does not set the exchange name.
 pub fn dead_letter_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the dead-letter queue of an exchange, if the name is generated.
+/// Returns the dead-letter queue of an exchange, if the name has the generated form.
 pub fn queue_of_dead_letter_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
@@ -180,35 +182,36 @@ pub fn dead_letter_policy(queue: &QueueName) -> PolicyName {
     PolicyName::new(format!("{}{DEAD_LETTER_POLICY_SUFFIX}", queue.as_str()))
 }
 
-/// Returns the queue whose dead-letter exchange a policy sets, if the name is generated.
+/// Returns the queue whose dead-letter exchange a policy sets, if the policy name has the generated form.
 pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
     stem(policy.as_str(), DEAD_LETTER_POLICY_SUFFIX)
 }
 
-/// The names of the objects that a migration creates. They start with the name of the queue, so that permissions for it
-/// also match them.
+/// The names of the objects that a migration creates. Each name starts with the queue name, so that permissions for the
+/// queue usually also match these objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationNames {
-    /// The holding queue for messages that are published while the old queue is drained, and its fanout exchange. This
+    /// The holding queue for messages that are published while topo drains the old queue, and its fanout exchange. The
     /// exchange is the alternate exchange of the tap.
     pub hold: String,
-    /// The queue that receives the messages of the old queue, and its fanout exchange.
+    /// The holding queue that receives the messages of the old queue, and its fanout exchange.
     pub drained: String,
-    /// A queue with the settings of the new one. With it, topo checks before any change if the broker lets this user
-    /// declare the new queue.
+    /// A temporary queue with the settings of the new queue. topo declares it before any change, to check whether the
+    /// broker allows this user to declare the new queue.
     pub probe: String,
     /// The fanout exchange between the source exchanges and the queue.
     pub tap: ExchangeName,
-    /// The fanout exchange through which the held messages return.
+    /// The fanout exchange through which the messages return from the holding queues.
     pub back: ExchangeName,
     /// The policy that keeps other policies from applying to the holding queues.
     pub shield: PolicyName,
 }
 
 impl MigrationNames {
-    /// Returns the names for a queue. In a name that would be too long, a digest replaces the queue name.
+    /// Returns the names for the migration of a queue. A name that would be too long contains a digest of the queue
+    /// name instead.
     pub fn of(queue: &QueueName) -> Self {
-        let name = |what: &str| migration_name(queue, what);
+        let name = |role: &str| migration_name(queue, role);
         Self {
             hold: name("hold"),
             drained: name("drained"),
@@ -220,23 +223,23 @@ impl MigrationNames {
     }
 }
 
-fn migration_name(queue: &QueueName, what: &str) -> String {
-    let name = format!("{}.topo.{what}", queue.as_str());
-    if name.len() <= MAX_NAME_BYTES { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
+fn migration_name(queue: &QueueName, role: &str) -> String {
+    let name = format!("{}.topo.{role}", queue.as_str());
+    if name.len() <= MAX_NAME_BYTES { name } else { format!("topo.{role}.{}", digest(queue.as_str())) }
 }
 
-/// Returns the name of a temporary queue, by which topo verifies that HTTP and AMQP lead to the same broker.
+/// Returns the name of a temporary queue, with which topo verifies that HTTP and AMQP connect to the same broker.
 pub fn identity_queue(queue: &QueueName, token: u32) -> QueueName {
     QueueName::new(migration_name(queue, &format!("witness.{token:08x}")))
 }
 
-/// Returns a short digest of a name: 8 bytes of its SHA-256, in hexadecimal.
+/// Returns a short digest of a name: the first 8 bytes of its SHA-256 hash, in hexadecimal.
 pub fn digest(name: &str) -> String {
     Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the name of the shovel that moves the messages of a queue. In a name that would be too long, a digest
-/// replaces the queue name.
+/// Returns the name of the shovel that moves the messages of a queue. A name that would be too long contains a digest
+/// of the queue name instead.
 pub fn shovel(queue: &QueueName) -> String {
     let name = format!("{SHOVEL_PREFIX}{}", queue.as_str());
     if name.len() <= MAX_NAME_BYTES {
@@ -245,12 +248,12 @@ pub fn shovel(queue: &QueueName) -> String {
     format!("{SHOVEL_PREFIX}{}", digest(queue.as_str()))
 }
 
-/// Returns true if the name of a shovel is generated. The definition of the shovel contains the name of its queue.
+/// Returns true if topo generated the name of a shovel. The definition of the shovel contains the name of its queue.
 pub fn is_shovel(name: &str) -> bool {
     name.starts_with(SHOVEL_PREFIX)
 }
 
-/// Returns the pattern that matches only this queue.
+/// Returns the regular expression that matches only this queue.
 pub fn pattern_of(queue: &QueueName) -> String {
     pattern_of_name(queue.as_str())
 }
@@ -320,7 +323,8 @@ mod tests {
         for name in ["orders.work", "a|b", "x (1)", "50%/é^$", "a\\d", "[q]{2}+*?#-_~"] {
             let pattern = pattern_of(&QueueName::new(name));
             assert_eq!(Pattern::new(&pattern).only_name(), Some(name), "{pattern}");
-            // The group prevents `Pattern` from reading it as a single name, so that the regular expression is used.
+            // The group prevents `Pattern` from recognizing a single name, so that `Pattern` evaluates the regular
+            // expression.
             let regex = Pattern::new(&format!("(?:{pattern})"));
             assert_eq!(regex.matches(name), Some(true), "{pattern} on {name}");
             assert_eq!(regex.matches(&format!("{name}x")), Some(false), "{pattern}");

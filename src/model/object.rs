@@ -1,4 +1,4 @@
-//! An object of a vhost, and its identity.
+//! The objects of a vhost or of the cluster, with their identities and kinds.
 
 use super::binding::{Binding, Destination};
 use super::names::{ExchangeName, PolicyName, QueueName};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kinds of objects, in the order in which they are created.
+/// The kinds of objects, in the order in which topo creates objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
@@ -30,7 +30,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// Returns the word for one object of this kind.
+    /// Returns the noun for one object of this kind: `queue`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vhost => "vhost",
@@ -49,26 +49,26 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// The identity of an object within its vhost.
+/// The identity of an object within its vhost or the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectId {
     /// The vhost itself.
     Vhost,
-    /// An exchange by name.
+    /// An exchange, identified by its name.
     Exchange(ExchangeName),
-    /// A policy by name.
+    /// A policy, identified by its name.
     Policy(PolicyName),
-    /// A queue by name.
+    /// A queue or stream, identified by its name.
     Queue(QueueName),
-    /// A binding by all of its fields.
+    /// A binding, identified by all of its fields.
     Binding(Binding),
-    /// A record by its kind and key.
+    /// A record, identified by its kind and key.
     Record(RecordId),
 }
 
 impl ObjectId {
-    /// Returns the kind.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> ObjectKind {
         match self {
             Self::Vhost => ObjectKind::Vhost,
@@ -82,7 +82,8 @@ impl ObjectId {
 }
 
 impl ObjectId {
-    /// Returns the name; vhosts and bindings do not have one within a vhost.
+    /// Returns the name of the object within its vhost or the cluster; `None` for kinds without names, such as
+    /// bindings.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Exchange(name) => Some(name.as_str()),
@@ -94,7 +95,7 @@ impl ObjectId {
     }
 }
 
-/// `queue orders.work`, `binding orders ─ order.# → orders.work`.
+/// Writes the kind and the name: `queue orders.work`, `binding orders ─ order.# → orders.work`.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -109,7 +110,7 @@ impl fmt::Display for ObjectId {
 }
 
 impl Destination {
-    /// Returns the identity of the queue or exchange.
+    /// Returns the identity of the destination.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Queue(name) => ObjectId::Queue(name.clone()),
@@ -119,22 +120,22 @@ impl Destination {
 }
 
 impl Binding {
-    /// Returns true if the broker deletes the binding together with this object.
+    /// Returns true if the broker deletes the binding when this object is deleted.
     pub fn involves(&self, id: &ObjectId) -> bool {
         match id {
-            ObjectId::Queue(name) => self.touches_queue(name),
+            ObjectId::Queue(name) => self.leads_to_queue(name),
             ObjectId::Exchange(name) => self.touches_exchange(name),
             ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) | ObjectId::Record(_) => false,
         }
     }
 }
 
-/// An object with its name.
+/// An object with its name and settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Document", into = "Document")]
 #[schemars(with = "Document")]
 pub enum Object {
-    /// The vhost's own settings.
+    /// The settings of the vhost.
     Vhost(Vhost),
     /// An exchange.
     Exchange(ExchangeName, Exchange),
@@ -149,7 +150,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Returns an operator policy as a policy.
+    /// Returns the name and the policy if the object is an operator policy.
     pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
         match self {
             Self::Record(record) => record.operator_policy(),
@@ -157,7 +158,7 @@ impl Object {
         }
     }
 
-    /// Returns the identity.
+    /// Returns the identity of the object.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::Vhost(_) => ObjectId::Vhost,
@@ -170,11 +171,11 @@ impl Object {
     }
 }
 
-/// An object in a document: one mapping that also contains its name.
+/// The JSON form of an object: one mapping that also contains the name.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Document {
-    /// The vhost's own settings.
+    /// The settings of the vhost.
     Vhost(Vhost),
     /// An exchange.
     Exchange {
@@ -232,10 +233,10 @@ pub struct Vhost {
     /// A description for readers; since RabbitMQ 3.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tags. A spec never sets them, and topo preserves them: a PUT without tags removes them (from 3.10).
+    /// The tags. A spec never sets tags, and topo preserves them. From 3.10 on, a PUT without tags removes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The type of queues that are declared without one; since RabbitMQ 3.10.
+    /// The type of queues that are declared without a type; since RabbitMQ 3.10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<String>,
 }

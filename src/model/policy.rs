@@ -9,12 +9,13 @@ use std::fmt;
 /// A policy without its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
-    /// An unanchored PCRE for the names of objects.
+    /// The regular expression (PCRE) that object names must match. It is not anchored.
     pub pattern: String,
-    /// The kinds of objects that it applies to.
+    /// The kinds of objects that the policy applies to.
     #[serde(rename = "apply-to")]
     pub apply_to: ApplyTo,
-    /// The priority. Of all matching policies, only the one with the highest priority applies; policies are not merged.
+    /// The priority. Of all policies that match an object, only the policy with the highest priority applies. The
+    /// broker does not merge policies.
     pub priority: Priority,
     /// The values of policy keys (`message-ttl`, …).
     pub definition: Arguments,
@@ -26,7 +27,7 @@ pub struct Policy {
 pub enum ApplyTo {
     /// Queues and exchanges.
     All,
-    /// Queues and streams of every type.
+    /// Queues of every type, and streams.
     Queues,
     /// Exchanges.
     Exchanges,
@@ -43,12 +44,12 @@ impl ApplyTo {
     pub const ALL: [Self; 6] =
         [Self::All, Self::Queues, Self::Exchanges, Self::ClassicQueues, Self::QuorumQueues, Self::Streams];
 
-    /// Returns the value for RabbitMQ's word.
+    /// Returns the value with this RabbitMQ name; `None` for an unknown name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == word)
     }
 
-    /// Returns RabbitMQ's word.
+    /// Returns RabbitMQ's name for the value.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -67,8 +68,8 @@ impl fmt::Display for ApplyTo {
     }
 }
 
-/// A priority. It is nearly always an integer, but the broker accepts any number. It serializes as an integer if
-/// possible.
+/// The priority of a policy. It is nearly always an integer, but the broker accepts any number. A priority without a
+/// fraction is serialized as an integer.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "f64", into = "PriorityNumber")]
 #[schemars(with = "f64")]
@@ -83,7 +84,7 @@ impl Priority {
     }
 }
 
-/// A priority in a document.
+/// The serialized form of a priority.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PriorityNumber {
@@ -99,7 +100,7 @@ impl From<f64> for Priority {
 
 impl From<Priority> for PriorityNumber {
     fn from(Priority(value): Priority) -> Self {
-        // Integers are exact below 2^53; higher priorities do not occur in practice.
+        // `f64` is exact for integers below 2^53. Higher priorities do not occur in practice.
         if value.fract() == 0.0 && value.abs() < 9e15 { Self::Integer(value as i64) } else { Self::Float(value) }
     }
 }
@@ -143,12 +144,12 @@ impl fmt::Display for Priority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::units::unambiguous;
+    use crate::model::units::value_text;
 
     #[test]
     fn integral_priorities_are_shown_without_fraction() {
         for (priority, shown) in [(3.0, "3"), (-1.0, "-1"), (-0.0, "0"), (1.5, "1.5")] {
-            assert_eq!(unambiguous(&Priority(priority).into()), shown);
+            assert_eq!(value_text(&Priority(priority).into()), shown);
         }
     }
 

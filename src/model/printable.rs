@@ -1,7 +1,7 @@
-//! Escapes names and external text when values become text.
+//! Escapes names and external text for output.
 //!
-//! Names, file names and responses of a broker can contain any character. Every message, graph and table that shows
-//! them passes them through [`clean`]. Formats with their own escapes (JSON, YAML) use [`is_hidden`].
+//! Names, file names and broker responses can contain any character. Every message, graph and table must show such text
+//! through [`clean`]. Formats with their own escapes (JSON, YAML) use [`is_hidden`].
 
 use std::borrow::Cow;
 
@@ -11,9 +11,10 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(c,
             // Soft hyphen, grapheme joiner, Arabic direction mark, Mongolian vowel separator.
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
-            // Fillers of Hangul, inherent vowels of Khmer: characters without a glyph.
+            // Characters without a glyph: Hangul fillers, Khmer inherent vowels.
             | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
-            // Zero width, marks of direction, line and paragraph separator, embeddings, invisible operators, isolates.
+            // Zero-width characters, direction marks, line and paragraph separators, embeddings, invisible operators,
+            // isolates.
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             // Byte order mark, interlinear annotation, tags.
             | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
@@ -23,7 +24,7 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Escapes a name or value for one line of text: hidden characters become `\u{…}`. The result contains no workflow
-/// command: `::` at the start of a line, or `##[` anywhere.
+/// commands of CI systems, which start with `::` at the start of a line, or with `##[` anywhere.
 pub fn clean(text: &str) -> String {
     // The fast path for nearly all names.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'#')) && !text.contains("::") {
@@ -43,8 +44,8 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Replaces each byte of the passwords in URLs with an asterisk. Positions in the text remain valid.
-pub fn masked(text: &str) -> Cow<'_, str> {
+/// Replaces each byte of a password in a URL with an asterisk. Positions in the text remain valid.
+pub fn mask_passwords(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -65,8 +66,8 @@ pub fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
-/// Converts a message of the broker to one line: `Validation failed`, an empty line and the reason become `Validation
-/// failed: …`.
+/// Converts a broker message to one line: `Validation failed`, an empty line and the reason become
+/// `Validation failed: …`.
 pub fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().to_owned();
@@ -74,8 +75,8 @@ pub fn one_line(text: &str) -> String {
     clean(&if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) })
 }
 
-/// Escapes the hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside of
-/// strings, a document has no hidden characters except line breaks.
+/// Escapes all hidden characters of a complete JSON document, because JSON writers escape only some of them. Outside of
+/// strings, a document contains no hidden characters except line breaks.
 pub fn clean_json(document: String) -> String {
     if !document.chars().any(|c| is_hidden(c) && c != '\n') {
         return document;
@@ -114,8 +115,8 @@ mod tests {
             ("://@", "://@"),
             ("a: 1", "a: 1"),
         ] {
-            assert_eq!(masked(text), expected);
-            assert_eq!(masked(text).len(), text.len());
+            assert_eq!(mask_passwords(text), expected);
+            assert_eq!(mask_passwords(text).len(), text.len());
         }
     }
 

@@ -10,34 +10,35 @@ use std::fmt;
 /// A queue without its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// True if it survives a restart of the broker.
+    /// True if the queue survives a broker restart.
     pub durable: bool,
-    /// True if the broker deletes it with its last consumer.
+    /// True if the broker deletes the queue when its last consumer is canceled.
     pub auto_delete: bool,
-    /// True if it belongs to one connection. Read-only: an exclusive queue cannot be declared over HTTP.
+    /// True if the queue belongs to one connection. topo only reads this field, because an exclusive queue cannot be
+    /// declared over HTTP.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
     /// The `x-` arguments, including `x-queue-type`.
     pub arguments: Arguments,
 }
 
-/// The queue types that topo knows.
+/// The queue types that topo supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueType {
     /// A queue with one replica, on one node.
     Classic,
-    /// A queue that is replicated by Raft.
+    /// A queue that is replicated with Raft.
     Quorum,
-    /// An append-only log. Reading does not remove messages.
+    /// An append-only log. Consuming does not remove messages.
     Stream,
 }
 
 impl QueueType {
-    /// All types, in the order of lists.
+    /// All types, in display order.
     pub const ALL: [Self; 3] = [Self::Classic, Self::Quorum, Self::Stream];
 
-    /// Returns RabbitMQ's word.
+    /// Returns RabbitMQ's name for the type.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Classic => "classic",
@@ -46,7 +47,7 @@ impl QueueType {
         }
     }
 
-    /// Returns the type with this name; `None` for the types of plugins.
+    /// Returns the type with this name; `None` for a type that a plugin provides.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
@@ -59,12 +60,12 @@ impl fmt::Display for QueueType {
 }
 
 impl Queue {
-    /// Returns the word in `x-queue-type`. A queue without this argument is classic, in every version.
+    /// Returns the type name in `x-queue-type`. A stored queue without this argument is classic, in every version.
     pub fn type_name(&self) -> &str {
         self.arguments.get("x-queue-type").and_then(|value| value.as_text()).unwrap_or("classic")
     }
 
-    /// Returns the type; `None` if a plugin provides the type.
+    /// Returns the type of the queue; `None` if a plugin provides the type.
     pub fn queue_type(&self) -> Option<QueueType> {
         QueueType::named(self.type_name())
     }
@@ -79,22 +80,21 @@ impl Queue {
 /// An exchange without its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
-    /// `direct`, `fanout`, `topic`, `headers`, or the type of a plugin such as `x-consistent-hash`.
+    /// The type: `direct`, `fanout`, `topic`, `headers`, or a plugin type such as `x-consistent-hash`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// True if it survives a restart of the broker.
+    /// True if the exchange survives a broker restart.
     pub durable: bool,
-    /// True if the broker deletes it with its last binding.
+    /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if only other exchanges can publish to it.
+    /// True if clients cannot publish to the exchange, and only other exchanges can route to it.
     pub internal: bool,
-    /// The arguments. When the exchange is redeclared, the broker compares only
-    /// `alternate-exchange`.
+    /// The arguments. When the exchange is redeclared, the broker compares only `alternate-exchange`.
     pub arguments: Arguments,
 }
 
 impl Exchange {
-    /// Returns the exchange for messages that this one cannot route, if an argument sets it.
+    /// Returns the alternate exchange, if an argument sets it.
     pub fn alternate_exchange(&self) -> Option<&str> {
         self.arguments.get("alternate-exchange").and_then(|value| value.as_text())
     }
@@ -106,17 +106,17 @@ impl Exchange {
     }
 }
 
-/// A restriction of a user on one exchange. A user without one is not restricted there, so the loss of a topic
-/// permission widens access.
+/// The permission of a user to use certain routing keys on one exchange. Without a topic permission, the user can use
+/// any routing key, so the loss of a topic permission widens access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPermission {
     /// The user.
     pub user: UserName,
-    /// The exchange. Only exchanges of type `topic` enforce it.
+    /// The exchange. Only exchanges of type `topic` enforce topic permissions.
     pub exchange: ExchangeName,
-    /// The pattern of the routing keys that the user may publish.
+    /// The regular expression for the routing keys with which the user may publish.
     pub write: String,
-    /// The pattern of the routing keys that the user may bind.
+    /// The regular expression for the routing keys with which the user may bind.
     pub read: String,
 }
 

@@ -1,5 +1,5 @@
-//! Records: objects that consist of a key and fields, such as operator policies and limits. One PUT writes a record,
-//! one DELETE deletes it, and it changes in place. [`record_kinds`](super::record_kinds) is the table of kinds.
+//! Records: objects that consist of a key and fields, such as operator policies and limits. A record changes in place:
+//! one PUT writes it, and one DELETE deletes it. [`record_kinds`](super::record_kinds) contains the table of kinds.
 
 use super::arguments::{ArgumentValue, Arguments};
 use super::names::PolicyName;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The key of a record within its vhost or cluster.
+/// The identity of a record within its vhost or the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct RecordId {
     /// The kind.
     pub kind: RecordKind,
-    /// The segments of its key: the name, if records of the kind have one, and the setting, if each setting is a
+    /// The segments of the key: the name, if records of the kind have names, and the setting, if each setting is a
     /// record.
     pub key: Vec<String>,
 }
@@ -23,10 +23,10 @@ pub struct RecordId {
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// The kind and key.
+    /// The kind and the key.
     #[serde(flatten)]
     pub id: RecordId,
-    /// The fields, by RabbitMQ's names.
+    /// The values of the fields, by RabbitMQ's field names.
     pub fields: Arguments,
 }
 
@@ -34,17 +34,18 @@ pub struct Record {
 pub type Records = BTreeMap<RecordId, Record>;
 
 impl RecordId {
-    /// Creates the key of a record with a name alone.
+    /// Creates the identity of a record whose key is only a name.
     pub fn named(kind: RecordKind, name: impl Into<String>) -> Self {
         Self { kind, key: vec![name.into()] }
     }
 
-    /// Returns the name that globs such as those of `owns` match; limits of a vhost have none.
+    /// Returns the name, which globs such as those of `owns` match; `None` for kinds without names, such as vhost
+    /// limits.
     pub fn name(&self) -> Option<&str> {
         self.key.first().filter(|_| self.kind.row().owner.is_some()).map(String::as_str)
     }
 
-    /// Returns the setting, if each setting of the kind is a record.
+    /// Returns the setting in the key, if each setting of the kind is a record.
     pub fn setting(&self) -> Option<&str> {
         match self.kind.row().layout {
             Layout::Fields(_) => None,
@@ -52,7 +53,7 @@ impl RecordId {
         }
     }
 
-    /// Returns the fields of the record.
+    /// Returns the table entries of the record's fields.
     pub fn fields(&self) -> Vec<RecordField> {
         match self.kind.row().layout {
             Layout::Fields(fields) => fields.to_vec(),
@@ -64,7 +65,7 @@ impl RecordId {
     }
 }
 
-/// `operator policy ceiling`, `vhost limit max-queues`.
+/// Writes the kind and the key: `operator policy ceiling`, `vhost limit max-queues`.
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.row().word, self.key.join(" "))
@@ -72,18 +73,18 @@ impl fmt::Display for RecordId {
 }
 
 impl Record {
-    /// Creates a record from JSON fields and its defaults; `None` if the record equals its absence, such as a negative
-    /// limit.
+    /// Creates a record from JSON fields and the defaults of its kind, and ignores unknown fields. Returns `None` if a
+    /// required field is missing, or if the record has no effect, such as a negative limit.
     pub fn new(id: RecordId, mut fields: Arguments) -> Option<Self> {
         let mut own = Arguments::new();
         for field in id.fields() {
             let value = fields.remove(field.name).or_else(|| field.default_value())?;
-            own.insert(field.name.to_owned(), field.shape.normalized(value)?);
+            own.insert(field.name.to_owned(), field.shape.normalize(value)?);
         }
         Some(Self { id, fields: own })
     }
 
-    /// Returns an operator policy as a policy, for all code that evaluates policies.
+    /// Returns the name and the policy if the record is an operator policy.
     pub fn operator_policy(&self) -> Option<(PolicyName, Policy)> {
         let name = self.id.key.first().filter(|_| self.id.kind == RecordKind::OperatorPolicy)?;
         let text = |field: &str| self.fields.get(field).and_then(ArgumentValue::as_text);
@@ -97,12 +98,12 @@ impl Record {
         Some((PolicyName::new(name.as_str()), policy))
     }
 
-    /// Returns the number of a limit.
+    /// Returns the value of a limit; `None` for any other record.
     pub fn limit(&self) -> Option<u64> {
         self.fields.get("value").and_then(ArgumentValue::as_integer).and_then(|number| u64::try_from(number).ok())
     }
 
-    /// Returns a field that is a mapping.
+    /// Returns the value of a field if it is a mapping.
     pub fn table(&self, field: &str) -> Option<&Arguments> {
         match self.fields.get(field)? {
             ArgumentValue::Table(table) => Some(table),
@@ -117,13 +118,14 @@ impl Record {
 }
 
 impl FieldShape {
-    /// Converts a value to the form in which values are compared; `None` for a value that equals an absent record.
-    fn normalized(self, value: ArgumentValue) -> Option<ArgumentValue> {
+    /// Normalizes a value, so that equivalent values are equal. Returns `None` for a value that is equivalent to no
+    /// record.
+    fn normalize(self, value: ArgumentValue) -> Option<ArgumentValue> {
         match (self, value) {
             // 1 and 1.0 are the same priority.
             (Self::Number, ArgumentValue::Float(number)) => Some(Priority(number.0).into()),
             (Self::Limit, ArgumentValue::Integer(number)) if number < 0 => None,
-            // Up to 3.10, the broker lists an empty table as an empty list.
+            // Up to 3.10, the broker lists an empty definition as an empty list.
             (Self::Definition, ArgumentValue::List(items)) if items.is_empty() => {
                 Some(ArgumentValue::Table(Arguments::new()))
             }
@@ -132,7 +134,7 @@ impl FieldShape {
     }
 }
 
-/// In documents, records are a list: the keys of JSON objects are strings.
+/// Serializes records as a list, because the keys of a JSON object must be strings.
 pub(crate) mod as_list {
     use super::{Record, Records};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,7 +1,8 @@
-//! The table of the kinds of records, one row each. The spec, the diff, the plan, requests, the reader, exports and the
-//! documentation follow these rows.
+//! The table of record kinds, with one row for each kind. All code that reads, compares, plans, writes, exports or
+//! documents records uses these rows.
 //!
-//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and the answers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+//! Sources: `rabbit_mgmt_wm_operator_policy`, `rabbit_policies`, and responses of RabbitMQ 3.8.9, 3.10.8, 4.0.5 and
+//! 4.3.6.
 
 use super::arguments::ArgumentValue;
 use super::count::number;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RecordKind {
-    /// A policy of the operator, which bounds the policies of users.
+    /// An operator policy, which limits the values that arguments and policies can set.
     OperatorPolicy,
     /// A limit of a vhost.
     VhostLimit,
@@ -21,46 +22,47 @@ pub enum RecordKind {
     UserLimit,
 }
 
-/// A kind of records.
+/// The properties of a record kind: one row of the table.
 #[derive(Debug)]
 pub struct RecordRow {
     /// The kind.
     pub kind: RecordKind,
-    /// The word for one record.
+    /// The noun for one record: `operator policy`.
     pub word: &'static str,
-    /// The word with its article.
+    /// The description of the kind's mapping in diagnostics, with an article: `an operator policy`.
     pub what: &'static str,
-    /// The name of its mapping in the JSON Schema.
+    /// The name of the kind's mapping in the JSON Schema.
     pub schema: &'static str,
-    /// The word for several.
+    /// The plural of the noun: `operator policies`.
     pub plural: &'static str,
-    /// The first segment of its addresses, and its word in `--prune` and `--with`.
+    /// The first segment of the addresses of these records, and the name of the kind in `--prune` and `--with`.
     pub section: &'static str,
-    /// The part of a broker that the records belong to.
+    /// The scope that the records belong to.
     pub scope: RecordScope,
-    /// The position of the records in a spec.
+    /// The place of the records in a spec.
     pub place: Place,
-    /// The documentation of the section.
+    /// The documentation of the spec key that contains the records.
     pub doc: &'static str,
-    /// The documentation of its key in `removed`; empty if it has none.
+    /// The documentation of the kind's key in `removed`; empty if `removed` has no such key.
     pub removed_doc: &'static str,
-    /// The field of an entry of the broker's list that holds the name; `None` if records have no name of their own.
+    /// The field that contains the name, in an entry of the broker's list; `None` if records of this kind have no
+    /// names.
     pub owner: Option<&'static str>,
-    /// The list of the objects that the records belong to, if these objects must exist.
+    /// The objects that the records belong to, if these objects must exist.
     pub owners: Option<Owners>,
-    /// The path of the list, without `/api/` and the vhost.
+    /// The path of the broker's list of these records, without `/api/` and the vhost.
     pub path: &'static str,
-    /// The conversion of settings to records.
+    /// The relation between settings and records.
     pub layout: Layout,
-    /// The component of the runtime parameter that holds the records in a definitions file.
+    /// The component of the runtime parameter that contains the records in a definitions file; empty if there is none.
     pub component: &'static str,
-    /// The tag that a user needs to write records.
+    /// The user tag that is required to write these records.
     pub writer: Tag,
-    /// The version that adds the kind; `None` if every supported version has it.
+    /// The first RabbitMQ version with this kind; `None` if every supported version has it.
     pub since: Option<BrokerVersion>,
 }
 
-/// The part of a broker that the records of a kind belong to.
+/// The scope that the records of a kind belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordScope {
     /// A vhost.
@@ -72,39 +74,39 @@ pub enum RecordScope {
 /// The objects that records belong to, such as the users that have limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Owners {
-    /// The path of their list, without `/api/`.
+    /// The path of the broker's list of these objects, without `/api/`.
     pub path: &'static str,
-    /// The field of an entry of this list that holds the records in a definitions file.
+    /// The field of such an object that contains the records in a definitions file.
     pub field: &'static str,
-    /// The word for one of them.
+    /// The noun for one such object.
     pub word: &'static str,
-    /// The way to create a missing one.
+    /// The hint for a missing object, which describes how to create it.
     pub remedy: &'static str,
 }
 
-/// The position of the records of a kind in a spec.
+/// The place of the records of a kind in a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a mapping by name, whose key is the section.
+    /// In a top-level mapping from names to records. Its key is [`RecordRow::section`].
     Section,
-    /// In the mapping `vhost`, below this key. The records have no name of their own.
+    /// In the `vhost` mapping, under this key. The records have no names.
     Vhost(&'static str),
-    /// In each entry of a section, below this key. The name of the entry is the name of the records.
+    /// In each entry of a section, under this key. The name of the entry is the name of the records.
     Entry(&'static Section, &'static str),
 }
 
-/// A section whose entries contain records below their keys, such as `users` with `limits`.
+/// A section whose entries contain records, such as `users` with `limits`.
 #[derive(Debug)]
 pub struct Section {
     /// The key of the section.
     pub name: &'static str,
-    /// The word for one entry, with its article.
+    /// The description of one entry in diagnostics, with an article: `a user`.
     pub what: &'static str,
-    /// The name of its mapping in the JSON Schema.
+    /// The name of an entry's mapping in the JSON Schema.
     pub schema: &'static str,
     /// The documentation of the section.
     pub doc: &'static str,
-    /// An example of the section, as in a spec.
+    /// An example value of the section, as written in a spec.
     pub example: &'static str,
 }
 
@@ -116,12 +118,12 @@ impl PartialEq for Section {
 
 impl Eq for Section {}
 
-/// The conversion of the settings of an owner to records.
+/// The relation between settings and records.
 #[derive(Clone, Copy, Debug)]
 pub enum Layout {
-    /// One record that has all settings as its fields.
+    /// All settings are fields of one record.
     Fields(&'static [RecordField]),
-    /// One record for each setting, whose only field is `value`.
+    /// Each setting is one record. The only field of the record is `value`.
     Settings(&'static [RecordField]),
 }
 
@@ -132,17 +134,17 @@ pub struct RecordField {
     pub key: &'static str,
     /// The name in requests.
     pub name: &'static str,
-    /// The values.
+    /// The values that the field accepts.
     pub shape: FieldShape,
-    /// The default, as in a spec; empty if it is required.
+    /// The default, as written in a spec; empty if the field is required.
     pub default: &'static str,
-    /// An example value, as in a spec.
+    /// An example value, as written in a spec; empty if none is needed.
     pub example: &'static str,
-    /// The documentation.
+    /// The documentation of the key.
     pub doc: &'static str,
 }
 
-/// The values of a field.
+/// The values that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
     /// Any string.
@@ -153,16 +155,16 @@ pub enum FieldShape {
     Number,
     /// Policy keys with their values.
     Definition,
-    /// A number of objects. A negative one means no limit.
+    /// A maximum number of objects. A negative number means no limit.
     Limit,
 }
 
-/// A tag of a user.
+/// A user tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tag {
-    /// May write policies and parameters.
+    /// The tag that allows a user to write policies and runtime parameters.
     Policymaker,
-    /// May write all records.
+    /// The tag that allows a user to write all records.
     Administrator,
 }
 
@@ -176,7 +178,7 @@ const POLICY_FIELDS: &[RecordField] = &[
         shape: FieldShape::Text,
         default: "",
         example: "'^orders\\.'",
-        doc: "A regular expression (PCRE) over names. It is not anchored unless it contains `^` or `$`.",
+        doc: "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
     },
     RecordField {
         key: "applyTo",
@@ -184,7 +186,7 @@ const POLICY_FIELDS: &[RecordField] = &[
         shape: FieldShape::Words(APPLY_TO),
         default: "all",
         example: "",
-        doc: "The kinds of objects that it applies to; the last three since RabbitMQ 3.12.",
+        doc: "The kinds of objects that the policy applies to. The last three kinds require RabbitMQ 3.12.",
     },
     RecordField {
         key: "priority",
@@ -192,7 +194,7 @@ const POLICY_FIELDS: &[RecordField] = &[
         shape: FieldShape::Number,
         default: "0",
         example: "",
-        doc: "Of all operator policies that match an object, only the one with the highest priority applies.",
+        doc: "The priority. If several operator policies match an object, the one with the highest priority applies.",
     },
     RecordField {
         key: "definition",
@@ -200,9 +202,9 @@ const POLICY_FIELDS: &[RecordField] = &[
         shape: FieldShape::Definition,
         default: "",
         example: "{maxLengthBytes: 1GiB}",
-        doc: "The settings, in camelCase or in RabbitMQ's own spelling. Only the keys that limit an object are allowed: \
+        doc: "The settings, in camelCase or in RabbitMQ's spelling. Only the keys that limit an object are allowed: \
               `expires`, `messageTtl`, `maxLength`, `maxLengthBytes`, `maxInMemoryLength`, `maxInMemoryBytes` and \
-              `deliveryLimit`; `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, `target-group-size` \
+              `deliveryLimit`; also `queueVersion` since RabbitMQ 3.11.24, `overflow` since 3.12.7, `target-group-size` \
               since 3.13.",
     },
 ];
@@ -214,7 +216,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         shape: FieldShape::Limit,
         default: "-1",
         example: "1000",
-        doc: "The number of connections that the vhost can have; -1 means no limit.",
+        doc: "The maximum number of connections to the vhost; -1 means no limit.",
     },
     RecordField {
         key: "maxQueues",
@@ -222,7 +224,7 @@ const VHOST_LIMITS: &[RecordField] = &[
         shape: FieldShape::Limit,
         default: "-1",
         example: "500",
-        doc: "The number of queues that the vhost can have; -1 means no limit. topo itself needs one for its lock.",
+        doc: "The maximum number of queues in the vhost; -1 means no limit. topo needs one queue for its lock.",
     },
 ];
 
@@ -233,7 +235,7 @@ const USER_LIMITS: &[RecordField] = &[
         shape: FieldShape::Limit,
         default: "-1",
         example: "200",
-        doc: "The number of connections that the user can have; -1 means no limit.",
+        doc: "The maximum number of connections of the user; -1 means no limit.",
     },
     RecordField {
         key: "maxChannels",
@@ -241,7 +243,7 @@ const USER_LIMITS: &[RecordField] = &[
         shape: FieldShape::Limit,
         default: "-1",
         example: "2000",
-        doc: "The number of channels that the user can have on all its connections; -1 means no limit.",
+        doc: "The maximum number of channels of the user, on all connections together; -1 means no limit.",
     },
 ];
 
@@ -249,11 +251,11 @@ const USERS: Section = Section {
     name: "users",
     what: "a user",
     schema: "User",
-    doc: "The users, by name. topo sets their limits, and does not create users: each must exist.",
+    doc: "The limits of users, by user name. topo does not create users, so each user must exist.",
     example: "{shop-app: {limits: {maxConnections: 200}}}",
 };
 
-/// The kinds, in the order of the enum.
+/// The rows, in the order of [`RecordKind`].
 pub static RECORD_KINDS: &[RecordRow] = &[
     RecordRow {
         kind: RecordKind::OperatorPolicy,
@@ -264,9 +266,9 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "operatorPolicies",
         scope: RecordScope::Vhost,
         place: Place::Section,
-        doc: "The operator policies, by name: they bound what arguments and policies set. Writing them requires the tag \
-          `administrator`.",
-        removed_doc: "Names of operator policies to delete.",
+        doc: "The operator policies, by name. They limit the values that arguments and policies can set. Writing \
+              operator policies requires the `administrator` tag.",
+        removed_doc: "The names of operator policies to delete.",
         owner: Some("name"),
         owners: None,
         path: "operator-policies",
@@ -284,7 +286,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "vhostLimits",
         scope: RecordScope::Vhost,
         place: Place::Vhost("limits"),
-        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing them requires the tag `administrator`.",
+        doc: "The limits of the vhost. topo deletes limits that are not listed. Writing limits requires the `administrator` \
+              tag.",
         removed_doc: "",
         owner: None,
         owners: None,
@@ -303,8 +306,8 @@ pub static RECORD_KINDS: &[RecordRow] = &[
         section: "userLimits",
         scope: RecordScope::Cluster,
         place: Place::Entry(&USERS, "limits"),
-        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing them requires \
-              the tag `administrator`.",
+        doc: "The limits of the user; since RabbitMQ 3.8.10. topo deletes limits that are not listed. Writing limits \
+              requires the `administrator` tag.",
         removed_doc: "",
         owner: Some("user"),
         owners: Some(Owners {
@@ -322,7 +325,7 @@ pub static RECORD_KINDS: &[RecordRow] = &[
 ];
 
 impl Tag {
-    /// Returns the word for the tag.
+    /// Returns RabbitMQ's name for the tag.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Policymaker => "policymaker",
@@ -332,7 +335,7 @@ impl Tag {
 }
 
 impl RecordKind {
-    /// Returns the row.
+    /// Returns the row of the kind.
     pub fn row(self) -> &'static RecordRow {
         match self {
             Self::OperatorPolicy => &RECORD_KINDS[0],
@@ -341,29 +344,30 @@ impl RecordKind {
         }
     }
 
-    /// Returns the kind with this section.
+    /// Returns the kind with this section; `None` for an unknown section.
     pub fn of_section(section: &str) -> Option<Self> {
         RECORD_KINDS.iter().find(|row| row.section == section).map(|row| row.kind)
     }
 }
 
 impl RecordRow {
-    /// Returns the kinds of a scope.
+    /// Returns the rows of all kinds with this scope.
     pub fn of_scope(scope: RecordScope) -> impl Iterator<Item = &'static Self> {
         RECORD_KINDS.iter().filter(move |row| row.scope == scope)
     }
 
-    /// Returns the kinds that `--prune` can name: those of which a spec can leave records unmanaged.
+    /// Returns the rows of the kinds that `--prune` accepts. Records of the other kinds have no names, and topo always
+    /// manages all or none of them.
     pub fn prunable() -> impl Iterator<Item = &'static Self> {
         RECORD_KINDS.iter().filter(|row| row.owner.is_some())
     }
 
     /// Formats a number of records: `1 operator policy`, `2 operator policies`.
-    pub fn counted(&self, many: usize) -> String {
+    pub fn format_count(&self, many: usize) -> String {
         format!("{} {}", number(many as u64), if many == 1 { self.word } else { self.plural })
     }
 
-    /// Returns the settings of a name.
+    /// Returns the settings of the kind.
     pub fn settings(&self) -> &'static [RecordField] {
         match self.layout {
             Layout::Fields(fields) | Layout::Settings(fields) => fields,
@@ -372,7 +376,7 @@ impl RecordRow {
 }
 
 impl RecordField {
-    /// Returns the value of an absent field; `None` if the field is required.
+    /// Returns the default value of the field; `None` if the field is required.
     pub fn default_value(&self) -> Option<ArgumentValue> {
         match self.shape {
             _ if self.default.is_empty() => None,

@@ -1,5 +1,5 @@
-//! Failed messages: their retries, the objects that topo generates for retries (one family for each queue), and the reach
-//! of dead-lettered messages.
+//! The retries of failed messages: strategies, families (the objects that topo generates for the retries of one queue),
+//! and the reach of dead-lettered messages.
 
 use super::names::QueueName;
 use super::object::{ObjectId, ObjectKind};
@@ -8,40 +8,41 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Ten years in milliseconds: the maximum TTL that a broker accepts, from 3.10 (`rabbit_amqqueue:check_expires_arg`).
-pub const LONGEST_DELAY: i64 = 315_360_000_000;
+/// The maximum delay: ten years, in milliseconds. From 3.10 on, brokers refuse a longer TTL
+/// (`rabbit_amqqueue:check_expires_arg`).
+pub const MAX_DELAY: i64 = 315_360_000_000;
 
-/// Returns the infinite sequence of the delays of a backoff, in milliseconds.
+/// Returns the infinite sequence of backoff delays, in milliseconds. The default of `max` is [`MAX_DELAY`].
 pub fn backoff_delays(initial: i64, factor: f64, max: Option<i64>) -> impl Iterator<Item = i64> {
-    let most = max.unwrap_or(LONGEST_DELAY);
+    let most = max.unwrap_or(MAX_DELAY);
     let mut next = initial as f64;
     std::iter::repeat_with(move || {
-        // `f64` is exact far beyond ten years.
+        // `f64` represents integers up to 2^53 exactly, and ten years are fewer milliseconds.
         let delay = next.min(most as f64).round() as i64;
         next *= factor;
         delay
     })
 }
 
-/// The ways to retry a failed message.
+/// The strategies for retrying a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// The broker counts and delays, with a tier queue for each retry.
+    /// The broker counts attempts and delays retries, with one tier queue for each retry.
     Ladder,
-    /// The worker counts, and publishes to a tier or to the back of the queue.
+    /// The worker counts attempts, and publishes the message to a tier queue or to the back of the queue.
     Republish,
-    /// A quorum queue counts and redelivers immediately.
+    /// A quorum queue counts attempts and redelivers the message immediately.
     Redeliver,
-    /// A quorum queue counts and delays; since RabbitMQ 4.3.
+    /// A quorum queue counts attempts and delays redeliveries; since RabbitMQ 4.3.
     Delayed,
 }
 
 impl Strategy {
-    /// All strategies, in the order of lists.
+    /// All strategies, in display order.
     pub const ALL: [Self; 4] = [Self::Ladder, Self::Republish, Self::Redeliver, Self::Delayed];
 
-    /// Returns the word in a spec.
+    /// Returns the name of the strategy in a spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ladder => "ladder",
@@ -51,7 +52,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the strategy with this word.
+    /// Returns the strategy with this name; `None` for an unknown name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
@@ -63,7 +64,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// The retries of one queue, with all generated objects.
+/// The retries of one queue, with the objects that topo generates for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Family {
@@ -75,13 +76,13 @@ pub struct Family {
     pub retries: u32,
     /// The path of a message that always fails: `5s → 30s → orders.dead`.
     pub path: String,
-    /// The generated objects, without the queue itself; empty if the arguments of the queue are sufficient.
+    /// The generated objects, without the queue itself; empty if queue arguments are sufficient.
     pub members: BTreeSet<ObjectId>,
 }
 
-/// Counts the generated objects of a family by kind: `4 exchanges, 3 tier queues, 8 bindings`. Returns an empty string
-/// if there are none.
-pub fn counted(members: &BTreeSet<ObjectId>) -> String {
+/// Formats the number of a family's generated objects by kind: `4 exchanges, 3 tier queues, 8 bindings`. Returns an
+/// empty string if there are no objects.
+pub fn count_by_kind(members: &BTreeSet<ObjectId>) -> String {
     let kinds = [
         (ObjectKind::Exchange, "exchange"),
         (ObjectKind::Policy, "policy"),
@@ -99,21 +100,22 @@ pub fn counted(members: &BTreeSet<ObjectId>) -> String {
     parts.join(", ")
 }
 
-/// `orders.work → 5s → 30s → orders.dead`.
+/// Writes the queue and the path: `orders.work → 5s → 30s → orders.dead`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} → {}", self.queue, self.path)
     }
 }
 
-/// The reachability of a queue for dead-lettered messages.
+/// Whether the dead-lettered messages of a queue reach any queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
-    /// The broker drops all messages.
+    /// No message reaches a queue: the broker drops all dead-lettered messages.
     Never,
-    /// The result depends on the routing key, on the headers, or on bindings that the spec does not declare.
+    /// A message may reach a queue, depending on its routing key, its headers, or bindings that the spec does not
+    /// declare.
     Maybe,
-    /// All messages arrive.
+    /// All messages reach a queue.
     Always,
 }

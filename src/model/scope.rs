@@ -16,16 +16,16 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
-    /// The name that the cluster must have, if the spec of the cluster sets one.
+    /// The name that the cluster must have; `None` if the spec does not set a cluster name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
-    /// Names that this spec manages in addition to those that it declares.
+    /// Globs for the names that this spec manages, in addition to the names that it declares.
     pub owns: Vec<Glob>,
-    /// Names that topo never deletes or recreates, regardless of flags.
+    /// Globs for the names of objects that topo never deletes or recreates, regardless of flags.
     pub protect: Vec<Glob>,
-    /// Names that topo does not report.
+    /// Globs for the names of objects that topo does not manage or report.
     pub ignore: Vec<Glob>,
-    /// The kinds of records that have a section in the spec, even if it is empty, each with its declared names. topo
+    /// The record kinds that have a section in the spec, each with its declared names. A section can be empty. topo
     /// reports unmanaged records of these kinds only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
@@ -38,25 +38,25 @@ pub struct Scope {
     /// External objects that may be missing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub optional_externals: BTreeSet<ObjectId>,
-    /// External dead-letter queues, each with the exchange to which it is bound according to the spec. The routing key
-    /// is not known.
+    /// External dead-letter queues, each with the exchange to which it is bound according to the spec. The spec does
+    /// not contain the routing keys of these bindings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
-    /// The resolution of conflicts for each object; the default is [`OnConflict::Refuse`].
+    /// The conflict resolution for each object; the default is [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
     /// The retries of each queue and the objects that topo generates for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
-    /// Arguments that topo adds if a broker supports them. topo does not change an existing queue that lacks one. An
-    /// older broker may have created the queue, or it predates topo. Recreating it would cost more than the argument is
-    /// worth.
+    /// Arguments that topo sets on new queues if the broker supports them. topo does not recreate an existing queue to
+    /// add such an argument, because recreation costs more than the argument is worth. Existing queues without the
+    /// argument are common: an older broker or another tool may have created them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Scope {
-    /// Returns the kinds of records that the spec declares or removes.
+    /// Returns the record kinds that the spec declares or removes.
     pub fn record_kinds(&self) -> BTreeSet<RecordKind> {
         let removed = self.removed.iter().filter_map(|id| match id.kind() {
             ObjectKind::Record(kind) => Some(kind),
@@ -67,7 +67,7 @@ impl Scope {
         self.sections.keys().copied().chain(removed).collect()
     }
 
-    /// Returns true if the spec declares settings of the owner of this record, but not this record.
+    /// Returns true if the spec declares settings of this undeclared record's owner, and leaves this setting unset.
     pub fn leaves_unset(&self, id: &RecordId) -> bool {
         let declared = self.sections.get(&id.kind).filter(|_| id.setting().is_some());
         declared.is_some_and(|names| names.contains(id.name().unwrap_or_default()))
@@ -88,29 +88,29 @@ impl Scope {
         self.ignore.iter().any(|glob| glob.matches(name))
     }
 
-    /// Returns true if an existing queue may lack an argument.
+    /// Returns true if topo accepts an existing queue without this argument.
     pub fn is_optional(&self, queue: &QueueName, argument: &str) -> bool {
         self.optional.get(queue).is_some_and(|arguments| arguments.contains(argument))
     }
 }
 
-/// The resolution of a conflict: a setting that the broker cannot change in place.
+/// The resolution of a conflict. A conflict is a change that the broker refuses on an existing object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
     /// Shows the conflict and its resolutions. The plan is blocked.
     #[default]
     Refuse,
-    /// Recreates the object if it is empty when it is deleted. Otherwise, the plan is blocked.
+    /// Recreates the object if it is empty. Otherwise, the plan is blocked.
     IfEmpty,
     /// Recreates the object and keeps every message.
     Migrate,
-    /// Deletes the object and declares it again.
+    /// Deletes the object with its messages, and declares it again.
     Discard,
 }
 
 impl OnConflict {
-    /// Returns the spelling in a spec and in `--recreate ADDRESS=…`.
+    /// Returns the value in a spec and in `--recreate ADDRESS=…`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -175,7 +175,7 @@ impl Glob {
     }
 }
 
-/// The inputs of a plan that come from a spec.
+/// The inputs of a plan that topo derives from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Desired {
@@ -204,11 +204,12 @@ pub struct Source {
     pub line: usize,
     /// The column in characters, starting at 1.
     pub column: usize,
-    /// The dead-letter queue that the object is part of: an entry of `deadLetterQueues`, or its exchange.
+    /// The dead-letter queue that the object belongs to, if the object is an entry of `deadLetterQueues` or its
+    /// exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
-    /// The places in the spec where each argument is set, by argument name. The effective place comes first. Arguments
-    /// set only by a key of the object are omitted.
+    /// The places in the spec that set each argument, by argument name. The effective place comes first. Arguments that
+    /// only a key of the object sets are omitted.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
 }
@@ -217,18 +218,18 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SetIn {
-    /// The key of the object.
+    /// The argument's own key in the object.
     Key,
-    /// The `arguments` of the object.
+    /// The `arguments` mapping of the object.
     Arguments,
     /// A key of the document's `defaults.queue` or `defaults`, on this line.
     Defaults(usize),
-    /// `defaults.queue.arguments`, on this line.
+    /// The document's `defaults.queue.arguments`, on this line.
     DefaultArguments(usize),
 }
 
-/// The places in the spec where each argument is set, by argument name. The effective place comes first. Arguments set
-/// only by a key of the object are omitted.
+/// The places in the spec that set each argument, by argument name. The effective place comes first. Arguments that
+/// only a key of the object sets are omitted.
 pub type Places = BTreeMap<String, Vec<SetIn>>;
 
 #[cfg(test)]

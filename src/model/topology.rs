@@ -1,6 +1,6 @@
-//! The topology of one vhost, and the settings of the vhost.
+//! The topology of one vhost, including the settings of the vhost, or the topology of the cluster.
 
-use super::arguments::{Arguments, has_cut};
+use super::arguments::{Arguments, has_cut_value};
 use super::binding::Binding;
 use super::names::{ExchangeName, PolicyName, QueueName, VhostName};
 use super::object::Vhost;
@@ -13,22 +13,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The objects of one vhost, current or desired.
+/// The objects of one vhost or of the cluster, in the current or the desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The vhost's name.
     pub vhost: VhostName,
-    /// The settings of the vhost; `None` if it does not exist on the broker, or is not visible to this user.
+    /// The settings of the vhost; `None` if the vhost does not exist on the broker, or is not visible to this user.
     pub settings: Option<Vhost>,
-    /// All exchanges except the default one.
+    /// All exchanges except the default exchange.
     pub exchanges: BTreeMap<ExchangeName, Exchange>,
     /// All queues.
     pub queues: BTreeMap<QueueName, Queue>,
-    /// All bindings except those of the default exchange.
+    /// All bindings except the bindings of the default exchange.
     pub bindings: BTreeSet<Binding>,
     /// All policies, without operator policies.
     pub policies: BTreeMap<PolicyName, Policy>,
-    /// Operator policies, and the records of other kinds that were read.
+    /// Operator policies, and the records of all other kinds that topo read.
     #[serde(default, skip_serializing_if = "Records::is_empty", with = "as_list")]
     #[schemars(with = "Vec<Record>")]
     pub records: Records,
@@ -57,19 +57,19 @@ impl Topology {
     /// removed objects.
     pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {
         let mut cut = BTreeSet::new();
-        let mut note = |arguments: &Arguments, id: ObjectId| has_cut(arguments) && cut.insert(id);
+        let mut note = |arguments: &Arguments, id: ObjectId| has_cut_value(arguments) && cut.insert(id);
         self.queues.retain(|name, it| !note(&it.arguments, ObjectId::Queue(name.clone())));
         self.exchanges.retain(|name, it| !note(&it.arguments, ObjectId::Exchange(name.clone())));
         self.policies.retain(|name, it| !note(&it.definition, ObjectId::Policy(name.clone())));
         self.records.retain(|id, it| !note(&it.fields, ObjectId::Record(id.clone())));
-        let involves = |it: &&Binding| has_cut(&it.arguments) || cut.iter().any(|id| it.involves(id));
+        let involves = |it: &&Binding| has_cut_value(&it.arguments) || cut.iter().any(|id| it.involves(id));
         let bindings: Vec<Binding> = self.bindings.iter().filter(involves).cloned().collect();
         self.bindings.retain(|it| !bindings.contains(it));
         cut.extend(bindings.into_iter().map(ObjectId::Binding));
         cut
     }
 
-    /// Returns the object, if it exists.
+    /// Returns the object with this identity, if it exists.
     pub fn object(&self, id: &ObjectId) -> Option<Object> {
         match id {
             ObjectId::Vhost => self.settings.clone().map(Object::Vhost),
@@ -81,7 +81,7 @@ impl Topology {
         }
     }
 
-    /// Returns the operator policies as policies.
+    /// Returns the operator policies, by name.
     pub fn operator_policies(&self) -> BTreeMap<PolicyName, Policy> {
         self.records.values().filter_map(Record::operator_policy).collect()
     }

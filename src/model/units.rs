@@ -1,15 +1,16 @@
-//! Formats numbers with their units for users, and parses durations and ages: `30s`, or `7D` in RabbitMQ's notation.
+//! Formats numbers with their units for users. Parses durations (`30s`) and ages in RabbitMQ's notation (`7D`).
 
 use super::arguments::ArgumentValue;
 use super::known_arguments::{KnownArgument, Unit};
 
-/// Returns the unit of an argument (`x-message-ttl`) or policy key (`message-ttl`).
+/// Returns the unit of an argument (`x-message-ttl`) or policy key (`message-ttl`); [`Unit::None`] for an unknown name.
 pub fn unit_of(name: &str) -> Unit {
     KnownArgument::named(name).or_else(|| KnownArgument::of_policy_key(name)).map_or(Unit::None, KnownArgument::unit)
 }
 
-/// Formats a value, with quotes if its type would be ambiguous: the broker distinguishes `"30000"` from `30000`.
-pub fn unambiguous(value: &ArgumentValue) -> String {
+/// Formats a value. Strings have quotes if their type would be ambiguous: the broker distinguishes `"30000"` from
+/// `30000`.
+pub fn value_text(value: &ArgumentValue) -> String {
     match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
         None => value.to_string(),
@@ -18,7 +19,7 @@ pub fn unambiguous(value: &ArgumentValue) -> String {
 
 /// Formats a value, followed by its meaning if it has a unit: `30000 (30s)`.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
-    let bare = unambiguous(value);
+    let bare = value_text(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => duration(number),
         Unit::Bytes => size(number),
@@ -77,8 +78,8 @@ pub fn milliseconds(text: &str) -> Option<i64> {
     Some(total).filter(|total| duration(*total).as_deref() == Some(text))
 }
 
-/// Formats bytes in their largest exact unit, binary or decimal, whichever is shorter: `64KiB`, `1GiB`, `20GB`. Returns
-/// `None` if no unit divides them.
+/// Formats bytes in the largest exact unit, binary or decimal, whichever is shorter: `64KiB`, `1GiB`, `20GB`. Returns
+/// `None` if the number is not positive, or not a multiple of any unit.
 pub fn size(bytes: i64) -> Option<String> {
     if bytes <= 0 {
         return None;
@@ -90,17 +91,18 @@ pub fn size(bytes: i64) -> Option<String> {
         Some(format!("{}{unit}", bytes / length))
     };
     let digits = |text: &String| text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
-    // If both have the same length, the binary unit, because memory is measured in it.
+    // If both have the same length, the first one is returned: the binary unit, in which memory is measured.
     [in_largest(&binary), in_largest(&decimal)].into_iter().flatten().min_by_key(digits)
 }
 
 /// A day, in milliseconds.
 const DAY: i128 = 86_400_000;
 
-/// Returns the milliseconds of an age, or `None` if the broker does not accept the text as an age.
+/// Parses an age into milliseconds; `None` if the broker does not accept the text as an age.
 ///
 /// The broker checks ages in arguments and policies in the same way (`rabbit_amqqueue:check_max_age`, 3.9 to 4.3). It
-/// refuses zero and ignores the text after a line break. A year has 365 days, and a month 30 (`unit_value_in_ms`).
+/// refuses zero and ignores the text after a line break. A year has 365 days, and a month has 30 days
+/// (`unit_value_in_ms`).
 pub fn age(text: &str) -> Option<i128> {
     let line = text.split('\n').next().unwrap_or_default();
     let unit = line.trim_start_matches(|c: char| c.is_ascii_digit());

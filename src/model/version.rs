@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Major, minor and patch. A suffix (`-rc.1`, `+deb`) is dropped.
+/// A RabbitMQ version: major, minor and patch. Parsing drops suffixes such as `-rc.1` and `+deb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -14,14 +14,14 @@ pub struct BrokerVersion {
     pub major: u16,
     /// The minor version: 8 in 3.8.9.
     pub minor: u16,
-    /// The patch version: 9 in 3.8.9. If it is omitted, it is that of the newest known release of the series, or 0 if
-    /// the series is unknown.
+    /// The patch version: 9 in 3.8.9. If the text contains no patch version, this is the patch version of the newest
+    /// known release of the series, or 0 for an unknown series.
     pub patch: u16,
 }
 
-/// The newest release of each series whose behavior topo knows, from its source or from a live broker. A user who
-/// specifies only a series means a broker that is kept up to date: patch releases also change which arguments the
-/// broker refuses and accepts.
+/// The newest release of each series for which topo predicts the behavior, based on the source of the release or a live
+/// broker. If a user specifies only a series, topo assumes the newest release. Patch releases also change which
+/// arguments the broker accepts.
 const NEWEST_OF_SERIES: &[BrokerVersion] = &[
     BrokerVersion::new(3, 8, 35),
     BrokerVersion::new(3, 9, 29),
@@ -36,7 +36,8 @@ const NEWEST_OF_SERIES: &[BrokerVersion] = &[
 ];
 
 impl BrokerVersion {
-    /// The newest version whose behavior topo knows from a live broker. An offline plan assumes it.
+    /// The newest version for which the predicted behavior is tested on a live broker. It is the default version of an
+    /// offline plan.
     pub const NEWEST_KNOWN: Self = Self::new(4, 3, 6);
 
     /// The oldest version that topo supports.
@@ -52,13 +53,13 @@ impl BrokerVersion {
         NEWEST_OF_SERIES.iter().find(|known| (known.major, known.minor) == (major, minor)).copied()
     }
 
-    /// Returns true if the version is this minor version or a later one.
+    /// Returns true if the version belongs to this minor version or a later one.
     pub fn is_at_least(self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// Returns true if topo supports the version: all versions from the oldest supported one on, including unknown
-    /// newer ones.
+    /// Returns true if topo supports the version. topo supports all versions from [`Self::OLDEST_SUPPORTED`] on,
+    /// including unknown newer versions.
     pub fn is_supported(self) -> bool {
         self >= Self::OLDEST_SUPPORTED
     }
@@ -69,7 +70,7 @@ impl BrokerVersion {
         (self.major, self.minor) > (Self::NEWEST_KNOWN.major, Self::NEWEST_KNOWN.minor)
     }
 
-    /// Returns the major and minor version, for statements about all patches: `3.10`.
+    /// Returns the major and minor version, for statements about all patch releases: `3.10`.
     pub fn series(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }

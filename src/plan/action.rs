@@ -1,4 +1,4 @@
-//! Defines the operation of a step. A plan shows and saves the same value that becomes the request.
+//! Defines the operations of steps. A plan shows and saves the same value that topo turns into a request.
 
 use crate::model::{
     Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Record, RecordId, TopicPermission,
@@ -7,11 +7,11 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One operation on one object of a vhost. Each is one request of the management API, except moving messages.
+/// One operation on one object. Each operation is one management API request, except moving messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Action {
-    /// Creates a vhost, or writes all of its settings, because a PUT clears the settings that it leaves out.
+    /// Creates a vhost or writes all of its settings. A PUT clears the settings that it leaves out.
     PutVhost {
         /// The settings to write.
         vhost: Vhost,
@@ -22,9 +22,9 @@ pub enum Action {
         name: ExchangeName,
         /// The desired exchange.
         exchange: Exchange,
-        /// Bindings that the broker creates in the same request when an exchange is recreated, so that no client sees
-        /// the exchange without them. Only an administrator may send that request; for other users, topo declares the
-        /// exchange alone. Later steps create the bindings that are still missing.
+        /// The bindings that the broker creates in the same request when an exchange is recreated, so that no client
+        /// sees the exchange without its bindings. Only an administrator may send this request. For other users, topo
+        /// declares only the exchange, and later steps create the missing bindings.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         bindings: Vec<Binding>,
     },
@@ -56,7 +56,8 @@ pub enum Action {
     Unbind {
         /// The binding.
         binding: Binding,
-        /// The key by which the broker lists the binding. Two bindings can have the same JSON (int32 and int64).
+        /// The key under which the broker lists the binding. The binding alone is ambiguous: two bindings whose
+        /// arguments differ only in the integer type (int32 or int64) have the same JSON.
         properties_key: String,
     },
     /// Deletes a queue.
@@ -86,14 +87,13 @@ pub enum Action {
         /// The kind and the key of the record.
         id: RecordId,
     },
-    /// Moves the messages of a queue to a fanout exchange, in order. A transport moves them over some time, without a
-    /// request.
+    /// Moves the messages of a queue to a fanout exchange, in order. A transport (AMQP or a shovel) performs the move.
     MoveMessages {
         /// The queue to read from.
         from: QueueName,
-        /// The exchange to publish to; it leads to one queue.
+        /// The exchange to publish to. It routes to exactly one queue.
         to: ExchangeName,
-        /// The level at which the move ends.
+        /// The level to which the queue is emptied.
         until: Level,
     },
 }
@@ -102,9 +102,9 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
-    /// The queue holds no messages, and no message is in transit.
+    /// The queue is empty, and no message is in transit.
     Empty,
-    /// The queue holds almost no messages. More may arrive, so the transport continues. The next step must follow
+    /// The queue is almost empty. More messages may arrive, so the transport continues, and the next step must follow
     /// immediately.
     NearlyEmpty,
 }
@@ -113,13 +113,12 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Guard {
-    /// The queue holds no messages, ready or unacknowledged, as far as the broker reports. Otherwise topo keeps the
-    /// queue.
+    /// The broker reports no ready or unacknowledged messages in the queue. Otherwise, topo keeps the queue.
     Empty,
-    /// The queue has held no messages for a moment: it is out of use. While it holds messages, topo keeps the queue.
-    /// This is not a failure: the next apply tries again.
+    /// The queue is out of use and has been empty for a second. Otherwise, topo keeps the queue, does not report a
+    /// failure, and the next apply tries again.
     Drained,
-    /// The queue holds at most this number of messages: the limit of `--allow message-loss:N`.
+    /// The queue contains at most this number of messages: the limit of `--allow message-loss:N`.
     AtMost(u64),
     /// No condition: the messages are deleted with the queue. Used only if `message-loss` is allowed without a limit,
     /// or for an object that topo has just created and that receives no messages.
@@ -127,7 +126,7 @@ pub enum Guard {
 }
 
 impl Action {
-    /// Returns an action that declares an exchange without bindings; later steps create them.
+    /// Returns an action that declares an exchange without bindings; later steps create the bindings.
     pub fn declare_exchange(name: &ExchangeName, exchange: &Exchange) -> Self {
         Self::DeclareExchange { name: name.clone(), exchange: exchange.clone(), bindings: Vec::new() }
     }

@@ -1,4 +1,5 @@
-//! The activity of the broker when topo read it: the numbers behind the hazards of a plan. They change at any time.
+//! Defines the activity of a broker: message, consumer and connection counts, and other facts that determine the
+//! hazards of a plan. The values are those at the time of the read, and can change at any time.
 
 use crate::model::count::number;
 use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
@@ -9,43 +10,44 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The activity of one vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Activity {
-    /// The activity of each queue. Nothing is known about a queue that is missing.
+    /// The activity of each queue. The activity of a queue without an entry is unknown.
     pub queues: BTreeMap<QueueName, QueueActivity>,
-    /// The transport that can move messages in the vhost. Read only if the plan moves messages.
+    /// The transport that can move messages in the vhost. Determined only if the plan moves messages.
     #[serde(default)]
     pub transports: Transports,
-    /// The maximum number of queues in the vhost, if it has such a limit. Read only if the plan moves messages.
+    /// The maximum number of queues in the vhost, if the vhost has such a limit. Set only if the plan moves messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
-    /// The holder of the lock of the vhost: another apply that is running. Read only if a migration was interrupted.
+    /// The holder of the vhost's lock, if another apply is running. Set only if a migration was interrupted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
-    /// Queues of interrupted migrations from which a shovel still moves messages. This user may not delete the shovel.
+    /// The queues of interrupted migrations from which a shovel still moves messages, if this user may not delete the
+    /// shovel.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub unreachable: BTreeSet<QueueName>,
-    /// The dynamic shovels that use queues of the vhost. Read only if the plan deletes or recreates queues.
+    /// The dynamic shovels that use queues of the vhost. topo reads them only if the plan deletes or recreates queues.
     #[serde(default)]
     pub shovels: Shovels,
-    /// The topic permissions of the vhost. Read only if the plan deletes or recreates an exchange.
+    /// The topic permissions of the vhost. topo reads them only if the plan deletes or recreates an exchange.
     #[serde(default)]
     pub topic_permissions: TopicPermissions,
-    /// The queues whose numbers may be stale, because topo did not query them over AMQP.
+    /// The queues whose counts may be stale, because topo could not query the queues over AMQP.
     #[serde(skip)]
-    pub unasked: Option<Unasked>,
-    /// The number of connections of the vhost. Read only if the plan sets or lowers their limit.
+    pub unqueried: Option<UnqueriedQueues>,
+    /// The number of connections to the vhost. Set only if the plan sets or lowers the connection limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub connections: Option<u64>,
-    /// The intervals at which the broker updates these numbers.
+    /// The intervals at which the broker updates these counts.
     #[serde(skip)]
     pub intervals: Intervals,
 }
 
-/// The queues that topo did not query over AMQP.
+/// The queues that topo could not query over AMQP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unasked {
+pub struct UnqueriedQueues {
     /// The number of queues.
     pub queues: u64,
-    /// The reason.
+    /// The reason why topo could not query the queues.
     pub reason: String,
 }
 
@@ -69,21 +71,21 @@ pub enum TopicPermissions {
     /// The topic permissions were not read.
     #[default]
     NotRead,
-    /// The broker keeps topic permissions when their exchange is deleted: it stores its metadata in Mnesia.
+    /// The broker keeps topic permissions when their exchange is deleted, because it stores its metadata in Mnesia.
     Kept,
     /// The broker deletes topic permissions with their exchange, and this user may not read them.
     Hidden,
-    /// The broker deletes topic permissions with their exchange: all topic permissions of the vhost.
+    /// The broker deletes topic permissions with their exchange. Contains all topic permissions of the vhost.
     Known(Vec<TopicPermission>),
 }
 
-/// A queue that a dynamic shovel names as its source or destination.
+/// A queue that is the source or destination of a dynamic shovel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShovelEnd {
     /// The name of the shovel.
     pub shovel: String,
-    /// The vhost in which it is defined.
+    /// The vhost in which the shovel is defined.
     pub vhost: VhostName,
     /// The queue.
     pub queue: QueueName,
@@ -104,46 +106,48 @@ pub enum Transports {
     Shovel,
     /// No transport is available.
     None {
-        /// The reason for each transport, in one sentence.
+        /// For each transport, the reason why it is not available, in one sentence.
         reasons: Vec<String>,
     },
 }
 
-/// The activity of one queue. `None` means "unknown", and never counts as zero.
+/// The activity of one queue. `None` means unknown and is never treated as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueActivity {
-    /// All messages in the queue: ready, unacknowledged, and those that wait to be dead-lettered (at-least-once).
+    /// The number of all messages in the queue: ready messages, unacknowledged messages, and messages that wait for
+    /// at-least-once dead-lettering.
     pub messages: Option<u64>,
-    /// The messages that can be delivered.
+    /// The number of messages that are ready for delivery.
     pub ready: Option<u64>,
-    /// The messages that were delivered and are not acknowledged: by a consumer, or by a client that called
-    /// `basic.get`.
+    /// The number of unacknowledged messages: messages that were delivered to a consumer or fetched with `basic.get`,
+    /// but not acknowledged.
     pub unacknowledged: Option<u64>,
-    /// The address of each attached consumer, as host or `host:port`; empty if the broker does not report the address.
+    /// The address of each consumer, as `host` or `host:port`; an empty string if the broker does not report the
+    /// address.
     pub consumers: Option<Vec<String>>,
-    /// True if topo queried the queue itself for this plan, and the queue had no consumer: its message count is
-    /// current. Otherwise the count of a quorum queue may be 5 s old.
+    /// True if the message count comes from the queue itself, which topo queried over AMQP for this plan. Otherwise,
+    /// the count of a quorum queue may be 5 s old.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// The number of consumers that the queue reported over AMQP and that the statistics of the broker do not list yet.
+    /// The number of consumers that the queue reported over AMQP and that the broker's statistics do not list yet.
     #[serde(rename = "unlistedConsumers", default, skip_serializing_if = "Option::is_none")]
     pub unlisted_consumers: Option<u64>,
 }
 
 impl QueueActivity {
-    /// Returns the number of unacknowledged messages if the broker lists no consumer. The list comes from statistics.
-    /// The list lacks a consumer that subscribed in the last few seconds, and every client that calls `basic.get`.
+    /// Returns the number of unacknowledged messages if there are any and the broker lists no consumers. The list comes
+    /// from the statistics: it omits consumers that subscribed in the last few seconds, and clients that call
+    /// `basic.get`.
     pub fn held_by_unlisted(&self) -> Option<u64> {
         let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
         self.unacknowledged.filter(|held| is_unlisted && *held > 0)
     }
 }
 
-/// Describes canceled consumers that only the queue itself reports.
+/// Describes consumers that will be canceled and that only the queue itself reports.
 pub(super) fn unlisted_consumers_text(count: u64) -> String {
-    let (consumers, are) =
-        if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
-    format!("{consumers} {are} canceled (not in the statistics of the broker yet)")
+    let consumers = if count == 1 { "1 consumer".to_owned() } else { format!("{count} consumers") };
+    format!("{consumers} (not yet in the broker's statistics) will be canceled")
 }
 
 /// Describes unacknowledged messages of a queue whose consumers the broker does not list.

@@ -1,11 +1,12 @@
-//! Predicts further deletions when bindings are deleted. The broker deletes an auto-delete exchange with the last
-//! binding *from* it (all versions), and with it the bindings *to* it.
+//! Predicts which exchanges the broker deletes when bindings are deleted. In all versions, the broker deletes an
+//! auto-delete exchange together with the last binding *from* the exchange. The broker then also deletes the bindings
+//! *to* the exchange.
 
 use crate::model::{Binding, ExchangeName};
 use std::collections::BTreeSet;
 
-/// Removes these bindings. Returns the exchanges that the broker deletes with their last binding, each with the
-/// bindings to it.
+/// Removes the bindings in `lost` from `bound`, and the bindings that the broker deletes as a result. Returns the
+/// exchanges that the broker deletes together with their last binding, each with the bindings to the exchange.
 pub(super) fn unbind(
     bound: &mut BTreeSet<Binding>,
     lost: impl IntoIterator<Item = Binding>,
@@ -28,8 +29,8 @@ pub(super) fn unbind(
     deleted
 }
 
-/// Returns the bindings that match.
-pub(super) fn matching(bound: &BTreeSet<Binding>, matches: impl Fn(&Binding) -> bool) -> Vec<Binding> {
+/// Returns the bindings for which `matches` returns true.
+pub(super) fn matching_bindings(bound: &BTreeSet<Binding>, matches: impl Fn(&Binding) -> bool) -> Vec<Binding> {
     bound.iter().filter(|binding| matches(binding)).cloned().collect()
 }
 
@@ -51,7 +52,7 @@ mod tests {
         let mut bound = BTreeSet::from(all.clone());
         let deleted = unbind(&mut bound, [last], |name| name.as_str() != "x");
         let names: Vec<&str> = deleted.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["c", "b"], "a has another binding");
+        assert_eq!(names, ["c", "b"], "a still has a binding");
         assert_eq!(deleted[0].1, BTreeSet::from([all[1].clone()]));
         assert_eq!(bound, BTreeSet::from([all[3].clone()]));
     }

@@ -8,8 +8,8 @@ use crate::model::{Binding, Object, ObjectId, RecordId, Topology};
 use std::collections::BTreeSet;
 
 impl VhostPlan {
-    /// Returns true if the plan removes state that the spec cannot restore: it deletes, unbinds or recreates objects,
-    /// or changes a policy or a record.
+    /// Returns true if the plan deletes, unbinds or recreates objects, or changes a policy or a record. The spec cannot
+    /// restore the state that such a plan removes. A plan that only rolls back migrations is not destructive.
     pub fn is_destructive(&self) -> bool {
         let changes_policy = |change: &super::PlannedChange| {
             change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..) | Object::Record(_)))
@@ -35,10 +35,10 @@ impl VhostPlan {
             && (self.steps.iter().any(|step| is_deletion(&step.action)) || self.changes.iter().any(changes_policy))
     }
 
-    /// Returns the current objects that the plan changes, deletes or recreates. It includes all bindings of deleted
-    /// objects, also undeclared ones.
-    pub fn affected(&self, live: &Topology) -> Topology {
-        let deleted = |action: &Action| match action {
+    /// Returns the current objects that the plan changes, deletes or recreates, with all their bindings, including
+    /// unmanaged bindings.
+    pub fn affected_objects(&self, live: &Topology) -> Topology {
+        let deleted_object = |action: &Action| match action {
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }
@@ -53,7 +53,7 @@ impl VhostPlan {
             | Action::MoveMessages { .. }
             | Action::PutRecord { .. } => None,
         };
-        let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| deleted(&step.action)).collect();
+        let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| deleted_object(&step.action)).collect();
         ids.extend(self.changes.iter().filter(|change| change.before.is_some()).filter_map(super::PlannedChange::id));
         ids.extend(self.migrations.iter().map(|Migration { queue, .. }| ObjectId::Queue(queue.clone())));
         let mut affected = Topology::missing(live.vhost.clone());
@@ -72,7 +72,7 @@ impl VhostPlan {
             .filter(|(name, _)| is_in(ObjectId::Policy((*name).clone())))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
-        // A definitions file holds all settings of an owner together.
+        // A definitions file stores all settings of an owner together, so the backup includes all of them.
         let is_of = |owner: &RecordId, id: &RecordId| owner.kind == id.kind && owner.name() == id.name();
         let is_touched = |id: &RecordId| ids.iter().any(|it| matches!(it, ObjectId::Record(owner) if is_of(owner, id)));
         let records = live.records.iter().filter(|(id, _)| is_touched(id));
@@ -83,7 +83,7 @@ impl VhostPlan {
         affected.bindings = live.bindings.iter().filter(involves).cloned().collect();
         for migration in &self.migrations {
             remove_migration_objects(&mut affected, &migration.queue);
-            if let Some(old) = migration.old(live) {
+            if let Some(old) = migration.old_queue(live) {
                 affected.queues.insert(migration.queue.clone(), old);
             }
         }

@@ -1,5 +1,5 @@
-//! Collects the parts of a plan before its steps are ordered, and sorts its changes by their operation. Conflicts are
-//! left out.
+//! Collects the parts of a plan before its steps are ordered, and groups its changes by operation. The groups do not
+//! include conflicts.
 
 use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Summary, Unmanaged, VhostPlan};
 use super::hazard::{Hazard, HazardKind};
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The changes by their operation.
+/// The changes of a plan, grouped by operation.
 #[derive(Default)]
 pub(super) struct ChangesByKind {
     pub(super) vhost: Option<Vhost>,
@@ -57,8 +57,8 @@ impl ChangesByKind {
                     )
                     | None => Vhost::default(),
                 };
-                // A PUT clears the settings that it leaves out (from 3.10) or resets them (the default type, from
-                // 4.1.1).
+                // A PUT clears the settings that it leaves out (from 3.10), and resets a default queue type that it
+                // leaves out (from 4.1.1).
                 self.vhost = Some(Vhost {
                     description: desired.description.clone().or(live.description),
                     tags: live.tags,
@@ -77,7 +77,7 @@ impl ChangesByKind {
             Object::Binding(binding) => {
                 self.bindings.insert(binding.clone());
             }
-            // `order` reads records from the changes.
+            // `order` reads the records directly from the changes.
             Object::Record(_) => {}
         }
     }

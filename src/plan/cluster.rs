@@ -1,5 +1,5 @@
-//! Plans the cluster: the records that belong to no vhost. The planner of vhosts plans them as the only objects of a part
-//! without a vhost ([`VhostName::cluster`](crate::model::VhostName::cluster)).
+//! Plans the cluster: the records that belong to no vhost. [`plan_vhost`] plans these records as the only objects of a
+//! part without a vhost ([`VhostName::cluster`](crate::model::VhostName::cluster)).
 
 use super::context::PlanContext;
 use super::document::{Block, ChangeKind, ClusterPlan, Info, Options, VhostPlan};
@@ -9,13 +9,13 @@ use crate::model::{Address, BrokerVersion, ObjectId, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The properties of a cluster that a plan needs beside its records.
+/// The properties of a cluster that a plan requires in addition to the cluster's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// The name of the cluster; empty without a broker.
+    /// The name of the cluster; empty for a plan without a broker.
     pub name: String,
-    /// The existing objects that the records of a kind belong to, such as users; `None` if this user may not read them.
-    /// A kind without an entry was not read.
+    /// For each record kind, the names of the existing objects to which its records belong, such as users. `None` if
+    /// this user may not read these objects; no entry if topo did not read them.
     pub owners: BTreeMap<RecordKind, Option<BTreeSet<String>>>,
     /// The kinds whose records this user may not read.
     pub unreadable: BTreeSet<RecordKind>,
@@ -49,17 +49,18 @@ pub fn plan_cluster(context: &PlanContext<'_>, facts: &ClusterFacts, options: &O
         let declared = context.desired.topology.records.keys().filter(|id| id.kind == *kind);
         let declared = declared.map(|id| context.address(&ObjectId::Record(id.clone()))).filter(is_reported).count();
         if declared > 0 {
-            let text = format!("{} not compared: this user may not read {}", row.counted(declared), row.plural);
+            let text = format!("{} not compared: this user may not read {}", row.format_count(declared), row.plural);
             let remedy = format!("use a user with the tag {}", row.writer.as_str());
             part.blocks.push(block(&cluster, text, remedy));
         }
     }
-    missing_owners(&mut part, facts, context.profile.version, &cluster);
+    block_missing_owners(&mut part, facts, context.profile.version, &cluster);
     ClusterPlan::new(part)
 }
 
-/// Blocks the plan if it creates records of an object that does not exist, once for each object.
-fn missing_owners(part: &mut VhostPlan, facts: &ClusterFacts, version: BrokerVersion, cluster: &Address) {
+/// Blocks the plan if it creates records that belong to an object that does not exist. Adds one block for each such
+/// object, and a note if topo did not read the existing objects.
+fn block_missing_owners(part: &mut VhostPlan, facts: &ClusterFacts, version: BrokerVersion, cluster: &Address) {
     let mut seen: BTreeSet<(RecordKind, String)> = BTreeSet::new();
     let mut unknown: BTreeMap<RecordKind, u64> = BTreeMap::new();
     for change in part.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
@@ -81,10 +82,10 @@ fn missing_owners(part: &mut VhostPlan, facts: &ClusterFacts, version: BrokerVer
     }
     for (row, owners, many) in unknown.iter().filter_map(|(kind, many)| Some((kind.row(), kind.row().owners?, many))) {
         let right = match facts.owners.contains_key(&row.kind) {
-            true => format!(": this requires the tag {}", row.writer.as_str()),
+            true => format!(": this check requires the tag {}", row.writer.as_str()),
             false => String::new(),
         };
-        let text = format!("topo did not check that {} of the spec exist{right}", count(*many, owners.word));
+        let text = format!("topo did not check the existence of {} in the spec{right}", count(*many, owners.word));
         part.infos.push(Info { address: cluster.clone(), text });
     }
 }

@@ -1,5 +1,6 @@
-//! Plans objects that differ. topo changes an object in place if the broker can, and recreates it if the spec or a flag
-//! allows that. Otherwise, topo reports a conflict that blocks the plan.
+//! Plans the changes to objects that differ. topo changes an object in place if the broker supports the change, and
+//! recreates the object if the spec or a flag allows recreating it. Otherwise, topo reports a conflict that blocks the
+//! plan.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -25,14 +26,13 @@ pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
     if let Object::Policy(_, policy) = after {
         for key in plugin_keys(&policy.definition) {
-            let text =
-                format!("{key} belongs to a plugin: the broker refuses the policy where the plugin is not enabled");
+            let text = format!("{key} belongs to a plugin: the broker refuses the policy if the plugin is not enabled");
             builder.info(&planned.address, text);
         }
     }
 }
 
-/// Plans the change of an object that differs.
+/// Plans the change to an object that differs.
 pub(super) fn alter(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -52,8 +52,8 @@ pub(super) fn alter(
         let text = format!(
             "argument {} differs ({} → {}); RabbitMQ does not support it, and topo will not change it",
             field.field,
-            shown(field.before.as_ref()),
-            shown(field.after.as_ref())
+            value_text(field.before.as_ref()),
+            value_text(field.after.as_ref())
         );
         builder.info(&address, text);
     }
@@ -104,13 +104,13 @@ pub(super) fn alter(
     resolve(builder, context, planned, conflict);
 }
 
-/// Returns the setting of the flag, or else of the spec, or else "refuse".
+/// Returns the `onConflict` setting of an object, which `--recreate` or the spec sets. The default is `refuse`.
 pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
     let in_spec = || scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, setting)| *setting);
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
 }
 
-/// Turns the change into one that recreates the object, or into a conflict with a block that contains the reason.
+/// Plans the recreation of an object if topo may recreate it. Otherwise, plans a conflict, and a block with the reason.
 fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(context, &planned, conflict.on_conflict) {
         Some(Refusal { text, remedy, may_recreate }) => {
@@ -125,8 +125,7 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
             let remedy = remedy.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             let blocks = builder.blocks.len();
             refuse_invalid(builder, context, &planned);
-            // Recreating an object that every broker refuses does not help. In that case, topo reports only the
-            // refusal.
+            // Recreating an object that this broker refuses does not help. In that case, topo reports only the refusal.
             let is_invalid = builder.blocks.len() > blocks;
             if is_invalid {
                 conflict.resolutions.retain(|resolution| resolution.kind == ResolutionKind::Keep);
@@ -152,8 +151,8 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
     builder.changes.push(planned);
 }
 
-/// Returns the flag that recreates the object without message loss. Applies to an empty queue, a queue whose messages
-/// are kept, and an exchange.
+/// Returns the flag that recreates an exchange or a queue without message loss. `None` for a stream, and for a queue
+/// whose activity is unknown.
 fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
@@ -168,12 +167,12 @@ fn lossless_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<S
     }
 }
 
-fn shown(value: Option<&ArgumentValue>) -> String {
+fn value_text(value: Option<&ArgumentValue>) -> String {
     value.map_or_else(|| "absent".to_owned(), ToString::to_string)
 }
 
-/// Plans exchanges that the broker stores without `auto_delete`, as an import does up to 4.2. Recreates such an exchange
-/// if the spec or a flag allows it, and otherwise adds a note.
+/// Repairs exchanges that the broker stores without a value for `auto_delete`, as after a definitions import up to 4.2.
+/// Plans to recreate such an exchange if the spec or a flag allows recreating it, and otherwise adds a note.
 ///
 /// Such an exchange routes messages and is never deleted automatically. The broker rejects every declaration of such an
 /// exchange, with either value (`rabbit_exchange:assert_equivalence`, 3.8 to 4.2). The only repair is to recreate the

@@ -1,4 +1,4 @@
-//! The input of the plan of one vhost.
+//! Defines the input for planning one vhost.
 
 use super::activity::{Activity, QueueActivity};
 use super::document::{ChangeKind, Desired, PlannedChange, Source};
@@ -7,22 +7,23 @@ use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The input of the plan of one vhost.
+/// The input for planning one vhost.
 #[derive(Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// The current topology: all objects, also those that topo never touches, except predeclared exchanges.
+    /// The current topology: all objects except predeclared exchanges, including objects that topo never changes.
     pub current: &'a Topology,
     /// The desired topology and its scope.
     pub desired: &'a Arc<Desired>,
     /// The activity of the current queues.
     pub activity: &'a Activity,
-    /// The broker's own keys of each current binding; empty for a binding that the management API cannot delete.
+    /// The keys under which the broker lists each current binding; empty for a binding that the management API cannot
+    /// delete.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
-    /// Current objects that topo never touches: exclusive, auto-delete, server-named, internal to a plugin, or topo's
-    /// own.
+    /// Current objects that topo never changes: exclusive, auto-delete or server-named queues, objects that belong to a
+    /// plugin or to topo itself, and bindings from or to such objects.
     pub untouchable: &'a BTreeSet<ObjectId>,
-    /// Exchanges that the broker stores without `auto_delete`, after an import up to 4.2. The broker refuses every
-    /// declaration of such an exchange.
+    /// Exchanges that the broker stores without a value for `auto_delete`, after a definitions import up to 4.2. The
+    /// broker refuses every declaration of such an exchange.
     pub lacks_auto_delete: &'a BTreeSet<ExchangeName>,
     /// The behavior of the broker.
     pub profile: &'a BrokerProfile,
@@ -38,8 +39,8 @@ impl PlanContext<'_> {
         self.current.operator_policies()
     }
 
-    /// Returns the operator policies after all creates and changes, and before the deletions.
-    pub(super) fn operator_policies_written(&self) -> BTreeMap<PolicyName, Policy> {
+    /// Returns the operator policies after all creates and changes, but before the deletions.
+    pub(super) fn operator_policies_before_deletions(&self) -> BTreeMap<PolicyName, Policy> {
         let mut policies = self.operator_policies();
         policies.extend(self.desired.topology.operator_policies());
         policies
@@ -56,8 +57,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Returns true if topo leaves the object alone, whatever the flags: the object is untouchable, or bound to such an
-    /// object.
+    /// Returns true if topo never changes the object, regardless of flags. Such an object is untouchable, or is a
+    /// binding from or to an untouchable object.
     pub(super) fn is_untouchable(&self, id: &ObjectId) -> bool {
         self.untouchable.contains(id)
             || match id {
@@ -73,7 +74,7 @@ impl PlanContext<'_> {
             }
     }
 
-    /// Returns true if the management API cannot delete a binding, because the broker lists no key for the binding.
+    /// Returns true if the object is a binding that the management API cannot delete, because its key is unusable.
     pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
@@ -85,7 +86,8 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Returns the reasons why the broker would refuse a binding between its desired ends, or else its current ends.
+    /// Returns the reasons why the broker would refuse a binding. Each end of the binding is the desired object or, if
+    /// the spec does not declare it, the current object.
     pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
         let desired = &self.desired.topology;
         let source = desired.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
@@ -102,7 +104,7 @@ impl PlanContext<'_> {
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 
-    /// Builds a change with only `before` and `after`.
+    /// Returns a change without details: with only its address, kind, source, `before` and `after`.
     pub(super) fn change(&self, kind: ChangeKind, before: Option<Object>, after: Option<Object>) -> PlannedChange {
         let id = after.as_ref().or(before.as_ref()).map_or(ObjectId::Vhost, Object::id);
         PlannedChange {

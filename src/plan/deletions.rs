@@ -1,4 +1,4 @@
-//! Plans the deletion of current objects that the spec does not declare, or only reports these objects.
+//! Plans the deletion of current objects that the spec does not declare, or reports such objects without deleting them.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -10,12 +10,13 @@ use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, RecordId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The minimum number of owned objects for a `mass-delete` hazard: of fewer objects, plans often delete a third.
+/// The minimum number of owned objects for a `mass-delete` hazard. With fewer objects, even an ordinary plan often
+/// deletes a third of them.
 const MIN_OWNED: usize = 10;
-/// The percentage of the owned objects above which their deletion is a `mass-delete` hazard.
+/// The percentage of owned objects above which deleting them is a `mass-delete` hazard.
 const MAX_PERCENT: usize = 30;
 
-/// Plans the deletions that `removed` and `--prune` request, and lists the other objects.
+/// Plans the deletions that the spec or `--prune` requests, and lists all other removals as unmanaged objects.
 pub(super) fn plan(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -69,7 +70,7 @@ pub(super) fn plan(
     add_unbound(builder, context);
 }
 
-/// Adds the bindings of deleted objects to the change that deletes them, for the graph of the plan.
+/// Adds the bindings of each deleted object to the change that deletes the object. The plan's graph shows them.
 fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = builder.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
     let deleted: BTreeMap<ObjectId, usize> =
@@ -78,7 +79,7 @@ fn add_unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         return;
     }
     for binding in &context.current.bindings {
-        // A binding with a deletion of its own does not count.
+        // Skips a binding that a separate change deletes.
         if deleted.contains_key(&ObjectId::Binding(binding.clone())) {
             continue;
         }
@@ -98,7 +99,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
         Object::Queue(name, queue) => {
             let live = context.live(&ObjectId::Queue(name.clone()));
             recreate::deletion_hazards(builder, address, queue, live);
-            hazards_of_tiers(builder, context, address, name);
+            tier_hazard(builder, context, address, name);
         }
         Object::Exchange(name, _) => {
             let id = ObjectId::Exchange(name.clone());
@@ -115,10 +116,10 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
     }
 }
 
-/// Adds a hazard for the messages in the tiers of a queue: they return to the queue before it is deleted.
-fn hazards_of_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
+/// Adds a hazard for the messages in a queue's tiers: these messages return to the queue before it is deleted.
+fn tier_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
     let own = context.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
-    let text = match retries::waiting(context, name) {
+    let text = match retries::messages_in_tiers(context, name) {
         Some(0) => return,
         Some(1) => "1 message that is waiting for a retry will return to the queue, and will be deleted with \
                     it"
@@ -133,17 +134,17 @@ fn hazards_of_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, addres
                  it"
         .to_owned(),
     };
-    let all = retries::waiting(context, name).zip(own).map(|(waiting, own)| waiting + own);
+    let all = retries::messages_in_tiers(context, name).zip(own).map(|(waiting, own)| waiting + own);
     builder.hazard(HazardKind::MessageLoss, address, text, all);
 }
 
-/// Adds a hazard for each queue that loses its last binding.
-pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Adds a hazard for each queue whose last binding is deleted.
+pub(super) fn last_binding_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let queue = |binding: &Binding| match &binding.destination {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
-    // Bindings of retired retries do not count: they only return messages to the queue, or lead into a tier.
+    // Ignores the bindings of retired retries, which only return messages to the queue or route messages to a tier.
     let retired = builder.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
     let retired: BTreeSet<ObjectId> = retired.collect();
     let mut undesired = builder.undesired_bindings();
@@ -162,9 +163,9 @@ pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Blocks the plan if it deletes the last binding of an undeclared auto-delete exchange: the broker would delete the
-/// exchange.
-pub(super) fn unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Blocks the plan if it deletes the last binding from an unmanaged auto-delete exchange, because the broker would then
+/// delete the exchange.
+pub(super) fn block_unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted: BTreeSet<ObjectId> = builder
         .changes
         .iter()
@@ -184,7 +185,7 @@ pub(super) fn unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanCon
     let mut bound = context.current.bindings.clone();
     let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
     let desired = &context.desired.topology;
-    let lost = auto_delete::matching(&bound, is_lost);
+    let lost = auto_delete::matching_bindings(&bound, is_lost);
     for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
         let is_bound_again = desired.bindings.iter().any(|binding| binding.source == name);
         if desired.exchanges.contains_key(&name) || deleted.contains(&end(&name)) || is_bound_again {
@@ -193,13 +194,13 @@ pub(super) fn unmanaged_auto_delete(builder: &mut PlanBuilder, context: &PlanCon
         builder.block(
             &context.address(&end(&name)),
             format!("exchange {name} is auto-delete and unmanaged, and this plan would delete its last binding"),
-            Some("ask its owner to bind it elsewhere first, or keep the object that it is bound to".to_owned()),
+            Some("ask its owner to bind another queue to it first, or keep the object that is bound to it".to_owned()),
         );
     }
 }
 
-/// Adds a hazard if the plan deletes a large part of the owned objects: the spec is probably the wrong file.
-pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Adds a hazard if the plan deletes a large part of the owned objects, because the spec may be the wrong file.
+pub(super) fn mass_delete_hazard(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let is_object = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
     let deleted = builder
         .changes

@@ -14,20 +14,21 @@ pub use super::part::{
 };
 pub use crate::model::{Desired, Source};
 
-/// The version of the document format. A change that breaks readers increments it.
+/// The version of the document format. Every incompatible change increments the version.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The changes that apply would make, for the cluster and every vhost of a spec.
+/// The changes that `topo apply` would make to the cluster and to every vhost of a spec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// The broker that the plan was made for.
+    /// The broker for which the plan was made.
     pub target: Target,
     /// The options of the plan.
     pub options: Options,
-    /// A hash of all changes and steps, and of the cluster. Message counts and unchanged objects are not part of it.
+    /// A hash of the cluster name, the options, and all changes and steps. It does not include message counts or
+    /// unchanged objects.
     pub fingerprint: String,
     /// Totals over all parts.
     pub summary: Summary,
@@ -41,11 +42,12 @@ pub struct Plan {
     pub content_hash: String,
 }
 
-/// A broker.
+/// The broker for which a plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
-    /// The URL of the management API, without user info. Without a broker: `empty`, or a definitions file.
+    /// The URL of the management API, without user info. For a plan without a broker: `empty`, or the name of the
+    /// definitions file.
     pub url: String,
     /// The name of the cluster.
     pub cluster: String,
@@ -55,7 +57,8 @@ pub struct Target {
     pub version: String,
 }
 
-/// The options of a plan beyond the spec. Allowances are not included: they belong to an apply.
+/// The command-line options that determine a plan in addition to the spec. Allowances are not included, because they
+/// belong to an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
@@ -69,12 +72,12 @@ pub struct Options {
     /// (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::model::Glob>,
-    /// Queues whose migration is rolled back. The plan does nothing else (`--abort`).
+    /// The queues whose migrations are rolled back (`--abort`). If there are any, the plan does nothing else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub abort: BTreeSet<Address>,
 }
 
-/// Numbers of changes. Recreating an object is one change, and bindings are counted separately.
+/// The number of changes of each kind. Recreating an object is one change, and bindings are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -95,7 +98,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns true if nothing differs, conflicts included.
+    /// Returns true if the plan contains no changes and no conflicts.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -112,29 +115,29 @@ impl ClusterPlan {
         Self(part)
     }
 
-    /// Returns the plan in the form of the plan of a vhost. It contains records only.
+    /// Returns the plan in the form of a vhost's plan. It contains only records.
     pub fn part(&self) -> &VhostPlan {
         &self.0
     }
 
-    /// Returns the same plan to change it.
+    /// Returns the plan that [`Self::part`] returns, as a mutable reference.
     pub fn part_mut(&mut self) -> &mut VhostPlan {
         &mut self.0
     }
 }
 
 impl Plan {
-    /// Returns the plan of the cluster, if there is one, and the plans of the vhosts, in the order of their execution.
+    /// Returns the plan of the cluster, if there is one, and the plans of the vhosts, in execution order.
     pub fn parts(&self) -> impl Iterator<Item = &VhostPlan> {
         self.cluster.iter().map(ClusterPlan::part).chain(&self.vhosts)
     }
 
-    /// Returns the same plans to change them.
+    /// Returns the plans that [`Self::parts`] returns, as mutable references.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut VhostPlan> {
         self.cluster.iter_mut().map(ClusterPlan::part_mut).chain(&mut self.vhosts)
     }
 
-    /// Returns true if nothing differs.
+    /// Returns true if the plan contains no changes, no steps and no blocks.
     pub fn is_empty(&self) -> bool {
         self.summary.is_empty() && self.parts().all(|part| part.steps.is_empty() && part.blocks.is_empty())
     }
@@ -155,26 +158,26 @@ impl Plan {
     }
 }
 
-/// The document of the plan of the cluster.
+/// The serialized form of [`ClusterPlan`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ClusterPlan")]
 struct ClusterDocument {
     /// The objects that differ, by kind and name.
     changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. They are kept, because `--prune` does not name their kind.
+    /// Owned objects that the spec does not declare. They are kept, because `--prune` does not include their kind.
     unmanaged: Vec<Unmanaged>,
-    /// Facts that are useful to know and block nothing.
+    /// Notes that do not block the plan.
     infos: Vec<Info>,
-    /// Blockers that only an edit or another flag resolves, and that `--allow` does not.
+    /// Blockers that `--allow` does not resolve: they require an edit or a different flag.
     blocks: Vec<Block>,
-    /// The risks of the plan, most severe first.
+    /// The hazards of the plan, most severe first.
     hazards: Vec<Hazard>,
-    /// The steps that apply executes before those of the vhosts, in order.
+    /// The steps, in order. `topo apply` executes them before the steps of the vhosts.
     steps: Vec<Step>,
     /// The number of compared objects.
     compared_objects: usize,
-    /// The desired objects, from which a saved plan can be computed again.
+    /// The desired objects, from which topo can recompute a saved plan.
     desired: DesiredRecords,
 }
 

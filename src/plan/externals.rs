@@ -1,12 +1,13 @@
-//! Checks external objects that do not exist: nothing can be bound to them, and messages published to them are dropped.
+//! Reports external objects that do not exist. Such an object cannot be bound, and the broker drops messages that are
+//! sent to it.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
-/// Blocks the plan if an external object is missing, because the spec depends on it. An exchange that is only named,
-/// such as a dead-letter exchange, may be missing in two cases: it is missing already, or the spec marks it as
-/// optional. Both cases are notes.
+/// Blocks the plan if an external object does not exist, because the spec depends on it. Adds only a note in two cases:
+/// the spec marks the object as optional and does not bind it, or existing objects already reference the missing
+/// exchange and no change adds a reference.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for id in &context.desired.scope.external {
         let exists = match id {
@@ -29,30 +30,25 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             }
             continue;
         }
-        match named_already(builder, context, id) {
-            Some(by) => builder.info(
-                &address,
-                format!(
-                    "{id} does not exist: the broker drops the messages that {by} \
-                                                        sends there"
-                ),
-            ),
+        match existing_reference(builder, context, id) {
+            Some(by) => builder
+                .info(&address, format!("{id} does not exist: the broker drops the messages that {by} sends to it")),
             None => builder.block(
                 &address,
-                format!("{id} is marked `external: true`, and it does not exist"),
+                format!("{id} is marked `external: true`, but does not exist"),
                 Some("ask its owner to create it first, or declare it here without `external`".to_owned()),
             ),
         }
     }
 }
 
-/// Returns the first existing object that names the exchange and stays unchanged. Returns `None` if a change adds
-/// another such object.
-fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId) -> Option<ObjectId> {
+/// Returns the first object that references the exchange both in the current and in the desired topology. Returns
+/// `None` if a change adds a reference to the exchange.
+fn existing_reference(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId) -> Option<ObjectId> {
     let ObjectId::Exchange(exchange) = id else { return None };
     let exchange = exchange.as_str();
     let is_new = |before: Option<&Object>, after: Option<&Object>| {
-        after.is_some_and(|it| names(it, exchange)) && !before.is_some_and(|it| names(it, exchange))
+        after.is_some_and(|it| references(it, exchange)) && !before.is_some_and(|it| references(it, exchange))
     };
     if builder.changes.iter().any(|change| is_new(change.before.as_ref(), change.after.as_ref())) {
         return None;
@@ -61,15 +57,16 @@ fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId
     let queues = desired.queues.keys().cloned().map(ObjectId::Queue);
     let exchanges = desired.exchanges.keys().cloned().map(ObjectId::Exchange);
     let policies = desired.policies.keys().cloned().map(ObjectId::Policy);
-    let names_it = |id: &ObjectId| {
-        let names = |object: Option<Object>| object.is_some_and(|it| names(&it, exchange));
-        names(desired.object(id)) && names(context.current.object(id))
+    let is_reference = |id: &ObjectId| {
+        let references = |object: Option<Object>| object.is_some_and(|it| references(&it, exchange));
+        references(desired.object(id)) && references(context.current.object(id))
     };
-    queues.chain(exchanges).chain(policies).find(names_it)
+    queues.chain(exchanges).chain(policies).find(is_reference)
 }
 
-/// Returns true if an object sends messages to that exchange.
-fn names(object: &Object, exchange: &str) -> bool {
+/// Returns true if the object references the exchange as a dead-letter exchange, as an alternate exchange, or as an end
+/// of a binding.
+fn references(object: &Object, exchange: &str) -> bool {
     let sets =
         |arguments: &Arguments, name: &str| arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange);
     match object {

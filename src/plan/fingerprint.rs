@@ -1,4 +1,4 @@
-//! Computes the fingerprint of a plan, and compares a saved plan with a new one.
+//! Computes the fingerprint of a plan, and compares a saved plan with a new plan.
 
 use super::action::{Action, Guard};
 use super::changes_by_kind::summary;
@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a hash of the reviewed content: the target, the options, every change with its values, every step, and the
-/// structural hazards. It does not include counts, so that traffic alone does not make a plan stale. Nor does it
-/// include unchanged objects, so that others can merge and apply their changes meanwhile.
+/// Returns a hash of the reviewed content: the cluster name, the options, every change with its values, every step, and
+/// the structural hazards. The hash excludes counts, so that traffic alone does not make a plan stale. It also excludes
+/// unchanged objects, so that other users can merge and apply their changes before this plan is applied.
 pub fn fingerprint(plan: &Plan) -> String {
     let mut hash = Sha256::new();
     let mut text = Vec::new();
@@ -34,28 +34,28 @@ pub fn fingerprint(plan: &Plan) -> String {
         }
         add(&structural_hazards(part));
     }
-    shortened(hash)
+    short_hex(hash)
 }
 
-/// Returns a hash of the whole document, including what the fingerprint leaves out: the URL, the hazards and their
-/// numbers.
+/// Returns a hash of the whole document. It includes the parts that the fingerprint excludes, such as the URL, all
+/// hazards and their counts.
 pub fn content_hash(plan: &Plan) -> String {
     let mut text = Vec::new();
     let unsealed = Plan { content_hash: String::new(), ..plan.clone() };
     erased::Json::write(&unsealed, &mut text);
     let mut hash = Sha256::new();
     hash.update(&text);
-    shortened(hash)
+    short_hex(hash)
 }
 
-fn shortened(hash: Sha256) -> String {
+fn short_hex(hash: Sha256) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares a plan that was read from a file with itself: its hashes, its numbers and its requests must match its
-/// content. Returns the first difference, as of a plan that was edited.
+/// Checks a plan that was read from a file: its hashes, summary and requests must match its content. Returns the first
+/// inconsistency; `None` if the plan is consistent.
 ///
-/// A fingerprint is not a signature: the author of an edited plan can compute its fingerprint, too.
+/// A fingerprint is not a signature: someone who edits a plan can also recompute its fingerprint.
 pub fn inconsistency(plan: &Plan) -> Option<String> {
     let content = fingerprint(plan);
     if content != plan.fingerprint {
@@ -76,9 +76,9 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
-/// Returns the hazards that show a larger effect of the same steps than the reviewed one. For example, a policy now
-/// governs one more queue of the spec, or a deletion is now a large part of the owned objects. Other hazards depend on
-/// counts. Hazards of unmanaged queues are left out, because such queues are created and deleted by others.
+/// Returns the hazards which show that the same steps have a larger effect than at the time of the review. For example,
+/// a policy now governs one more queue of the spec, or a large part of the owned objects is now deleted. Leaves out
+/// hazards that depend on counts, and hazards of unmanaged queues, which other users create and delete.
 fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
@@ -99,7 +99,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     };
     let hazards = || part.hazards.iter().filter(|hazard| is_structural(hazard.kind));
     let mut ours: BTreeSet<Address> = BTreeSet::new();
-    // Such hazards are rare, and this set is as large as the spec.
+    // Builds the set only if it is required: structural hazards are rare, and the set is as large as the spec.
     if hazards().next().is_some() {
         let topology = &part.desired.topology;
         let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
@@ -113,7 +113,7 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         .collect()
 }
 
-/// Returns the action of a step without its guard, which depends on the counts and the allowances.
+/// Returns the action of a step, without a guard that depends on counts and allowances.
 fn operation(step: &Step) -> Cow<'_, Action> {
     if let Action::DeleteQueue { name, guard: Guard::AtMost(_) | Guard::Nothing } = &step.action {
         return Cow::Owned(Action::DeleteQueue { name: name.clone(), guard: Guard::Empty });
@@ -121,18 +121,18 @@ fn operation(step: &Step) -> Cow<'_, Action> {
     Cow::Borrowed(&step.action)
 }
 
-/// The relation of a new plan to the saved one.
+/// The result of comparing a new plan with a saved plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Staleness {
-    /// The steps are the same.
+    /// Both plans have the same steps.
     Same,
-    /// Some of the saved steps are already done, and no step is new.
+    /// Some steps of the saved plan are already done, and the new plan has no additional steps.
     Rest,
-    /// The broker changed. Contains the differences, such as a new step as `address: method path`.
+    /// The state of the broker has changed. Contains the differences; an additional step is `address: method path`.
     Stale(Vec<String>),
 }
 
-/// Compares a new plan with the saved one, step by step.
+/// Compares a new plan with the saved plan, step by step.
 pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     let keys = |plan: &Plan| -> BTreeSet<(String, Vec<u8>)> {
         let steps = plan.parts().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
@@ -157,16 +157,17 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
             .map(|block| format!("{}: {}", block.address, block.text)),
     );
     differences.extend(different_changes(saved, now, steps == saved_steps));
-    // An object that is changed or deleted must match the reviewed plan. Changes that are already done are no longer
-    // planned.
+    // The current state of each object to change or delete must match the saved plan. Changes that are already done are
+    // not in the new plan.
     let seen: BTreeMap<_, _> = changes(saved).map(|change| (&change.address, &change.before)).collect();
     differences.extend(changes(now).filter_map(|change| {
         let known = seen.get(&change.address)?.as_ref()?;
         let is = change.before.as_ref()?;
-        (is != known).then(|| format!("{}: it changed after the plan", change.address))
+        (is != known).then(|| format!("{}: it changed after the plan was made", change.address))
     }));
     if saved.target.cluster != now.target.cluster {
-        differences.push(format!("the plan is for cluster {}, this is {}", saved.target.cluster, now.target.cluster));
+        let (planned, actual) = (&saved.target.cluster, &now.target.cluster);
+        differences.push(format!("the plan is for cluster {planned}, but this broker belongs to cluster {actual}"));
     }
     if !differences.is_empty() {
         Staleness::Stale(differences)
@@ -177,10 +178,10 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     }
 }
 
-/// Returns the changes that differ between the saved plan and the new one. After a part of the steps, a recreated
-/// object still has to be created, and a completed change is no longer planned. Then only the desired objects are
-/// compared.
-fn different_changes(saved: &Plan, now: &Plan, is_complete: bool) -> Vec<String> {
+/// Returns the changes that differ between the saved plan and the new plan. If some steps are already done
+/// (`has_same_steps` is false), the new plan may only create an object that the saved plan recreates, and it does not
+/// contain completed changes. In that case, only the desired objects are compared.
+fn different_changes(saved: &Plan, now: &Plan, has_same_steps: bool) -> Vec<String> {
     let by_address = |plan| -> BTreeMap<&Address, &PlannedChange> {
         changes(plan).map(|change: &PlannedChange| (&change.address, change)).collect()
     };
@@ -188,17 +189,17 @@ fn different_changes(saved: &Plan, now: &Plan, is_complete: bool) -> Vec<String>
     let mut differences = Vec::new();
     for (address, change) in &planned {
         let is_same = match shown.get(address) {
-            Some(shown) if is_complete => {
+            Some(shown) if has_same_steps => {
                 (shown.kind, &shown.after, &shown.fields) == (change.kind, &change.after, &change.fields)
             }
             Some(shown) => shown.after == change.after,
-            None => !is_complete,
+            None => !has_same_steps,
         };
         if !is_same {
             differences.push(format!("{address}: the saved plan contains a different change"));
         }
     }
-    let is_missing = |address: &&&Address| is_complete && !planned.contains_key(**address);
+    let is_missing = |address: &&&Address| has_same_steps && !planned.contains_key(**address);
     differences.extend(
         shown
             .keys()

@@ -1,4 +1,4 @@
-//! Decides whether a plan may be applied: an [`ApprovedPlan`] exists only when no blocker is left.
+//! Decides whether a plan may be applied: an [`ApprovedPlan`] exists only if no blockers remain.
 
 use super::action::{Action, Guard};
 use super::document::{Block, ChangeKind, Plan};
@@ -8,14 +8,14 @@ use crate::model::{Address, Glob};
 use std::fmt;
 use std::str::FromStr;
 
-/// One `--allow`: a hazard, addresses, and the maximum number of messages.
+/// A hazard that `--allow` allows, with its addresses and the maximum number of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// The hazard.
     pub hazard: HazardKind,
-    /// The addresses for which it is allowed; `None` for all addresses.
+    /// The addresses for which the hazard is allowed; `None` for all addresses.
     pub addresses: Option<Glob>,
-    /// The maximum number of messages that may be lost; `None` for any number, also an unknown one.
+    /// The maximum number of messages that may be lost; `None` for any number, including an unknown number.
     pub messages: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl FromStr for Allowances {
     type Err = AllowanceError;
 
     fn from_str(text: &str) -> Result<Self, AllowanceError> {
-        // Names are percent-encoded in addresses, so a `:` or `@` always belongs to this syntax.
+        // Names are percent-encoded in addresses, so a `:` or `@` is always a separator.
         let (rest, messages) = match text.rsplit_once(':') {
             Some((rest, bound)) => {
                 let bound = bound.parse().map_err(|_| AllowanceError::Bound(bound.to_owned()))?;
@@ -83,7 +83,7 @@ impl Allowance {
         self.hazard == kind && self.addresses.as_ref().is_none_or(|glob| glob.matches(address.as_str()))
     }
 
-    /// Returns true if the allowance allows this hazard. An unknown number exceeds every limit.
+    /// Returns true if the allowance allows this hazard. An unknown number of lost messages exceeds every limit.
     fn allows(&self, hazard: &Hazard) -> bool {
         self.covers(hazard.kind, &hazard.address)
             && match (self.messages, hazard.messages) {
@@ -97,11 +97,11 @@ impl Allowance {
 /// The blockers of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blockers {
-    /// Blockers that only an edit or another flag resolves.
+    /// Blockers that `--allow` does not resolve: they require an edit or a different flag.
     pub blocks: Vec<Block>,
     /// The number of blocks that are conflicts.
     pub conflicts: usize,
-    /// Hazards that must be allowed, and are not.
+    /// Hazards that must be allowed but are not.
     pub hazards: Vec<Hazard>,
 }
 
@@ -117,7 +117,7 @@ impl Blockers {
     }
 }
 
-/// Formats the numbers: `1 conflict and 2 hazards`, `3 blockers`, or `1 conflict, 2 other blockers and 1 hazard`.
+/// Formats the counts: `1 conflict and 2 hazards`, `3 blockers`, or `1 conflict, 2 other blockers and 1 hazard`.
 impl fmt::Display for Blockers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others = self.blocks.len() - self.conflicts;
@@ -132,7 +132,7 @@ impl fmt::Display for Blockers {
     }
 }
 
-/// Returns the blockers of a plan with these allowances.
+/// Returns the blockers that remain in a plan with these allowances.
 pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
     let is_conflict = |block: &&Block| {
@@ -146,31 +146,32 @@ pub fn blockers_of(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     }
 }
 
-/// Returns a line for each allowance that allows nothing in a plan, and for each limit that is too small. The line
-/// contains the reason and the right value. Another allowance may cover the same hazard, so they are checked together.
+/// Returns a line for each allowance with an address that matches no hazard of a plan, and for each limit that is too
+/// small. The line contains the reason and a value to use instead. All allowances are checked together, because several
+/// of them may cover the same hazard.
 pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
     let open = blockers_of(plan, allowed).hazards;
-    allowed.iter().flat_map(|one| without_effect(plan, &open, one, allowed)).collect()
+    allowed.iter().flat_map(|one| warnings_about(plan, &open, one, allowed)).collect()
 }
 
-fn without_effect(plan: &Plan, open: &[Hazard], allowance: &Allowance, allowed: &[Allowance]) -> Vec<String> {
-    // Several allowances may be too small for one hazard: the one with the highest limit is reported.
+fn warnings_about(plan: &Plan, open: &[Hazard], allowance: &Allowance, allowed: &[Allowance]) -> Vec<String> {
+    // Several allowances may be too small for one hazard. Reports only the allowance with the highest limit.
     let is_nearest = |hazard: &Hazard| {
         let covering = allowed.iter().filter(|one| one.covers(hazard.kind, &hazard.address));
         covering.max_by_key(|one| one.messages) == Some(allowance)
     };
     let too_small = open.iter().filter(|hazard| allowance.covers(hazard.kind, &hazard.address) && is_nearest(hazard));
-    let mut lines: Vec<String> = too_small.map(|hazard| too_small_for(allowance, hazard)).collect();
+    let mut lines: Vec<String> = too_small.map(|hazard| too_small_text(allowance, hazard)).collect();
     lines.dedup();
     let is_covering = plan.hazards().any(|hazard| allowance.covers(hazard.kind, &hazard.address));
-    // An allowance without an address is for any plan: pipelines use such allowances.
+    // An allowance without an address may match nothing: pipelines use the same allowances for every plan.
     if !is_covering && allowance.addresses.is_some() {
-        lines.push(covers_nothing(plan, allowance));
+        lines.push(no_effect_text(plan, allowance));
     }
     lines
 }
 
-fn too_small_for(allowance: &Allowance, hazard: &Hazard) -> String {
+fn too_small_text(allowance: &Allowance, hazard: &Hazard) -> String {
     let flag = hazard.flag();
     match hazard.messages {
         Some(messages) => {
@@ -182,7 +183,7 @@ fn too_small_for(allowance: &Allowance, hazard: &Hazard) -> String {
     }
 }
 
-fn covers_nothing(plan: &Plan, allowance: &Allowance) -> String {
+fn no_effect_text(plan: &Plan, allowance: &Allowance) -> String {
     let mut flags: Vec<String> =
         plan.hazards().filter(|hazard| hazard.kind == allowance.hazard).map(Hazard::flag).collect();
     flags.dedup();
@@ -215,11 +216,12 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     }
     for part in plan.parts_mut() {
         for step in &mut part.steps {
-            // A retired tier becomes empty by itself.
+            // A retired tier (`Guard::Drained`) becomes empty on its own, so its guard does not change.
             if let Action::DeleteQueue { guard: guard @ Guard::Empty, .. } = &mut step.action {
                 let is_at_risk = part.hazards.iter().any(|hazard| {
                     hazard.kind == HazardKind::MessageLoss && hazard.address == step.address && hazard.must_be_allowed
                 });
+                // A queue that is empty in the plan keeps its guard, regardless of the allowances.
                 if is_at_risk {
                     *guard = widest_guard(allowed, &step.address);
                 }
@@ -229,7 +231,7 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     Ok(ApprovedPlan(plan))
 }
 
-/// Returns the guard that the allowances set. A queue that was empty in the plan keeps its guard, whatever is allowed.
+/// Returns the widest guard that the allowances set for a deletion.
 fn widest_guard(allowed: &[Allowance], address: &Address) -> Guard {
     let bounds = allowed.iter().filter(|one| one.covers(HazardKind::MessageLoss, address)).map(|one| one.messages);
     let mut guard = Guard::Empty;

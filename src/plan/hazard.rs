@@ -1,4 +1,4 @@
-//! Risks of applying a step to this broker now.
+//! Defines hazards: the risks of applying a step to this broker now.
 
 use crate::model::Address;
 use schemars::JsonSchema;
@@ -12,29 +12,29 @@ use std::str::FromStr;
 pub enum HazardKind {
     /// Messages are deleted.
     MessageLoss,
-    /// A policy makes the broker drop messages, or dead-letter them.
+    /// A changed setting makes the broker drop or dead-letter messages.
     MessageDrop,
-    /// A user may publish or bind more than before.
+    /// A user may publish or bind with more routing keys than before.
     AccessGain,
-    /// A user may publish or bind less than before.
+    /// A user may publish or bind with fewer routing keys than before.
     AccessLoss,
-    /// For a moment, messages are unroutable.
+    /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
     RoutingGap,
-    /// A shovel declares a queue that is deleted or recreated, or loses messages.
+    /// A shovel redeclares a queue that is deleted or recreated, or its messages are lost.
     ShovelInterference,
     /// Connected consumers are canceled.
     ConsumerDisruption,
-    /// A migration may deliver messages twice.
+    /// Messages may be delivered twice.
     Duplicates,
-    /// A migration may deliver messages out of order.
+    /// A migration may change the order of messages.
     Reorder,
     /// A full queue starts to reject publishes.
     PublisherBlock,
-    /// A limit is at or below the existing number: the broker refuses more.
+    /// A limit is at or below the current number of connections or queues, so the broker refuses new ones.
     LimitReached,
-    /// Another policy starts or stops governing an object.
+    /// The policy that governs an object changes.
     PolicyShift,
-    /// Workers must handle failures differently before the apply.
+    /// Workers must be changed before the apply, for example because they must handle failures differently.
     ContractChange,
     /// An object or its messages no longer survive a restart, or the loss of a node.
     DurabilityDown,
@@ -43,7 +43,7 @@ pub enum HazardKind {
 }
 
 impl HazardKind {
-    /// All hazards, most severe first.
+    /// All kinds of hazards, most severe first.
     pub const ALL: [Self; 15] = [
         Self::MessageLoss,
         Self::MessageDrop,
@@ -62,7 +62,7 @@ impl HazardKind {
         Self::PolicyShift,
     ];
 
-    /// Returns the name in plans and in `--allow`.
+    /// Returns the name of the hazard in plans and in `--allow`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MessageLoss => "message-loss",
@@ -90,55 +90,54 @@ impl HazardKind {
                 "Messages are deleted with a queue that is deleted, or that is recreated without a migration."
             }
             Self::MessageDrop => {
-                "A policy change makes the broker drop or dead-letter existing messages: a lower limit, a shorter \
-                 TTL, a queue that expires."
+                "A changed setting makes the broker drop or dead-letter messages, such as a lower limit, a shorter TTL \
+                 or a removed dead-letter exchange."
             }
             Self::AccessGain => {
-                "Users may publish or bind more routing keys than before: the broker deletes topic permissions \
-                 together with their exchange, and topo cannot restore them."
+                "Users may publish or bind with more routing keys than before, because the broker deletes topic \
+                 permissions together with their exchange, and topo cannot restore them."
             }
             Self::AccessLoss => {
-                "Users may publish or bind fewer routing keys than before: topo restores topic permissions that an interrupted \
-                 recreation seems to have stored, on an exchange that is in use."
+                "Users may publish or bind with fewer routing keys than before: on an exchange that is in use, topo \
+                 restores topic permissions that an interrupted recreation appears to have stored."
             }
             Self::RoutingGap => {
-                "Messages are unroutable for a moment: between two steps, an exchange or a queue and its bindings do \
-                 not exist."
+                "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \
+                 object, or permanently because the object or its bindings are deleted."
             }
             Self::ShovelInterference => {
-                "A dynamic shovel reads from or writes to a queue that is deleted or recreated: it declares the queue again with \
-                 the default type, or its messages are lost."
+                "A dynamic shovel reads from or writes to a queue that is deleted or recreated. The shovel may declare \
+                 the queue again with the default type, or lose messages."
             }
-            Self::ConsumerDisruption => {
-                "Connected consumers are canceled, because their queue is deleted, permanently or for a moment."
-            }
+            Self::ConsumerDisruption => "Connected consumers are canceled because their queue is deleted or recreated.",
             Self::Duplicates => {
-                "A migration moves messages at least once: when it is interrupted, some are delivered twice."
+                "Messages may be delivered twice. For example, an interrupted migration may move some messages again."
             }
             Self::Reorder => "A migration can deliver messages out of order.",
             Self::PublisherBlock => {
-                "A queue is full as soon as the step is done, and rejects the messages that are published to it."
+                "A queue is full as soon as the step is done, and rejects messages that are published to it."
             }
             Self::LimitReached => {
-                "A limit is at or below the number of connections or queues that exist: they stay, and the broker refuses \
-                 new ones."
+                "A limit is at or below the current number of connections or queues. The broker keeps existing \
+                 connections or queues and refuses new ones."
             }
             Self::PolicyShift => {
-                "A different policy governs an object; of several matching policies, only one applies."
+                "The policy that governs an object changes. If several policies match an object, only one of them \
+                 applies."
             }
             Self::ContractChange => {
-                "Workers must handle failures or declare the queue differently before the apply: see `topo contract`. \
-                 The hazard also covers messages that lose the history that workers read."
+                "Before the apply, workers must be changed to handle failures or declare the queue differently: see \
+                 `topo contract`. The hazard also covers messages that lose the history that workers read."
             }
             Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
-                "One apply deletes a large part of the owned objects: check that the broker and the spec are the right \
-                     ones."
+                "One apply deletes a large part of the owned objects. Check that you use the intended broker and the \
+                 intended spec."
             }
         }
     }
 
-    /// Returns the position by severity; the most severe hazard is 0.
+    /// Returns the severity rank; 0 is the most severe.
     pub fn severity(self) -> usize {
         Self::ALL.iter().position(|kind| *kind == self).unwrap_or(Self::ALL.len())
     }
@@ -155,7 +154,7 @@ impl fmt::Display for HazardKind {
     }
 }
 
-/// An unknown name of a hazard.
+/// The error for an unknown hazard name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a hazard; the hazards are {all}", all = HazardKind::ALL.map(HazardKind::as_str).join(", "))]
 pub struct NotAHazard(pub String);
@@ -168,7 +167,7 @@ impl FromStr for HazardKind {
     }
 }
 
-/// One hazard of one object.
+/// A hazard of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hazard {
@@ -176,7 +175,7 @@ pub struct Hazard {
     pub kind: HazardKind,
     /// The address of the object.
     pub address: Address,
-    /// The description, in one sentence with numbers.
+    /// The description, in one sentence with the current counts.
     pub text: String,
     /// The number of messages at risk; `None` if it is unknown, or if no messages are at risk.
     #[serde(skip_serializing_if = "Option::is_none", default)]

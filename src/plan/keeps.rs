@@ -1,5 +1,5 @@
-//! Stores the bindings and topic permissions of an object in a *keep* while topo recreates it, so that a killed run
-//! loses nothing. A keep is an exchange.
+//! Stores the bindings and topic permissions of an object in a *keep* while topo recreates the object, so that a killed
+//! run loses nothing. A keep is an exchange whose arguments contain these bindings and permissions.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -10,26 +10,26 @@ use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, ObjectId, ObjectKind, TopicPermission, naming,
 };
 
-/// The argument of a keep that holds the bindings, as JSON.
+/// The argument of a keep that contains the bindings, as JSON.
 const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
-/// The argument of a keep that holds the topic permissions, as JSON.
+/// The argument of a keep that contains the topic permissions, as JSON.
 const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
-/// The argument of a keep that names its object: `queue` or `exchange`, a blank, and the name.
+/// The argument of a keep that identifies its object: `queue` or `exchange`, a space, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
 /// The contents of a keep.
 pub(super) struct Kept {
     /// The object that is recreated.
     pub(super) id: ObjectId,
-    /// The bindings of the object that the spec does not declare.
+    /// The unmanaged bindings of the object.
     pub(super) bindings: Vec<Binding>,
     /// The topic permissions on the object, if it is an exchange.
     pub(super) topic_permissions: Vec<TopicPermission>,
 }
 
-/// Returns the keep of an object: an exchange that stores the bindings of the object while it is recreated. After a
-/// killed run, the keep is still on the broker, and the next plan restores the bindings. A keep also prevents the
-/// deletion of auto-delete sources with their last binding.
+/// Returns the keep of an object: an exchange that stores the object's bindings while the object is recreated. After a
+/// killed run, the keep still exists on the broker, and the next plan restores the bindings. topo binds the keep to
+/// auto-delete source exchanges, so that the broker does not delete these exchanges together with their last binding.
 pub(super) fn keep(
     id: &ObjectId,
     bindings: &[Binding],
@@ -58,7 +58,7 @@ pub(super) fn keep(
     (ExchangeName::new(keep_name), exchange)
 }
 
-/// Returns the contents of a keep; `None` if the exchange is not a keep.
+/// Returns the contents of a keep; `None` if the exchange is not a valid keep.
 pub(super) fn read_keep(exchange: &Exchange) -> Option<Kept> {
     let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
     let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
@@ -78,9 +78,9 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
     options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
 }
 
-/// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their
-/// bindings.
-pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+/// Reports keeps of objects that this spec does not declare. Applying the spec that declares such an object restores
+/// its bindings.
+pub(super) fn report_orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let topology = &context.desired.topology;
     for (name, exchange) in &context.current.exchanges {
         let Some(Kept { id, bindings, .. }) = read_keep(exchange) else { continue };
@@ -91,9 +91,8 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         };
         if !is_declared {
             let text = format!(
-                "the recreation of {id} was interrupted, and this spec does not declare it; {name} still stores {} of \
-                 its \
-                 bindings",
+                "the recreation of {id}, which this spec does not declare, was interrupted; {name} still stores {} of \
+                 its bindings",
                 bindings.len()
             );
             builder.info(&context.address(&id), text);
@@ -101,8 +100,9 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     }
 }
 
-/// Returns the keeps that killed runs left for desired objects, with their contents and the bindings to restore.
-pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
+/// Returns the keeps that killed runs left on the broker for desired objects. Their contents include only the bindings
+/// to restore.
+pub(super) fn leftover_keeps(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
     let desired = context.desired;
     let is_desired = |id: &ObjectId| match id {
         ObjectId::Queue(name) => desired.topology.queues.contains_key(name),

@@ -1,7 +1,8 @@
-//! Turns changes and the activity of the broker into ordered steps with their hazards. Pure.
+//! Turns changes and the broker's activity into ordered steps with their hazards. Contains only pure functions.
 //!
 //! [`diff`](crate::diff) determines the differences, and the table of known arguments predicts the broker's response. A
-//! plan contains the steps, their risks, and the blockers. topo shows, saves and executes the same value.
+//! plan contains the steps, the hazards and the blockers. The plan that topo shows is the value that topo saves and
+//! executes.
 
 pub mod action;
 pub mod activity;
@@ -40,7 +41,7 @@ pub mod verdict;
 mod wiring;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, Unasked};
+pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports, UnqueriedQueues};
 pub use cluster::{ClusterFacts, plan_cluster};
 pub use context::PlanContext;
 pub use document::{

@@ -1,10 +1,10 @@
-//! Reports bindings that a changed spec leaves behind. All fields of a binding are its identity, so a binding with a
-//! changed key is a new binding. If nothing `owns` the destination, the old binding continues to route messages,
-//! unnoticed.
+//! Reports bindings that a changed spec leaves behind. A binding is identified by all its fields, so a binding with a
+//! changed routing key is a new binding. If no `owns` pattern matches the destination, the old binding silently
+//! continues to route messages.
 //!
-//! A vhost contains many bindings that this spec does not declare and that other teams use. So topo reports only those
-//! that a plan has probably replaced. Such a binding has the destination of a new one, and the same source or another
-//! exchange of this spec. A later apply does not report it again.
+//! A vhost contains many bindings that this spec does not declare and that other teams use. Therefore, topo reports
+//! only bindings that the plan probably replaces. Such a binding has the same destination as a new binding, and the
+//! same source or a different exchange of this spec as its source. A later apply does not report the binding again.
 
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
@@ -15,13 +15,13 @@ use crate::model::yaml::scalar;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of bindings in a text, and in its YAML.
+/// The maximum number of bindings that a note lists, in the text and in its YAML.
 const NAMED: usize = 3;
 
-/// Adds notes about bindings that remain next to the new ones.
+/// Adds notes about old bindings that remain alongside new bindings.
 pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let (topology, scope) = (&context.desired.topology, &context.desired.scope);
-    // The objects of retries are retired instead.
+    // Generated retry bindings are retired, so they are not reported.
     let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let mut new: BTreeMap<&Destination, BTreeSet<&ExchangeName>> = BTreeMap::new();
     for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
@@ -57,7 +57,7 @@ pub(super) fn report(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         .into_iter()
         .map(|(destination, bindings)| {
             let id = destination.id();
-            // `owns` matches bindings into declared objects, from exchanges that are not external.
+            // `owns` matches bindings to declared objects, from exchanges that are not external.
             let is_owned = |binding: &&Binding| !scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
             let may_own = is_declared(&id) && bindings.iter().all(is_owned);
             (context.address(&id), text(destination, &bindings, may_own))
@@ -78,8 +78,7 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         1 => ("1 binding that is not in this spec will remain".to_owned(), "the spec declared it before, delete it"),
         many => (
             format!("{many} bindings that are not in this spec will remain"),
-            "the spec declared them before, delete \
-                      them",
+            "the spec declared them before, delete them",
         ),
     };
     let owned = match may_own {

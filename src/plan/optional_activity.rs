@@ -1,18 +1,18 @@
-//! Activity that topo reads only if a plan needs it: shovels, the number of connections, and current counts of queues.
-//! Tells whether a plan needs each of them, and adds the hazards and notes that follow.
+//! Determines whether a plan requires activity that topo does not always read: shovels, the number of connections, and
+//! current counts of queues. Adds the hazards and notes that result from this activity.
 //!
-//! A shovel declares its queues itself whenever it connects (all versions). So a deleted source exists again within
-//! seconds, with the default type and no arguments. Then the broker refuses the desired queue, or a deleted queue is
-//! back. Messages that a shovel publishes to a missing queue are lost.
+//! A shovel declares its queues whenever it connects (all versions). A deleted source queue is therefore redeclared
+//! within seconds, with the default type and no arguments. If the plan recreates the queue, the broker then refuses the
+//! desired queue. Messages that a shovel publishes to a missing queue are lost.
 //!
 //! A limit may be reached as soon as it is set: the broker then refuses new connections or queues.
 //!
-//! The broker updates the count of a quorum queue on each tick, so 0 may not include newer messages. A plan that lowers
-//! a limit cannot rely on that count. Consumers come from statistics, so a plan that deletes a queue may miss a new
-//! consumer. The queue itself knows both, and only AMQP queries it.
+//! The broker updates the message count of a quorum queue on each tick, so a count of 0 may not include newer messages.
+//! A plan that lowers a length limit cannot rely on this count. The list of consumers comes from the statistics, so a
+//! plan that deletes a queue may miss a new consumer. Only a query over AMQP returns both current counts.
 
 use super::activity::Activity;
-use super::activity::{ShovelEnd, Shovels, Unasked};
+use super::activity::{ShovelEnd, Shovels, UnqueriedQueues};
 use super::changes_by_kind::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange, VhostPlan};
@@ -28,7 +28,7 @@ pub fn deletes_queues(part: &VhostPlan) -> bool {
     !deleted_queues(&part.changes, &part.migrations).is_empty()
 }
 
-/// Returns the deleted queues, with true for each that is declared again.
+/// Returns the queues that the plan deletes; the value is true if the plan declares the queue again.
 fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
     let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
         (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
@@ -42,7 +42,7 @@ fn deleted_queues<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration])
     of_changes.chain(of_migrations).collect()
 }
 
-/// Adds a hazard for each queue that a shovel uses, or one hazard if the shovels are unknown.
+/// Adds a hazard for each deleted or recreated queue that a shovel uses, or one hazard if the shovels are unknown.
 pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let deleted = deleted_queues(&builder.changes, &builder.migrations);
     let ends = match &context.activity.shovels {
@@ -51,8 +51,8 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         Shovels::Hidden => {
             let queues = count(deleted.len() as u64, "queue");
             let text = format!(
-                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may not \
-                 read parameters (tag `policymaker`)"
+                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may \
+                 not read parameters (tag `policymaker`)"
             );
             builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
@@ -79,7 +79,7 @@ fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
         (true, false) => format!("reads from it: within seconds, it declares the queue again, {redeclares}"),
         (true, true) => format!(
             "reads from it: while the queue does not exist, it can declare the queue {redeclares}, and the broker then \
-             refuses the new one"
+             refuses the new queue"
         ),
         (false, false) => format!(
             "writes to it: its messages are lost, and when it connects again, it declares the queue {redeclares}"
@@ -92,7 +92,8 @@ fn shovel_text(end: &ShovelEnd, is_recreated: bool) -> String {
 const CONNECTIONS: &str = "max-connections";
 const QUEUES: &str = "max-queues";
 
-/// Returns true if the plan sets or lowers the limit of connections. Only then their number matters.
+/// Returns true if the plan sets or lowers the connection limit. topo reads the number of connections only in that
+/// case.
 pub fn limits_connections(part: &VhostPlan) -> bool {
     lowered_limits(&part.changes).any(|(_, record)| record.id.setting() == Some(CONNECTIONS))
 }
@@ -116,10 +117,10 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
                 return Some((change.address.clone(), text));
             }
             let existing = existing.map_or_else(|| format!("an unknown number of {thing}s"), |many| count(many, thing));
-            let also = if setting == QUEUES { ", including the lock of topo" } else { "" };
+            let also = if setting == QUEUES { ", including topo's lock queue" } else { "" };
             let text = format!(
-                "{setting} will become {limit}, and the vhost has {existing}: they stay, and the broker will refuse \
-                 new ones{also}"
+                "{setting} will become {limit}, and the vhost has {existing}: the broker will keep existing {thing}s \
+                 and refuse new ones{also}"
             );
             Some((change.address.clone(), text))
         })
@@ -129,7 +130,7 @@ pub(super) fn limit_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Returns the limits of vhosts that are set or lowered.
+/// Returns the vhost limits that the plan sets or lowers.
 fn lowered_limits(changes: &[PlannedChange]) -> impl Iterator<Item = (&PlannedChange, &Record)> {
     changes.iter().filter_map(|change| {
         let after = limit_of(change.after.as_ref())?;
@@ -154,16 +155,17 @@ fn queue_count(changes: &[PlannedChange], context: &PlanContext<'_>) -> u64 {
     (current + created).saturating_sub(deleted) as u64
 }
 
-/// Returns the queues whose counts or consumers may be too old for this plan.
+/// Returns the queues whose message or consumer counts may be too old for this plan. topo queries these queues over
+/// AMQP.
 pub fn queues_with_stale_counts(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let mut queues = without_listed_consumers(part, activity);
-    queues.extend(of_hazards(part, live, activity));
+    queues.extend(with_message_hazards(part, live, activity));
     queues.into_iter().collect()
 }
 
-/// Adds a note about queues that topo did not query.
+/// Adds a note about queues that topo could not query.
 pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let Some(Unasked { queues, reason }) = &context.activity.unasked else { return };
+    let Some(UnqueriedQueues { queues, reason }) = &context.activity.unqueried else { return };
     let intervals = context.activity.intervals;
     let age = in_words(intervals.listing().max(intervals.one_tick()));
     let text = format!(
@@ -174,7 +176,7 @@ pub(super) fn report_unqueried_queues(builder: &mut PlanBuilder, context: &PlanC
     builder.info(&context.address(&ObjectId::Vhost), text);
 }
 
-/// Returns the queues that the plan deletes or recreates, and that have no consumer in the statistics.
+/// Returns the queues, except streams, that the plan deletes or recreates and that have no consumers in the statistics.
 fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<QueueName> {
     let deleted = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
     let queues = deleted.filter_map(|change| match &change.before {
@@ -195,8 +197,8 @@ fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<Q
     queues.filter(is_unlisted).cloned().collect()
 }
 
-/// Returns the queues with a hazard about their messages although their count is 0.
-fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
+/// Returns the quorum queues that have a hazard about their messages although their reported count is 0.
+fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let concerns_messages = |kind| match kind {
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss
@@ -218,11 +220,11 @@ fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<Que
     if reported.is_empty() {
         return Vec::new();
     }
-    let is_late = |name: &QueueName| {
+    let is_stale = |name: &QueueName| {
         let counted = activity.queues.get(name);
         counted.is_some_and(|it| it.messages == Some(0) && !it.asked)
             && reported.contains(&Address::of(&live.vhost, &ObjectId::Queue(name.clone())))
     };
     let quorum = live.queues.iter().filter(|(_, queue)| queue.queue_type() == Some(QueueType::Quorum));
-    quorum.map(|(name, _)| name).filter(|name| is_late(name)).cloned().collect()
+    quorum.map(|(name, _)| name).filter(|name| is_stale(name)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! The part of a plan for one vhost, or for the cluster: changes, risks and steps.
+//! Defines the part of a plan for one vhost or for the cluster: changes, hazards and steps.
 
 use super::action::Action;
 use super::activity::QueueActivity;
@@ -23,34 +23,34 @@ pub struct VhostPlan {
     pub vhost: VhostName,
     /// The objects that differ, by kind and name.
     pub changes: Vec<PlannedChange>,
-    /// Owned objects that the spec does not declare. They are kept, because `--prune` is not set.
+    /// Owned objects that the spec does not declare. They are kept, because `--prune` does not include their kind.
     pub unmanaged: Vec<Unmanaged>,
-    /// Facts that are useful to know and block nothing.
+    /// Notes that do not block the plan.
     pub infos: Vec<Info>,
-    /// Blockers that only an edit or another flag resolves, and that `--allow` does not.
+    /// Blockers that `--allow` does not resolve: they require an edit or a different flag.
     pub blocks: Vec<Block>,
-    /// The risks of the plan, most severe first.
+    /// The hazards of the plan, most severe first.
     pub hazards: Vec<Hazard>,
-    /// Interrupted migrations, described in words.
+    /// Descriptions of the interrupted migrations.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub interrupted: Vec<InterruptedMigration>,
     /// The migrations that the steps execute.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
-    /// The steps that apply executes, in order.
+    /// The steps that `topo apply` executes, in order.
     pub steps: Vec<Step>,
     /// The number of compared objects, without bindings.
     pub compared_objects: usize,
     /// The number of compared bindings.
     pub compared_bindings: usize,
-    /// The desired topology, from which a saved plan can be computed again.
-    // Shared, because it is large for a large spec.
+    /// The desired topology, from which topo can recompute a saved plan.
+    // Shared, because the desired topology of a large spec is large.
     #[serde(with = "shared")]
     #[schemars(with = "Desired")]
     pub desired: Arc<Desired>,
 }
 
-/// Serializes a shared value as the value itself.
+/// Serializes an `Arc` as the value that it contains.
 mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
@@ -74,7 +74,7 @@ pub enum ChangeKind {
     Create,
     /// The object is changed in place.
     Change,
-    /// The object is deleted and created again, with all its bindings.
+    /// The object is deleted and created again, and its bindings are restored.
     Recreate,
     /// The object is deleted.
     Delete,
@@ -82,7 +82,7 @@ pub enum ChangeKind {
     Conflict,
 }
 
-/// One object that differs.
+/// The planned change of one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedChange {
@@ -99,7 +99,7 @@ pub struct PlannedChange {
     /// The fields that differ; empty for creates and deletes.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldVerdict>,
-    /// The broker's error message, and the resolutions.
+    /// The conflict, if the object cannot change in place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conflict: Option<Conflict>,
     /// The activity of the current queue. Set only if messages or consumers are at risk.
@@ -108,7 +108,7 @@ pub struct PlannedChange {
     /// The bindings to restore after the object is recreated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept: Option<KeptBindings>,
-    /// The current bindings that are deleted with the object.
+    /// The current bindings that the broker deletes together with the object. Set only for deletes.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unbound: Vec<Binding>,
     /// The origin of the object in the spec.
@@ -117,7 +117,7 @@ pub struct PlannedChange {
     /// The reason for a deletion: `removed`, `unset`, `unmanaged` or `retired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<crate::diff::DeleteReason>,
-    /// The queue whose retries the object was generated for, if it is retired.
+    /// For a retired object, the queue for whose retries the object was generated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retires: Option<QueueName>,
 }
@@ -138,19 +138,19 @@ pub struct FieldVerdict {
     pub before: Option<ArgumentValue>,
     /// The desired value; `null` means that it is absent.
     pub after: Option<ArgumentValue>,
-    /// The effect of the difference on the broker.
+    /// How the broker handles the difference.
     pub verdict: Verdict,
 }
 
-/// The reason why an object cannot change in place.
+/// A change that the broker refuses or ignores on an existing object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The broker's error message for an application that declares the desired object now. `None` for drift: the broker
     /// accepts the declaration and changes nothing.
     pub broker_error: Option<String>,
-    /// The broker's error message for an application that still declares the current object after it is recreated.
-    /// The broker does not compare a passive declaration.
+    /// The broker's error message for an application that still declares the current object after it is recreated. A
+    /// passive declaration does not cause this error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error_after_recreate: Option<String>,
     /// The result of a declaration without `x-queue-type`, if the broker's default type makes a difference.
@@ -169,7 +169,8 @@ pub struct KeptBindings {
     pub declared: usize,
     /// The bindings that the spec does not declare.
     pub unmanaged: Vec<Binding>,
-    /// The topic permissions on an exchange. Set only if the broker deletes them with it, and this user may read them.
+    /// The topic permissions on an exchange. Set only if the broker deletes them together with the exchange and this
+    /// user may read them.
     #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
     pub topic_permissions: Option<Vec<TopicPermission>>,
 }
@@ -183,29 +184,30 @@ pub struct Unmanaged {
     pub object: ObjectId,
 }
 
-/// A fact that is useful to know.
+/// A note that does not block the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Info {
     /// The address of the object.
     pub address: Address,
-    /// The fact, in one sentence.
+    /// The note, in one sentence.
     pub text: String,
 }
 
-/// A migration that was started and not completed.
+/// A migration that was started but not completed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct InterruptedMigration {
     /// The address of the queue.
     pub address: Address,
     /// The remaining work, in one sentence.
     pub text: String,
-    /// The holder of the lock of the vhost, if another apply is running: it may be the apply that migrates the queue.
+    /// The holder of the vhost's lock, if another apply is running. That apply may be migrating the queue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applying: Option<String>,
 }
 
 impl InterruptedMigration {
-    /// Returns the label in a plan: `interrupted` only if no other apply is running that may be migrating the queue.
+    /// Returns the label in a plan: `migrating` if another apply is running, because it may be migrating the queue, and
+    /// `interrupted` otherwise.
     pub fn label(&self) -> &'static str {
         if self.applying.is_some() { "migrating" } else { "interrupted" }
     }
@@ -234,11 +236,11 @@ pub struct Step {
     /// The wave of the step. Steps of one wave do not depend on each other and may run concurrently; waves run in
     /// sequence.
     pub wave: usize,
-    /// The steps whose effect this step needs.
+    /// The numbers of the steps that must be completed before this step.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub after: Vec<usize>,
-    /// The object that this step helps to recreate. If topo has started to recreate an object, it completes this even
-    /// on an interrupt.
+    /// The object that this step helps to recreate. After topo has started to recreate an object, it completes the
+    /// recreation even on an interrupt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
     /// The stage of the migration that includes this step.
@@ -254,13 +256,13 @@ pub struct Step {
 }
 
 impl VhostPlan {
-    /// Returns true if the plan creates the vhost, because it does not exist or is not visible to the user.
+    /// Returns true if the plan creates the vhost, because the vhost does not exist or is not visible to the user.
     pub fn creates_vhost(&self) -> bool {
         let is_vhost = |change: &PlannedChange| matches!(change.after, Some(Object::Vhost(_)));
         self.changes.iter().any(|change| is_vhost(change) && change.kind == ChangeKind::Create)
     }
 
-    /// Returns true if the plan migrates the queue of that address with that goal.
+    /// Returns true if the plan migrates the queue at this address with this goal.
     pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
         self.migrations.iter().any(|migration| {
             let queue = ObjectId::Queue(migration.queue.clone());
@@ -268,8 +270,8 @@ impl VhostPlan {
         })
     }
 
-    /// Returns true if an object to delete may be bound. The bindings of a queue are expected. An exchange may be bound
-    /// only if the plan shows its bindings as a hazard.
+    /// Returns true if topo may delete the object while it has bindings. A queue may always have bindings; an exchange
+    /// may have bindings only if the plan reports them as a hazard.
     pub fn may_be_bound(&self, address: &Address) -> bool {
         let exchange = self
             .changes

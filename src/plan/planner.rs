@@ -13,10 +13,10 @@ use crate::rabbitmq::{BrokerProfile, with_default_type};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Returns true if the plan for this vhost may depend on message or consumer counts. topo reads the counts only in that
+/// Returns true if the plan for the vhost may depend on message or consumer counts. topo reads the counts only in that
 /// case.
 pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
-    let desired = &*wiring::adapted(desired, current, profile, options);
+    let desired = &*wiring::adapt(desired, current, profile, options);
     migrate::has_interrupted_migration(current)
         || retries::has_leftover_retries(current, desired)
         || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
@@ -29,7 +29,7 @@ pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerPro
 /// Returns true if the plan may move messages. Does not consider the contents of queues. topo checks the transports
 /// only in that case.
 pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
-    let desired = &*wiring::adapted(desired, current, profile, options);
+    let desired = &*wiring::adapt(desired, current, profile, options);
     let migrates = |change: &Change| match change {
         Change::Alter { after: after @ Object::Queue(..), .. } => {
             let id = after.id();
@@ -43,9 +43,10 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
 
 /// Computes the plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
-    // Precondition of both: the spec as expanded. They fit it to the live tiers, and then to the live policies.
-    let adapted = retries::adapted(context);
-    let adapted = wiring::adapted(&adapted, context.current, context.profile, options);
+    // Precondition: the expanded spec. The first pass adapts the spec to the live tiers, the second to the live
+    // policies.
+    let adapted = retries::adapt(context);
+    let adapted = wiring::adapt(&adapted, context.current, context.profile, options);
     let desired = match &adapted {
         Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **context.desired) => Arc::clone(context.desired),
         Cow::Borrowed(_) | Cow::Owned(_) => Arc::new(adapted.into_owned()),
@@ -60,7 +61,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     }
     // Precondition: the changes and migrations are final.
     let steps = order::steps(&mut builder, context, options);
-    // Precondition: the steps, because only they show which exchanges are deleted.
+    // Precondition: the ordered steps, because only the steps show which exchanges are deleted.
     topic_permissions::hazards(&mut builder, context, &steps);
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
@@ -93,11 +94,11 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
 fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
-    let changes = diff(current, &all_as_stored(&desired.topology, context.profile), &desired.scope);
-    // Reserves the capacity up front: changes are large, and a growing vector briefly holds two copies.
+    let changes = diff(current, &with_default_types(&desired.topology, context.profile), &desired.scope);
+    // Reserves the capacity in advance: changes are large, and a growing vector temporarily stores two copies.
     builder.changes.reserve(changes.len());
 
-    // Precondition: the differences. Each becomes a change or, if it is a deletion, a removal.
+    // Precondition: the differences. A deletion becomes a removal, and any other difference becomes a change.
     for change in changes {
         match change {
             Change::Create(object) => create(builder, context, object),
@@ -107,40 +108,40 @@ fn plan_changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &
             Change::Delete { object, reason } => removals.push((object, reason)),
         }
     }
-    // Precondition: the removals are complete. Takes those of retries, which need a retirement instead of a deletion.
+    // Precondition: the removals are complete. Extracts the removals of retry objects, which topo retires instead.
     retries::retire(builder, context, options, &mut removals);
     // Precondition: the removals contain no retries.
     deletions::plan(builder, context, options, removals);
 
-    // Precondition: all differences are changes or notes. These passes add blocks and notes, and no change.
+    // Precondition: all differences are changes or notes. These passes add blocks and notes, but no changes.
     externals::check(builder, context);
     report_missing_arguments(builder, context);
-    keeps::orphans(builder, context);
+    keeps::report_orphans(builder, context);
     block_exclusive_queues(builder, context);
-    // Precondition: the conflicts of all differences. Adds recreations of exchanges that have no other conflict.
+    // Precondition: all other conflicts are known. Adds recreations of exchanges that have no other conflict.
     conflict::restore_auto_delete(builder, context, options);
-    // Precondition: all changes of retries, with those that retire them.
+    // Precondition: all changes to retries are planned, including retirements.
     retries::hazards(builder, context);
     retries::final_target_hazards(builder, context);
 
-    // Precondition: all changes, because a target includes the changes that it needs.
+    // Precondition: all changes are planned, because a target includes the changes that it requires.
     target::restrict(builder, context, options);
-    // Precondition: only targeted changes are left. Drops the migrations of the others.
+    // Precondition: only targeted changes are left. Drops the migrations of all other queues.
     migrate::keep_planned(builder);
-    // Precondition: the targets are applied. An interrupted migration is finished even if it is not a target.
+    // Precondition: the plan is restricted. Describes all interrupted migrations, and resumes the targeted ones.
     migrate::resume(builder, context, options);
-    // Precondition: all recreations and undesired bindings.
+    // Precondition: all recreations and binding deletions are planned.
     recreate::drop_undesired_bindings(builder);
 
-    // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, and no change.
-    deletions::unmanaged_auto_delete(builder, context);
+    // Precondition: the changes and migrations are final. These passes add hazards, blocks and notes, but no changes.
+    deletions::block_unmanaged_auto_delete(builder, context);
     optional_activity::shovel_hazards(builder, context);
     optional_activity::report_unqueried_queues(builder, context);
     old_bindings::report(builder, context);
     effects::hazards(builder, context, options);
     optional_activity::limit_hazards(builder, context);
-    deletions::last_bindings(builder, context);
-    deletions::mass_delete(builder, context);
+    deletions::last_binding_hazards(builder, context);
+    deletions::mass_delete_hazard(builder, context);
 }
 
 /// Combines the plans of the cluster and of all vhosts into one document, with a summary and a fingerprint.
@@ -160,9 +161,9 @@ pub fn assemble(target: Target, options: Options, cluster: Option<ClusterPlan>, 
     plan
 }
 
-/// Adds the default queue type that the broker would add. A spec always sets the type, but a definitions file may omit
-/// it.
-fn all_as_stored<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
+/// Returns the topology as the broker stores it, with the default type set on each queue without a type. An expanded
+/// spec always sets the type, but a definitions file may omit it.
+fn with_default_types<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
     let mut stored = Cow::Borrowed(topology);
     for (name, queue) in &topology.queues {
         if let Cow::Owned(complete) = with_default_type(queue, profile) {
@@ -178,7 +179,8 @@ fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) 
     builder.changes.push(planned);
 }
 
-/// Reports arguments that topo now sets but that an existing queue lacks. They do not justify recreating the queue.
+/// Reports arguments that topo now sets but that an existing queue lacks. Such a difference does not justify recreating
+/// the queue.
 fn report_missing_arguments(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for (name, arguments) in &context.desired.scope.optional {
         let Some(live) = context.current.queues.get(name) else { continue };

@@ -1,5 +1,5 @@
-//! Decides whether topo may recreate an object that cannot change in place. Determines the hazards of doing so and the
-//! bindings to restore.
+//! Decides whether topo may recreate an object that cannot change in place. Determines the hazards of recreating the
+//! object and the bindings to restore.
 
 use super::activity::QueueActivity;
 use super::activity::{unlisted_consumers_text, unlisted_holder_text};
@@ -11,14 +11,14 @@ use super::migrate::{self, MigrationBlocker};
 use super::topic_permissions;
 use super::verdict::Verdict;
 use crate::model::count::number;
-use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut};
+use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut_value};
 
-/// The reason why recreating an object does not resolve its conflict.
+/// The reason why topo does not recreate an object to resolve its conflict.
 pub(super) struct Refusal {
     pub(super) text: String,
     /// The remedy. If there is none, the plan shows the rename and recreate resolutions instead.
     pub(super) remedy: Option<String>,
-    /// True if the user can still request that the object is recreated, for example with `--recreate`.
+    /// True if the user can still request the recreation, for example with `--recreate`.
     pub(super) may_recreate: bool,
 }
 
@@ -32,8 +32,8 @@ impl Refusal {
     }
 }
 
-/// Returns true if the value may be an AMQP void. The management API lists a void as the string `undefined`, at any
-/// depth (all versions). To a headers exchange, a void means that the header exists, with any value.
+/// Returns true if the value may be or contain an AMQP void. The management API lists a void as the string `undefined`,
+/// at any depth (all versions). For a headers exchange, a void matches any value of an existing header.
 fn may_be_void(value: &ArgumentValue) -> bool {
     match value {
         ArgumentValue::Null => true,
@@ -57,29 +57,29 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         return Refusal::never(text, "wait until it is deleted, or use a different name");
     }
     let is_complete = |object: &Object| match object {
-        Object::Exchange(_, exchange) => !has_cut(&exchange.arguments),
-        Object::Queue(_, queue) => !has_cut(&queue.arguments),
+        Object::Exchange(_, exchange) => !has_cut_value(&exchange.arguments),
+        Object::Queue(_, queue) => !has_cut_value(&queue.arguments),
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_complete) {
         let text = format!("topo cannot recreate {id}: one of its arguments has {}", ArgumentValue::too_large());
         return Refusal::never(text, "delete it manually, or use a different name");
     }
-    if let Some(binding) = bindings_of(context, &id).find(|binding| has_cut(&binding.arguments)) {
+    if let Some(binding) = bindings_of(context, &id).find(|binding| has_cut_value(&binding.arguments)) {
         let text = format!(
             "topo could not restore {binding} after the recreation: one of its arguments has {}",
             ArgumentValue::too_large()
         );
-        return Refusal::never(text, "remove that binding, or bind it in another way");
+        return Refusal::never(text, "remove that binding, or replace it with a different one");
     }
-    // The new object may reject a current binding: another exchange type accepts different bindings.
-    let refused = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
-    if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refused(one)?))) {
+    // The broker may refuse a current binding of the new object, because exchange types support different bindings.
+    let refusal_of = |binding: &Binding| context.binding_refusals(binding).into_iter().next();
+    if let Some((binding, why)) = bindings_of(context, &id).find_map(|one| Some((one, refusal_of(one)?))) {
         let text = format!("topo could not restore {binding} after the recreation: {}", why.text);
-        return Refusal::never(text, "remove that binding, or bind it in another way");
+        return Refusal::never(text, "remove that binding, or replace it with a different one");
     }
     let declared = &context.desired.topology.bindings;
-    // A migration compares the bindings that it restores with the original ones, and can bind over AMQP.
+    // A migration compares the restored bindings with the original bindings, and can bind over AMQP.
     let is_migration = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
     let has_unrestorable_void =
         |binding: &Binding| !is_migration && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
@@ -112,7 +112,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         && migrate::is_interrupted(context.current, name)
     {
         // The messages of the queue are in the holding queues, so its message count does not include them.
-        let text = "a migration of it was interrupted: it can be resumed or rolled back, but not recreated".to_owned();
+        let text = "a migration of the queue was interrupted: resume the migration or roll it back first".to_owned();
         return Refusal::unless_requested(text, None);
     }
     queue_refusal(planned, queue, on_conflict)
@@ -122,7 +122,7 @@ fn exchange_refusal(planned: &PlannedChange, on_conflict: OnConflict) -> Option<
     match on_conflict {
         OnConflict::Refuse => Refusal::unless_requested(fields_text(planned, "exchange"), None),
         OnConflict::Migrate => {
-            Refusal::unless_requested("`migrate` moves messages, and an exchange does not hold any".to_owned(), None)
+            Refusal::unless_requested("`migrate` moves messages, but an exchange stores no messages".to_owned(), None)
         }
         OnConflict::IfEmpty | OnConflict::Discard => None,
     }
@@ -135,16 +135,16 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
             Refusal::unless_requested(fields_text(planned, if is_stream { "stream" } else { "queue" }), None)
         }
         OnConflict::IfEmpty if is_stream => Refusal::unless_requested(
-            "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
+            "a stream cannot be proven empty: the broker ignores `if-empty` for streams".to_owned(),
             Some(format!("give the new stream a different name, or use --recreate {}=discard", planned.address)),
         ),
         OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
             Some(0) => None,
             Some(1) => {
-                Refusal::unless_requested("it holds 1 message, so `ifEmpty` does not recreate it".to_owned(), None)
+                Refusal::unless_requested("it contains 1 message, so `ifEmpty` does not recreate it".to_owned(), None)
             }
             Some(messages) => Refusal::unless_requested(
-                format!("it holds {} messages, so `ifEmpty` does not recreate it", number(messages)),
+                format!("it contains {} messages, so `ifEmpty` does not recreate it", number(messages)),
                 None,
             ),
             None => Refusal::unless_requested(
@@ -166,17 +166,17 @@ fn fields_text(planned: &PlannedChange, kind: &str) -> String {
     format!("{} cannot change on an existing {kind}", fields.join(", "))
 }
 
-/// Returns the current bindings that are deleted with the object.
+/// Returns the current bindings that the broker deletes together with the object.
 pub(super) fn bindings_of<'a>(context: &PlanContext<'a>, id: &'a ObjectId) -> impl Iterator<Item = &'a Binding> {
     context.current.bindings.iter().filter(move |binding| binding.involves(id))
 }
 
-/// Returns the bindings and topic permissions to restore after the object is recreated: all current ones, declared or
-/// not.
+/// Returns the bindings and topic permissions to restore after the object is recreated: all current bindings and topic
+/// permissions, including unmanaged ones.
 pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) -> KeptBindings {
     let mut kept = KeptBindings::default();
     let Some(id) = planned.id() else { return kept };
-    kept.topic_permissions = topic_permissions::kept(context, &id);
+    kept.topic_permissions = topic_permissions::deleted_with(context, &id);
     for binding in bindings_of(context, &id) {
         if context.desired.topology.bindings.contains(binding) {
             kept.declared += 1;
@@ -187,8 +187,8 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     kept
 }
 
-/// Excludes pruned and removed bindings from those that topo restores after it recreates an object. They are deleted
-/// together with the old object.
+/// Excludes the bindings that the plan deletes from the bindings that topo restores after it recreates an object. The
+/// broker deletes the excluded bindings together with the old object.
 pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
     let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
@@ -285,7 +285,7 @@ pub(super) fn deletion_hazards(
         None => Some("the broker does not report its number of messages: all will be deleted".to_owned()),
     };
     if let Some(text) = text {
-        // The count of a stream does not show which messages are still to be read.
+        // The message count of a stream does not show how many messages are still unread.
         let bounded = if is_stream { None } else { messages };
         builder.hazard(HazardKind::MessageLoss, address, text, bounded);
     }
@@ -296,12 +296,12 @@ pub(super) fn deletion_hazards(
             None => return,
         },
         // The broker does not report the address of every consumer.
-        Some((None, Some([one]))) if one.is_empty() => "1 consumer will be canceled and must subscribe \
-                                                        again"
-            .to_owned(),
+        Some((None, Some([one]))) if one.is_empty() => {
+            "1 consumer will be canceled and must subscribe again".to_owned()
+        }
         Some((None, Some([one]))) => format!("1 consumer ({one}) will be canceled and must subscribe again"),
         Some((None, Some(several))) => format!("{} consumers will be canceled and must subscribe again", several.len()),
-        Some((None, None)) | None => "it is not known whether the queue has consumers".to_owned(),
+        Some((None, None)) | None => "the broker does not report whether the queue has consumers".to_owned(),
     };
     builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
 }

@@ -1,4 +1,4 @@
-//! Turns an action into its request. Pure: a plan shows the same value that an apply sends.
+//! Turns an action into a request, with a pure function: a plan shows the same request that an apply sends.
 
 use super::action::Action;
 use crate::model::address::encode;
@@ -24,7 +24,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns the name in the request line.
+    /// Returns the name of the method in a request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -41,19 +41,19 @@ impl fmt::Display for Method {
     }
 }
 
-/// One request of the management API.
+/// A management API request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// The HTTP method.
     pub method: Method,
-    /// The path: percent-encoded, from `/api` on, without base URL and path prefix.
+    /// The percent-encoded path, which starts with `/api`. It does not include the base URL or its path prefix.
     pub path: String,
-    /// The body.
+    /// The JSON body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
-/// Formats the request: `PUT /api/queues/shop/orders.work`.
+/// Formats the method and the path: `PUT /api/queues/shop/orders.work`.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.path)
@@ -61,32 +61,32 @@ impl fmt::Display for Request {
 }
 
 impl Request {
-    /// Builds a GET request.
+    /// Returns a GET request.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self { method: Method::Get, path: path.into(), body: None }
     }
 
-    /// Builds a PUT request.
+    /// Returns a PUT request.
     pub(crate) fn put(path: String, body: Value) -> Self {
         Self { method: Method::Put, path, body: Some(body) }
     }
 
-    /// Builds a DELETE request.
+    /// Returns a DELETE request.
     pub(crate) fn delete(path: String) -> Self {
         Self { method: Method::Delete, path, body: None }
     }
 
-    /// Returns the same request with a query.
+    /// Returns the request with a query string.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         self.path.push('?');
         self.path.push_str(query);
         self
     }
 
-    /// Returns the path segment that no HTTP request can carry, if there is one. Cowboy decodes a path and then removes
-    /// dot segments (`cowboy_router:split_path`), so `%2E%2E` is removed like `..`. Every HTTP client removes dot
-    /// segments, too.
-    pub fn unaddressable(&self) -> Option<&'static str> {
+    /// Returns the first dot segment (`.` or `..`) of the path, which no HTTP request can contain. Cowboy decodes a
+    /// path and then removes dot segments (`cowboy_router:split_path`), so encoding `..` as `%2E%2E` does not help.
+    /// HTTP clients also remove dot segments.
+    pub fn unaddressable_segment(&self) -> Option<&'static str> {
         let path = self.path.split('?').next().unwrap_or_default();
         path.split('/').find_map(|segment| match segment {
             "." => Some("."),
@@ -106,21 +106,22 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
     path
 }
 
-/// Returns the request of an action in a vhost; `None` for moving messages, which needs more than one request.
+/// Returns the request of an action in a vhost; `None` for moving messages, which requires more than one request.
 ///
-/// Writes always set `durable`, `auto_delete`, `arguments`, and `type` or `internal`. A PUT treats missing booleans as
-/// false, so an empty body declares a transient queue (all versions).
+/// A declaration always sets all properties: `durable`, `auto_delete` and `arguments`, and for an exchange also `type`
+/// and `internal`. The broker treats missing booleans as false, so an empty body declares a transient queue (all
+/// versions).
 ///
-/// The request does not include the guard of a [`Action::DeleteQueue`]. The flags that a guarded delete may use depend
+/// The request does not include the guard of an [`Action::DeleteQueue`]. The flags that a guarded delete may use depend
 /// on the type of the current queue, which an action does not contain. Classic queues accept `if-empty` and
-/// `if-unused`, quorum queues answer 400 to both, and streams ignore both. The broker layer adds the flags, and the
-/// reads before and after this request.
+/// `if-unused`, quorum queues respond to both flags with 400, and streams ignore both flags. The broker layer adds the
+/// flags, and performs the reads before and after this request.
 pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
     Some(match action {
         Action::PutVhost { vhost: settings } => {
-            // All settings: from 3.10 on, a PUT clears a missing description and missing tags. Only the default queue
-            // type is left out if it is not set, because no value means "none" on every version.
+            // Sends all settings, because from 3.10 on, a PUT clears a missing description and missing tags. The
+            // default queue type is left out if it is not set, because no value means "none" on all versions.
             let mut body = json!({
                 "description": settings.description.as_deref().unwrap_or_default(),
                 // A string, not a list: 3.8 splits the string, and later versions accept both
@@ -129,7 +130,7 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
             });
             if let Some(default) = &settings.default_queue_type {
                 body["default_queue_type"] = json!(default);
-                // The first name of the setting, which 3.10 and early 3.11 use instead; other versions ignore it.
+                // The original name of the setting, which 3.10 and early 3.11 require and other versions ignore.
                 body["defaultqueuetype"] = json!(default);
             }
             Request::put(path("vhosts", &[vhost.as_str()]), body)
@@ -138,7 +139,7 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
             Request::put(in_vhost("exchanges", name.as_str()), encoding::exchange(exchange))
         }
         Action::DeclareExchange { name, exchange, bindings } => {
-            let exchange = encoding::named(name, encoding::exchange(exchange));
+            let exchange = encoding::with_name(name, encoding::exchange(exchange));
             let entry = |binding| encoding::with_ends(binding, encoding::binding(binding));
             let bindings: Vec<Value> = bindings.iter().map(entry).collect();
             Request {
@@ -162,8 +163,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
         },
         Action::Unbind { binding, properties_key } => {
             let key = match properties_key.as_str() {
-                // The broker decodes this segment once more than the others (`rabbit_mgmt_wm_binding`), so an encoded
-                // routing key can be a dot segment.
+                // The broker decodes this segment twice (`rabbit_mgmt_wm_binding`) and the other segments once.
+                // Encoding a dot segment twice makes it addressable.
                 "." => "%2E",
                 ".." => "%2E%2E",
                 key => key,
@@ -181,7 +182,7 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     })
 }
 
-/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a record of the cluster has no vhost.
+/// Builds the path of a record: `/api/operator-policies/shop/ceiling`. The path of a cluster record contains no vhost.
 fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     let row = id.kind.row();
     let vhost = match row.scope {
@@ -192,8 +193,8 @@ fn record_path(vhost: &VhostName, id: &RecordId) -> String {
     path(row.path, &segments)
 }
 
-/// Returns the broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all
-/// versions).
+/// Returns the key under which the broker lists a binding without arguments (`rabbit_mgmt_format:pack_binding_props`,
+/// all versions).
 pub(crate) fn properties_key(routing_key: &str) -> String {
     if routing_key.is_empty() {
         return "~".to_owned();
@@ -244,15 +245,15 @@ mod tests {
         ] {
             let request = delete_queue(name);
             assert_eq!(request.path, format!("/api/queues/%2F/{segment}"));
-            assert_eq!(request.unaddressable(), None, "{name}");
+            assert_eq!(request.unaddressable_segment(), None, "{name}");
         }
     }
 
     #[test]
     fn dot_segments_are_unaddressable() {
-        assert_eq!(delete_queue("..").unaddressable(), Some(".."));
-        assert_eq!(delete_queue(".").unaddressable(), Some("."));
-        assert_eq!(delete_queue("..").with_query("if-empty=true").unaddressable(), Some(".."));
+        assert_eq!(delete_queue("..").unaddressable_segment(), Some(".."));
+        assert_eq!(delete_queue(".").unaddressable_segment(), Some("."));
+        assert_eq!(delete_queue("..").with_query("if-empty=true").unaddressable_segment(), Some(".."));
     }
 
     #[test]
@@ -327,7 +328,7 @@ mod tests {
             let unbind = Action::Unbind { binding: binding.clone(), properties_key: listed.to_owned() };
             let request = request(&"/".into(), &unbind).unwrap();
             assert_eq!(request.to_string(), format!("DELETE /api/bindings/%2F/e/amq.topic/e/e%2F2/{segment}"));
-            assert_eq!(request.unaddressable(), None);
+            assert_eq!(request.unaddressable_segment(), None);
         }
     }
 

@@ -1,4 +1,4 @@
-//! A resolution of a conflict, as a plan contains it.
+//! Defines the resolutions of a conflict in a plan.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ResolutionKind {
-    /// The spec is changed to the current settings.
+    /// The spec is changed to match the current settings.
     Keep,
     /// A policy sets the value, and the object itself stays unchanged.
     Policy,
-    /// The desired object gets a different name.
+    /// The desired object is declared under a different name.
     Rename,
     /// The object is deleted and created again.
     Recreate,
@@ -23,7 +23,7 @@ pub enum ResolutionKind {
 pub enum Applicability {
     /// The resolution resolves all differences.
     Yes,
-    /// The resolution resolves some of the differences, or needs another action first.
+    /// The resolution resolves only some of the differences, or has a cost or a prerequisite.
     Partly,
     /// The resolution does not apply; the text contains the reason.
     No,
@@ -35,28 +35,28 @@ pub enum Applicability {
 pub struct Resolution {
     /// The kind of the resolution.
     pub kind: ResolutionKind,
-    /// The extent to which it applies.
+    /// The extent to which the resolution applies.
     pub applicability: Applicability,
-    /// A description in one line.
+    /// A one-line description.
     pub text: String,
-    /// The effect on each field, if it differs between fields.
+    /// The effect on each field, if the effect differs between fields.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldAdvice>,
-    /// The YAML to merge into the spec: a document with the same keys. A comment and `removeKeys` list the keys to
-    /// remove.
+    /// The YAML to merge into the spec, with the same structure as the spec. A comment and `removeKeys` list the keys
+    /// to remove.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub yaml: Option<String>,
-    /// The keys to remove from the spec, as paths: of the object (`arguments.x-message-ttl`), or of its document
-    /// (`defaults.queue.messageTtl`).
+    /// The keys to remove from the spec, as paths that start at the object (`arguments.x-message-ttl`) or at its
+    /// document (`defaults.queue.messageTtl`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub remove_keys: Vec<String>,
-    /// The flag of `topo plan` and `topo apply` that selects the resolution.
+    /// The `topo plan` and `topo apply` flag that selects the resolution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,
     /// Warnings to consider first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
-    /// The effect on applications that declare the object afterwards.
+    /// The effect on applications that declare the object after the resolution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub applications: Option<String>,
 }
@@ -68,13 +68,14 @@ pub struct FieldAdvice {
     /// The name of the field in RabbitMQ.
     pub field: String,
     /// True if the resolution applies to the field.
-    pub applicability: bool,
-    /// The reason.
+    #[serde(rename = "applicability")]
+    pub applies: bool,
+    /// The reason why the resolution applies to the field, or does not.
     pub why: String,
 }
 
 impl Resolution {
-    /// Builds a resolution with only a text.
+    /// Returns a resolution with only a description.
     pub(super) fn new(kind: ResolutionKind, applicability: Applicability, text: String) -> Self {
         Self {
             kind,
@@ -91,7 +92,7 @@ impl Resolution {
 }
 
 impl ResolutionKind {
-    /// Returns the name in plans.
+    /// Returns the name of the resolution in plans.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "keep",

@@ -1,8 +1,8 @@
-//! Determines the rights that a user lacks for a plan, and the least rights to grant.
+//! Determines the rights that a user lacks for a plan, and the minimal rights to grant.
 //!
 //! Sources: `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3. A permission is a
-//! pattern over the name of an object, evaluated like the pattern of a policy; an empty one is `^$`. Topic permissions
-//! are not checked.
+//! pattern that the broker matches against object names in the same way as the pattern of a policy. An empty permission
+//! is equivalent to `^$`. Topic permissions are not checked.
 
 use super::action::Action;
 use super::document::VhostPlan;
@@ -12,7 +12,7 @@ use crate::model::{Arguments, Binding, ObjectId, QueueName, RecordKind};
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of names in a pattern; above it, a pattern matches their common prefix.
+/// The maximum number of names that a pattern lists. For more names, the pattern matches common prefixes.
 const MAX_NAMES: usize = 8;
 /// The characters that end the first word of a name.
 const SEPARATORS: [char; 5] = ['.', '-', '_', ':', '/'];
@@ -26,12 +26,13 @@ pub struct User {
     pub name: String,
     /// The tags of the user.
     pub tags: BTreeSet<String>,
-    /// True if the broker's own list contains the permissions, not another backend. Known from 4.0 on.
+    /// True if the broker itself stores the user and the permissions, and not a backend such as LDAP. `None` before
+    /// 4.0, because the broker does not report it.
     pub is_internal: Option<bool>,
 }
 
 impl User {
-    /// Returns true if the user has a tag, or a tag that includes it.
+    /// Returns true if the user has the tag, or a tag that implies it.
     pub fn has(&self, tag: Tag) -> bool {
         self.is_administrator()
             || match tag {
@@ -46,50 +47,51 @@ impl User {
     }
 }
 
-/// The permission patterns of a user in a vhost; all are empty if the user has none.
+/// The permission patterns of a user in a vhost. All patterns are empty if the user has no permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// To declare and delete.
+    /// The pattern of the objects that the user may declare and delete.
     pub configure: String,
-    /// To publish to an exchange, and to bind to a destination.
+    /// The pattern of the exchanges to which the user may publish, and of the destinations of bindings.
     pub write: String,
-    /// To consume from a queue, and to bind from a source.
+    /// The pattern of the queues from which the user may consume, and of the sources of bindings.
     pub read: String,
 }
 
-/// The names of the objects on which each permission is needed.
+/// The names of the objects for which each permission is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// To declare and delete.
+    /// The objects to declare or delete.
     pub configure: BTreeSet<String>,
-    /// To publish, and to bind to.
+    /// The exchanges to publish to, and the destinations of bindings.
     pub write: BTreeSet<String>,
-    /// To consume, and to bind from.
+    /// The queues to consume from, and the sources of bindings.
     pub read: BTreeSet<String>,
 }
 
-/// The rights that a user lacks for the plan of a vhost.
+/// The rights that a user lacks for a vhost's plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRights {
-    /// The tag `administrator`, which creates vhosts.
+    /// True if the user lacks the tag `administrator`, which is required to write vhosts.
     pub administrator: bool,
-    /// The tag `policymaker`, which writes policies.
+    /// True if the user lacks the tag `policymaker`, which is required to write policies.
     pub policymaker: bool,
-    /// The kinds of records that require a tag which the user lacks.
+    /// The record kinds that require a tag that the user lacks.
     pub records: BTreeSet<RecordKind>,
-    /// Permissions on objects.
+    /// The permissions that the user lacks.
     pub permissions: Needs,
-    /// The least patterns that permit the plan, if they differ from those of the user: configure, write and read.
+    /// The minimal configure, write and read patterns that permit the plan. `None` if the user's current patterns are
+    /// sufficient or unknown.
     pub patterns: Option<[String; 3]>,
 }
 
 impl Needs {
-    /// Returns the needs to declare and delete one object.
+    /// Returns the permissions that are required to declare and delete one object.
     pub fn configure(name: &str) -> Self {
         Self { configure: [name.to_owned()].into(), ..Self::default() }
     }
 
-    /// Returns true if no permissions are needed.
+    /// Returns true if no permissions are required.
     pub fn is_empty(&self) -> bool {
         self.configure.is_empty() && self.write.is_empty() && self.read.is_empty()
     }
@@ -99,7 +101,7 @@ impl Needs {
         [("configure", &self.configure), ("write", &self.write), ("read", &self.read)]
     }
 
-    /// Returns the needs of a plan that holds this lock.
+    /// Returns the permissions that a plan and its lock queue require.
     fn of(part: &VhostPlan, lock: &QueueName) -> Self {
         let mut needs = Self::configure(lock.as_str());
         part.steps.iter().for_each(|step| needs.add(&step.action));
@@ -118,8 +120,8 @@ impl Needs {
             Action::DeleteExchange { name } => drop(self.configure.insert(name.to_string())),
             Action::DeleteQueue { name, .. } => drop(self.configure.insert(name.as_str().to_owned())),
             Action::Bind { binding } | Action::Unbind { binding, .. } => self.bind(binding),
-            // A vhost requires a tag, and so do policies. Topic permissions are planned only if the user may read them,
-            // which requires the same tag. Another user may move the messages.
+            // Vhosts, policies and records require tags. Topic permissions are planned only if the user may read them,
+            // which requires the same tag as writing them. A different user may move the messages.
             Action::PutVhost { .. }
             | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
@@ -130,7 +132,8 @@ impl Needs {
         }
     }
 
-    /// Adds the needs of an object that sends messages to an exchange: read for the object, and write for the exchange.
+    /// Adds the permissions to declare an object. If `argument` specifies an exchange, the broker also requires read
+    /// for the object, and write for the exchange.
     fn declare(&mut self, name: &str, arguments: &Arguments, argument: &str) {
         self.configure.insert(name.to_owned());
         if let Some(exchange) = arguments.get(argument).and_then(|value| value.as_text()) {
@@ -144,21 +147,20 @@ impl Needs {
         self.read.insert(permission_name(binding.source.as_str()).to_owned());
     }
 
-    /// Returns the needs that a permission does not cover. A pattern that topo cannot evaluate counts as one that
-    /// matches.
-    fn beyond(&self, permission: &Permission) -> Self {
-        let beyond = |names: &BTreeSet<String>, pattern: &str| {
+    /// Returns the needs that a permission does not cover. A pattern that topo cannot evaluate is treated as matching.
+    fn missing_from(&self, permission: &Permission) -> Self {
+        let missing = |names: &BTreeSet<String>, pattern: &str| {
             let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
             names.iter().filter(|name| pattern.matches(name) == Some(false)).cloned().collect()
         };
         Self {
-            configure: beyond(&self.configure, &permission.configure),
-            write: beyond(&self.write, &permission.write),
-            read: beyond(&self.read, &permission.read),
+            configure: missing(&self.configure, &permission.configure),
+            write: missing(&self.write, &permission.write),
+            read: missing(&self.read, &permission.read),
         }
     }
 
-    /// Returns the patterns that grant these permissions in addition to those of the user.
+    /// Returns the patterns that grant these permissions in addition to the user's current permissions.
     fn patterns(&self, permission: &Permission) -> [String; 3] {
         [
             pattern(&self.configure, &permission.configure),
@@ -168,17 +170,22 @@ impl Needs {
     }
 }
 
-/// Returns the rights that a user lacks for the plan of a vhost. `permission` is `None` if the user may not read it:
-/// then only tags are checked.
-pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Option<&Permission>) -> MissingRights {
-    let mut lacking = MissingRights::default();
-    let does = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
+/// Returns the rights that a user lacks for a vhost's plan. `permission` is the user's current permission; `None` if it
+/// is unknown. In that case, only tags are checked.
+pub fn missing_rights(
+    part: &VhostPlan,
+    lock: &QueueName,
+    user: &User,
+    permission: Option<&Permission>,
+) -> MissingRights {
+    let mut missing = MissingRights::default();
+    let has_step = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
     if part.steps.is_empty() {
-        return lacking;
+        return missing;
     }
     let is_policy = |action: &Action| matches!(action, Action::PutPolicy { .. } | Action::DeletePolicy { .. });
-    if does(is_policy) && !user.has(Tag::Policymaker) {
-        lacking.policymaker = true;
+    if has_step(is_policy) && !user.has(Tag::Policymaker) {
+        missing.policymaker = true;
     }
     let kinds = part.steps.iter().filter_map(|step| match step.action.object() {
         ObjectId::Record(id) => Some(id.kind),
@@ -186,40 +193,40 @@ pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Opti
             None
         }
     });
-    lacking.records = kinds.filter(|kind| !user.has(kind.row().writer)).collect();
+    missing.records = kinds.filter(|kind| !user.has(kind.row().writer)).collect();
     let needs = Needs::of(part, lock);
-    if does(|action| matches!(action, Action::PutVhost { .. })) && !user.is_administrator() {
-        lacking.administrator = true;
+    if has_step(|action| matches!(action, Action::PutVhost { .. })) && !user.is_administrator() {
+        missing.administrator = true;
         if part.creates_vhost() {
-            lacking.patterns = Some(needs.patterns(&Permission::default()));
+            missing.patterns = Some(needs.patterns(&Permission::default()));
         }
     }
     if let Some(permission) = permission {
-        let beyond = needs.beyond(permission);
-        lacking.patterns = (!beyond.is_empty()).then(|| beyond.patterns(permission));
-        lacking.permissions = beyond;
+        let permissions = needs.missing_from(permission);
+        missing.patterns = (!permissions.is_empty()).then(|| permissions.patterns(permission));
+        missing.permissions = permissions;
     }
-    lacking
+    missing
 }
 
-/// Returns the name of an exchange in permissions.
+/// Returns the name that permissions use for an exchange: `amq.default` for the default exchange.
 fn permission_name(exchange: &str) -> &str {
     if exchange.is_empty() { "amq.default" } else { exchange }
 }
 
-/// Returns the least pattern for these names, followed by the current pattern of the user.
+/// Returns a pattern for these names, followed by the user's current pattern.
 fn pattern(names: &BTreeSet<String>, present: &str) -> String {
     let present = if present.is_empty() { NO_OBJECT } else { present };
     if names.is_empty() {
         return present.to_owned();
     }
-    let added = added(names);
+    let added = pattern_for(names);
     if present == NO_OBJECT { added } else { format!("{added}|{present}") }
 }
 
-/// Returns a pattern for these names. Many names with the same first word become their common prefix, which matches
-/// more names but is readable.
-pub fn added(names: &BTreeSet<String>) -> String {
+/// Returns a pattern for these names. If there are many names, those with the same first word are replaced by their
+/// common prefix, which matches more names but is easier to read.
+pub fn pattern_for(names: &BTreeSet<String>) -> String {
     let exact = || names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
     if names.len() <= MAX_NAMES {
         return exact();
@@ -239,8 +246,8 @@ pub fn added(names: &BTreeSet<String>) -> String {
     patterns.collect::<Vec<_>>().join("|")
 }
 
-/// Returns the pattern of all names with the common prefix of these. They are sorted, so the first and the last one
-/// determine the prefix.
+/// Returns a pattern for all names that start with the common prefix of `names`. The names are sorted, so the first and
+/// the last name determine the prefix.
 fn prefix_pattern(names: &[&str]) -> String {
     let (first, last) = names.first().zip(names.last()).map_or(("", ""), |(first, last)| (*first, *last));
     let common: String =
@@ -269,22 +276,22 @@ mod tests {
     #[test]
     fn many_names_become_their_prefix() {
         let many: BTreeSet<String> = (0..20).map(|number| format!("shop.$q{number}")).collect();
-        assert_eq!(added(&many), r"^shop\.\$q");
-        // The lock is one of the names of each plan.
+        assert_eq!(pattern_for(&many), r"^shop\.\$q");
+        // Every plan requires permissions for the lock queue.
         let with_lock = many.iter().cloned().chain(["topo.lock".to_owned()]).collect();
-        assert_eq!(added(&with_lock), r"^shop\.\$q|^topo\.lock$");
+        assert_eq!(pattern_for(&with_lock), r"^shop\.\$q|^topo\.lock$");
         let escaped: BTreeSet<String> = (0..20).map(|number| format!("a.b${number}")).collect();
-        assert_eq!(added(&escaped), r"^a\.b\$");
+        assert_eq!(pattern_for(&escaped), r"^a\.b\$");
         // The pattern must not match everything.
         let apart: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
-        assert_eq!(added(&apart).split('|').count(), 20);
+        assert_eq!(pattern_for(&apart).split('|').count(), 20);
     }
 
     #[test]
     fn empty_pattern_grants_nothing() {
         let needs = Needs { read: names(&["amq.default"]), ..Needs::configure("q") };
-        assert_eq!(needs.beyond(&Permission::default()), needs);
+        assert_eq!(needs.missing_from(&Permission::default()), needs);
         let some = Permission { configure: "q".to_owned(), ..Permission::default() };
-        assert_eq!(needs.beyond(&some), Needs { read: names(&["amq.default"]), ..Needs::default() });
+        assert_eq!(needs.missing_from(&some), Needs { read: names(&["amq.default"]), ..Needs::default() });
     }
 }

@@ -4,7 +4,7 @@ use super::document::Plan;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the schema as Draft-07, like the schema of the spec.
+/// Returns the JSON Schema of a plan. It uses draft-07, like the schema of the spec.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Plan>().to_value();
     schema["title"] = Value::from("topo plan");
@@ -16,7 +16,7 @@ pub fn schema() -> Value {
 mod tests {
     use super::*;
 
-    /// `TOPO_UPDATE=1` writes the file again.
+    /// With `TOPO_UPDATE=1`, the test regenerates the file.
     #[test]
     fn committed_schema_is_current() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json");

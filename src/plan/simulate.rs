@@ -1,4 +1,5 @@
-//! Checks a plan before it is shown. Its steps are run on a topology in memory, and must lead to the desired topology.
+//! Checks a plan before topo shows it: simulates its steps on a topology in memory, and verifies that the result is the
+//! desired topology.
 
 use super::action::Action;
 use super::changes_by_kind::PlanBuilder;
@@ -11,7 +12,7 @@ use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topolo
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Returns the topology after these steps. The error names a step that is not possible.
+/// Returns the topology after these steps. The error describes the first step that is not possible.
 pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, Topology>, String> {
     let mut state = Cow::Borrowed(current);
     for step in steps {
@@ -20,16 +21,16 @@ pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, T
     Ok(state)
 }
 
-/// Changes the topology as the broker does. Returns the exchanges that the broker deletes with their last binding, each
-/// with the bindings to it.
+/// Changes the topology as the broker would. Returns the exchanges that the broker deletes together with their last
+/// binding, each with the bindings to the exchange.
 pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(ExchangeName, BTreeSet<Binding>)>, String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
-        // Without the bindings of the action: they are created only for an administrator, and later steps create them
-        // for other users.
+        // Ignores the bindings of the action: the broker creates them in the same request only for an administrator.
+        // For other users, later steps create the bindings.
         Action::DeclareExchange { name, exchange, bindings: _ } => {
             if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
-                return Err(format!("exchange {name} exists already"));
+                return Err(format!("exchange {name} already exists"));
             }
         }
         Action::PutPolicy { name, policy } => {
@@ -37,7 +38,7 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(Exch
         }
         Action::DeclareQueue { name, queue } => {
             if state.queues.insert(name.clone(), queue.clone()).is_some() {
-                return Err(format!("queue {name} exists already"));
+                return Err(format!("queue {name} already exists"));
             }
         }
         Action::Bind { binding } => {
@@ -45,20 +46,20 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<Vec<(Exch
         }
         Action::Unbind { binding, .. } => return Ok(unbind(state, vec![binding.clone()])),
         Action::DeleteQueue { name, .. } => {
-            state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
-            let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_queue(name));
+            state.queues.remove(name).ok_or_else(|| format!("queue {name} does not exist"))?;
+            let lost = auto_delete::matching_bindings(&state.bindings, |binding| binding.leads_to_queue(name));
             return Ok(unbind(state, lost));
         }
         Action::DeleteExchange { name } => {
-            state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
-            let lost = auto_delete::matching(&state.bindings, |binding| binding.touches_exchange(name));
+            state.exchanges.remove(name).ok_or_else(|| format!("exchange {name} does not exist"))?;
+            let lost = auto_delete::matching_bindings(&state.bindings, |binding| binding.touches_exchange(name));
             return Ok(unbind(state, lost));
         }
         Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
         Action::PutRecord { record } => drop(state.records.insert(record.id.clone(), record.clone())),
-        Action::DeleteRecord { id } => drop(state.records.remove(id).ok_or_else(|| format!("no {id}"))?),
+        Action::DeleteRecord { id } => drop(state.records.remove(id).ok_or_else(|| format!("{id} does not exist"))?),
         Action::DeletePolicy { name } => {
-            state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
+            state.policies.remove(name).ok_or_else(|| format!("policy {name} does not exist"))?;
         }
     }
     Ok(Vec::new())
@@ -74,7 +75,8 @@ fn unbind(state: &mut Topology, lost: Vec<Binding>) -> Vec<(ExchangeName, BTreeS
     deleted
 }
 
-/// Blocks the plan if its steps would not lead to the desired topology: a defect of topo.
+/// Blocks the plan if its steps would not lead to the desired topology, which is a defect in topo. Does not check plans
+/// with targets or conflicts.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
     if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;
@@ -96,7 +98,7 @@ pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     }
 }
 
-/// Returns true if a block is already reported for this object, or for an end of a binding.
+/// Returns true if a block is already reported for the object or, if it is a binding, for one of its ends.
 fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
     let is_blocked = |id: &ObjectId| blocked.contains(&context.address(id));
     is_blocked(id)
@@ -116,7 +118,8 @@ fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &Objec
         }
 }
 
-/// Returns the remaining differences, without those that are only reported.
+/// Returns the objects that would still differ after the steps, and the bindings that would be lost. Does not include
+/// differences that a plan only reports.
 fn remaining_differences(
     after: &Topology,
     context: &PlanContext<'_>,
@@ -143,7 +146,7 @@ fn remaining_differences(
         })
         .map(|change| change.id())
         .collect();
-    // Every binding must remain whose removal was not requested.
+    // A binding must remain unless its deletion was requested.
     let lost = context.current.bindings.iter().filter(|binding| {
         let is_requested = undesired.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
         !is_requested && !after.bindings.contains(*binding)

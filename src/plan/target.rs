@@ -8,10 +8,12 @@ use crate::model::{Address, ApplyTo, Arguments, Destination, ExchangeName, Objec
 use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Drops every change that no target requires. A queue or an exchange includes the bindings to it. A queue also
-/// includes the policies for it alone, such as the policy that wires its dead-lettering. A created object includes its
-/// dependencies: the vhost, both ends of a binding, and all retries of a queue. It also includes its alternate or
-/// dead-letter exchange with all exchanges behind it: without them, the broker would silently drop messages there.
+/// Drops every change that no target requires. A targeted queue or exchange includes the bindings to it. A targeted
+/// queue also includes the policies that match only this queue, such as the policy that wires its dead-lettering.
+///
+/// Unless it is a deletion, a targeted change includes its dependencies: the vhost, both ends of a binding, and all
+/// retries of a queue. The dependencies also include an alternate or dead-letter exchange, with all exchanges to which
+/// that exchange routes. Without these exchanges, the broker would silently drop messages.
 pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
@@ -40,7 +42,7 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
             open.extend(others.filter(|other| kept.insert((*other).clone())).cloned().collect::<Vec<_>>());
         }
         let Some(change) = all.changes.get(&id).filter(|change| change.kind != ChangeKind::Delete) else { continue };
-        for needed in all.needs(change) {
+        for needed in all.dependencies(change) {
             if all.can_add(&needed) && kept.insert(needed.clone()) {
                 open.push(needed);
             }
@@ -66,15 +68,16 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
     }
 }
 
-/// The changes by object, with their relations.
+/// The changes by object, with the relations between the objects.
 struct Related<'a> {
     changes: BTreeMap<ObjectId, &'a PlannedChange>,
     bindings_from: BTreeMap<&'a ExchangeName, Vec<ObjectId>>,
-    /// The policies whose pattern matches one queue only.
+    /// For each queue, the policies whose pattern matches only this queue.
     policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
+    /// For each of these policies, the queue.
     only_queue: BTreeMap<ObjectId, QueueName>,
-    /// The exchanges that each exchange of the spec routes to, through bindings and as its alternate. It includes
-    /// existing exchanges, because an exchange behind them may be missing.
+    /// For each exchange of the spec, the exchanges to which it routes through bindings or as its alternate exchange.
+    /// Includes existing exchanges, because they may route to missing exchanges.
     onward: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
@@ -125,8 +128,8 @@ impl<'a> Related<'a> {
         self.only_queue.get(policy).cloned().map(ObjectId::Queue)
     }
 
-    /// Returns true if a target can add the change. An existing object is used unchanged, but the policy of a queue
-    /// must match the spec.
+    /// Returns true if the plan can include the object's change as a dependency. Existing dependencies stay unchanged,
+    /// except policies, which must match the spec.
     fn can_add(&self, id: &ObjectId) -> bool {
         match self.changes.get(id).map(|change| change.kind) {
             Some(ChangeKind::Create) => true,
@@ -135,7 +138,7 @@ impl<'a> Related<'a> {
         }
     }
 
-    fn needs(&self, change: &PlannedChange) -> Vec<ObjectId> {
+    fn dependencies(&self, change: &PlannedChange) -> Vec<ObjectId> {
         let mut needed = vec![ObjectId::Vhost];
         let text = |arguments: &'a Arguments, key: &str| arguments.get(key).and_then(|value| value.as_text());
         let after = self.changes.get(&change.id().unwrap_or(ObjectId::Vhost)).and_then(|change| change.after.as_ref());
@@ -165,7 +168,7 @@ impl<'a> Related<'a> {
         needed
     }
 
-    /// Returns these exchanges, and all exchanges that they route to.
+    /// Returns these exchanges, and all exchanges to which they route directly or indirectly.
     fn with_onward<'n>(&'n self, from: impl Iterator<Item = &'n str>) -> impl Iterator<Item = ExchangeName> {
         let mut found = BTreeSet::new();
         let mut open: Vec<&str> = from.collect();

@@ -1,6 +1,6 @@
-//! Restores the topic permissions of exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3;
-//! 4.0 to 4.2 with the feature flag `khepri_db`) deletes them with their exchange. A user without topic permissions is
-//! not restricted, so topo must restore them after it recreates an exchange.
+//! Finds the topic permissions on exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3, or
+//! 4.0 to 4.2 with the feature flag `khepri_db`) deletes topic permissions together with their exchange. A user without
+//! topic permissions is not restricted, so topo must restore topic permissions after it recreates an exchange.
 
 use super::action::Action;
 use super::activity::TopicPermissions;
@@ -13,21 +13,21 @@ use crate::model::count::count;
 use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The type of exchange to which topic permissions apply.
+/// The exchange type to which topic permissions apply.
 const RESTRICTED_TYPE: &str = "topic";
-/// The maximum number of users in a text.
+/// The maximum number of users that a text lists.
 const NAMED: usize = 3;
 
-/// Returns true if a plan deletes or recreates an exchange, or resumes a run that must restore the
-/// topic permissions of one. topo reads topic permissions only in that case.
+/// Returns true if a plan deletes or recreates an exchange, or if an interrupted run must still restore topic
+/// permissions. topo reads topic permissions only in that case.
 pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
     let is_kept = |exchange: &Exchange| read_keep(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
-    !deleted(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
+    !deleted_exchanges(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
 }
 
-/// Returns the current exchanges that steps delete, directly or with their last binding, and true for each that is
-/// declared again.
-fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
+/// Returns the current exchanges that are deleted, by a step or together with their last binding. The value is true if
+/// a step declares the exchange again.
+fn deleted_exchanges(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
     let mut deleted = BTreeMap::new();
     for step in steps {
         let (name, is_declared) = match &step.action {
@@ -52,13 +52,14 @@ fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
     deleted
 }
 
-/// Returns the topic permissions that the broker deletes with an exchange.
-pub(super) fn on(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
-    kept(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
+/// Returns the topic permissions that the broker deletes together with an exchange, as far as topo can read them.
+pub(super) fn on_exchange(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
+    deleted_with(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
 }
 
-/// Returns the same topic permissions; `None` if they are unknown, or are not deleted.
-pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
+/// Returns the topic permissions that the broker deletes together with an object; `None` if they are unknown, or if the
+/// broker does not delete them.
+pub(super) fn deleted_with(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
     match (id, &context.activity.topic_permissions) {
         (ObjectId::Exchange(name), TopicPermissions::Known(all)) => {
             Some(all.iter().filter(|permission| permission.exchange == *name).cloned().collect())
@@ -67,17 +68,18 @@ pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<Topic
     }
 }
 
-/// Returns the missing topic permissions of an exchange that an interrupted run recreates. A newer topic permission of
-/// a user is never overwritten.
-pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
+/// Returns the topic permissions of a keep that do not exist on the broker. topo never overwrites a newer topic
+/// permission of a user.
+pub(super) fn missing_permissions(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
     let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
     let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
-/// Adds a hazard for topic permissions of a keep that may not come from an interrupted recreation. topo restores topic
-/// permissions before bindings, and any user who may declare exchanges can forge a keep.
-pub(super) fn restored(
+/// Adds a hazard if topic permissions of a keep may not come from an interrupted recreation. topo restores topic
+/// permissions before bindings, so an exchange with bindings is suspicious. Any user who may declare exchanges can
+/// forge a keep.
+pub(super) fn restore_hazard(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
     id: &ObjectId,
@@ -106,9 +108,9 @@ pub(super) fn restored(
     builder.hazard(HazardKind::AccessLoss, &context.address(id), text, None);
 }
 
-/// Adds a note for the topic permissions that are restored, and a hazard for those that are lost.
+/// Adds notes about topic permissions that will be restored, and hazards for topic permissions that will be lost.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
-    for (name, is_declared) in deleted(steps, context.current) {
+    for (name, is_declared) in deleted_exchanges(steps, context.current) {
         let address = context.address(&ObjectId::Exchange(name.clone()));
         let is_topic = |exchange: Option<&Exchange>| exchange.is_some_and(|exchange| exchange.kind == RESTRICTED_TYPE);
         match &context.activity.topic_permissions {
@@ -122,23 +124,23 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                         "if it is declared again, users that they restrict may"
                     };
                     let text = format!(
-                        "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
-                         (tag `administrator`): {then} use any routing key"
+                        "the broker deletes the topic permissions on it, if there are any, and this user may not read \
+                         them (tag `administrator`): {then} use any routing key"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
             }
             TopicPermissions::Known(_) => {
-                let permissions = on(context, &name);
+                let permissions = on_exchange(context, &name);
                 if permissions.is_empty() {
                     continue;
                 }
-                let permissions = described(&permissions);
+                let permissions = describe(&permissions);
                 if is_declared {
-                    builder.info(&address, format!("{permissions} on it: will be restored before its bindings"));
+                    builder.info(&address, format!("{permissions} on it will be restored before its bindings"));
                 } else {
                     let text = format!(
-                        "{permissions} on it: will be deleted with it; if it is declared again, any routing key may be \
+                        "{permissions} on it will be deleted with it; if it is declared again, any routing key may be \
                          used"
                     );
                     builder.hazard(HazardKind::AccessGain, &address, text, None);
@@ -149,7 +151,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
 }
 
 /// Formats topic permissions: `2 topic permissions (users alice, bob)`.
-pub(super) fn described(permissions: &[TopicPermission]) -> String {
+pub(super) fn describe(permissions: &[TopicPermission]) -> String {
     let mut users: Vec<String> = permissions.iter().take(NAMED).map(|it| it.user.to_string()).collect();
     if let more @ 1.. = permissions.len().saturating_sub(NAMED) {
         users.push(format!("{more} more"));

@@ -1,10 +1,9 @@
-//! Adapts the policies that wire dead-lettering to the current policies. A spec does not know unmanaged policies: one
-//! of them may have precedence over a generated policy, or be displaced by it. So topo computes each generated policy
-//! again for every plan, from its own keys alone. The same current policies give the same result, and a change of them
-//! changes it.
+//! Adapts the generated policies that wire dead-lettering to the current policies. An unmanaged policy, which a spec
+//! does not contain, may have precedence over a generated policy or be displaced by it. Therefore, topo recomputes each
+//! generated policy for every plan, from its wiring keys. The result depends only on these keys and on the policies.
 //!
-//! The bindings of the exchanges that dead-lettered messages pass through are created first, so that a message that is
-//! rejected at that moment can be routed.
+//! Also finds the exchanges that route dead-lettered messages. topo creates their bindings first, so that messages that
+//! are rejected during an apply can be routed.
 
 use super::document::{Desired, Options};
 use crate::model::{
@@ -25,7 +24,7 @@ pub(super) struct Wired<'a> {
 }
 
 /// Returns the desired policies that wire a queue of the spec.
-pub(super) fn wired(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
+pub(super) fn wired_queues(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
     desired.policies.iter().filter_map(|(name, policy)| {
         let queue_name = naming::queue_of_dead_letter_policy(name)?;
         let queue = desired.queues.get(&queue_name)?;
@@ -33,27 +32,27 @@ pub(super) fn wired(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
     })
 }
 
-/// Returns the desired topology with adapted policies.
-pub(super) fn adapted<'a>(
+/// Returns the desired topology with wiring policies that are adapted to the current policies.
+pub(super) fn adapt<'a>(
     desired: &'a Desired,
     current: &Topology,
     profile: &BrokerProfile,
     options: &Options,
 ) -> Cow<'a, Desired> {
     let topology = &desired.topology;
-    if wired(topology).next().is_none() {
+    if wired_queues(topology).next().is_none() {
         return Cow::Borrowed(desired);
     }
-    let others = others(desired, current, options);
+    let others = other_policies(desired, current, options);
     let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
     let mut fitted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
-    for Wired { name, policy, queue_name, queue } in wired(topology) {
-        let fitting = policies.fitting(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
+    for Wired { name, policy, queue_name, queue } in wired_queues(topology) {
+        let fitting = policies.matching(queue_name.as_str(), Governed::from(&*with_default_type(queue, profile)));
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut fit = wiring_policy(&queue_name, &fitting, wires);
-        // A current priority that is high enough is kept. If a plan lowered it and deleted another policy, that policy
-        // would govern the queue for a moment. Messages that are rejected in that moment would be lost.
+        // Keeps a current priority that is higher. If a plan lowered the priority and deleted a competing policy, the
+        // competing policy could govern the queue between the two steps, and rejected messages would be lost.
         if let Some(live) = current.policies.get(name) {
             fit.priority = fit.priority.max(live.priority);
         }
@@ -67,8 +66,13 @@ pub(super) fn adapted<'a>(
     Cow::Owned(desired)
 }
 
-/// Returns the other policies after the plan: those of the spec, and the current ones that stay.
-fn others<'a>(desired: &'a Desired, current: &'a Topology, options: &Options) -> BTreeMap<&'a PolicyName, &'a Policy> {
+/// Returns all policies after the plan, except those that wire queues: the policies of the spec, and the current
+/// policies that the plan does not delete.
+fn other_policies<'a>(
+    desired: &'a Desired,
+    current: &'a Topology,
+    options: &Options,
+) -> BTreeMap<&'a PolicyName, &'a Policy> {
     let Desired { topology, scope, .. } = desired;
     let is_deleted = |name: &PolicyName| {
         let is_pruned = || scope.owns(name.as_str()) && options.prune.contains(&ObjectKind::Policy);
@@ -77,14 +81,14 @@ fn others<'a>(desired: &'a Desired, current: &'a Topology, options: &Options) ->
     };
     let mut others: BTreeMap<_, _> = current.policies.iter().filter(|(name, _)| !is_deleted(name)).collect();
     others.extend(&topology.policies);
-    for wired in wired(topology) {
+    for wired in wired_queues(topology) {
         others.remove(wired.name);
     }
     others
 }
 
-/// Returns the exchanges that route dead-lettered messages: those that queues and policies name, all exchanges of
-/// retries, and the exchanges and alternates behind them.
+/// Returns the exchanges that route dead-lettered messages: the dead-letter exchanges of queues and policies, the
+/// exchanges of retries, and all exchanges to which they route through bindings or as alternate exchanges.
 pub(super) fn dead_letter_exchanges(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
     let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
     let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));

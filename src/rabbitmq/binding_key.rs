@@ -1,15 +1,18 @@
-//! Predicts the properties key of a binding, to determine if HTTP can create the binding with the same AMQP types.
+//! Predicts the properties key of a binding, to determine whether topo can create the binding over HTTP with the same
+//! AMQP types.
 //!
-//! The broker lists arguments without their AMQP types, but the properties key contains a hash over the typed arguments. topo
-//! computes the hash of the arguments that HTTP would create, and compares the two.
+//! The broker lists arguments without their AMQP types, but the properties key contains a hash of the typed arguments.
+//! topo computes the hash of the arguments that HTTP would create, and compares it with the hash in the key.
 //!
-//! The key is `QUOTED-ROUTING-KEY~HASH` (`rabbit_mgmt_format:pack_binding_props`). The hash is `erlang:phash2` of the sorted
-//! AMQP table, `[{<<"n">>, long, 1}]`, in base64. It is the same in every Erlang (`make_hash2` in `erts/emulator/beam`).
+//! The key is `QUOTED-ROUTING-KEY~HASH` (`rabbit_mgmt_format:pack_binding_props`). The hash is `erlang:phash2` of the
+//! sorted AMQP table, such as `[{<<"n">>, long, 1}]`, in base64. `erlang:phash2` is the same in every Erlang version
+//! (`make_hash2` in `erts/emulator/beam`).
 
 use crate::model::{ArgumentValue, Arguments};
 
-/// Returns true if HTTP creates a binding with this key from these arguments; `None` if topo cannot predict the key.
-pub fn is_made_by_http(properties_key: &str, arguments: &Arguments) -> Option<bool> {
+/// Returns true if a binding that is created over HTTP with these arguments has this properties key; `None` if topo
+/// cannot predict the key.
+pub fn is_reproducible_over_http(properties_key: &str, arguments: &Arguments) -> Option<bool> {
     if arguments.is_empty() {
         return Some(true);
     }
@@ -20,12 +23,13 @@ pub fn is_made_by_http(properties_key: &str, arguments: &Arguments) -> Option<bo
     })
 }
 
-/// Returns the hash of the AMQP table that HTTP creates. The outer `None` means unknown; the inner one means that HTTP cannot
-/// create the table, because it does not support null.
+/// Returns the hash of the AMQP table that HTTP creates. The outer `None` means that the hash is unknown. The inner
+/// `None` means that HTTP cannot create the table, because it does not support null.
 fn hash(arguments: &Arguments) -> Option<Option<u32>> {
-    let contains_any = |is_it: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, is_it));
+    let contains_any =
+        |predicate: fn(&ArgumentValue) -> bool| arguments.values().any(|value| contains(value, predicate));
     if contains_any(|value| matches!(value, ArgumentValue::Table(_))) {
-        // The order of the fields of a nested table varies.
+        // The field order of a nested table varies.
         return None;
     }
     if contains_any(|value| matches!(value, ArgumentValue::Null)) {
@@ -41,12 +45,12 @@ fn hash(arguments: &Arguments) -> Option<Option<u32>> {
     Some(Some(hash.0))
 }
 
-/// Returns true if a value, or a value nested in it, is of this kind.
-fn contains(value: &ArgumentValue, is_it: fn(&ArgumentValue) -> bool) -> bool {
-    is_it(value)
+/// Returns true if a value, or a value that is nested in it, satisfies a predicate.
+fn contains(value: &ArgumentValue, predicate: fn(&ArgumentValue) -> bool) -> bool {
+    predicate(value)
         || match value {
-            ArgumentValue::List(values) => values.iter().any(|value| contains(value, is_it)),
-            ArgumentValue::Table(values) => values.values().any(|value| contains(value, is_it)),
+            ArgumentValue::List(values) => values.iter().any(|value| contains(value, predicate)),
+            ArgumentValue::Table(values) => values.values().any(|value| contains(value, predicate)),
             ArgumentValue::Null
             | ArgumentValue::Boolean(_)
             | ArgumentValue::Integer(_)
@@ -55,7 +59,7 @@ fn contains(value: &ArgumentValue, is_it: fn(&ArgumentValue) -> bool) -> bool {
         }
 }
 
-/// Encodes a hash like `rabbit_misc:base64url`: without padding, with the URL-safe alphabet.
+/// Encodes a hash in the format of `rabbit_misc:base64url`: URL-safe base64 without padding.
 fn base64(hash: u32) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits = u64::from(hash) << 4;
@@ -63,10 +67,10 @@ fn base64(hash: u32) -> String {
     (0..6).map(digit).collect()
 }
 
-/// The state of the hash.
+/// The state of a `phash2` computation.
 struct Hash(u32);
 
-/// Returns the n-th of the constants that distinguish kinds of terms.
+/// Returns the n-th constant of `make_hash2`. The constants distinguish kinds of terms.
 const fn constant(n: u32) -> u32 {
     0x9e37_79b9_u32.wrapping_mul(n)
 }
@@ -107,7 +111,7 @@ impl Hash {
         self.words(arity, 0, constant(9));
     }
 
-    /// Hashes the end of a list. Here, only the empty array consists of nothing else.
+    /// Hashes the empty list, which ends every list.
     fn nil(&mut self) {
         self.words(2, 0, constant(2));
     }
@@ -121,7 +125,7 @@ impl Hash {
         self.words(hash, 0, constant(3));
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "halves")]
+    #[expect(clippy::cast_possible_truncation, reason = "the value is split into two 32-bit halves")]
     fn integer(&mut self, value: i64) {
         let size = value.unsigned_abs();
         if !(-(1 << 27)..1 << 27).contains(&value) {
@@ -134,14 +138,14 @@ impl Hash {
         self.words(value as u32, 0, constant(1));
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "halves")]
+    #[expect(clippy::cast_possible_truncation, reason = "the value is split into two 32-bit halves")]
     fn float(&mut self, value: f64) {
         // Negative zero equals zero.
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         self.words((bits >> 32) as u32, bits as u32, constant(12));
     }
 
-    /// Hashes bytes with the hash of Bob Jenkins.
+    /// Hashes the bytes of a binary with Bob Jenkins' hash function.
     fn binary(&mut self, text: &str) {
         let bytes = text.as_bytes();
         self.0 = self.0.wrapping_add(constant(13));
@@ -161,8 +165,8 @@ impl Hash {
             self.0 = self.0.wrapping_add(word(block, 8, 4));
             self.mix(&mut a, &mut b);
         }
-        // The lowest byte is reserved for the length, which always fits.
-        #[expect(clippy::cast_possible_truncation, reason = "as Erlang does it")]
+        // The lowest byte of the third word is reserved for the length.
+        #[expect(clippy::cast_possible_truncation, reason = "Erlang truncates the length, too")]
         let length = bytes.len() as u32;
         a = a.wrapping_add(word(rest, 0, 4));
         b = b.wrapping_add(word(rest, 4, 4));
@@ -189,9 +193,9 @@ mod tests {
     use super::*;
     use crate::model::Float;
 
-    /// The expected values are those of `erlang:phash2(TERM, 1 bsl 32)`.
+    /// The expected values are results of `erlang:phash2(TERM, 1 bsl 32)`.
     #[test]
-    fn hash_equals_that_of_erlang() {
+    fn hash_equals_erlang_phash2() {
         let of = |pairs: &[(&str, ArgumentValue)]| {
             let arguments = pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
             hash(&arguments).flatten()
@@ -205,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn bindings_with_types_that_http_lacks_are_detected() {
+    fn bindings_with_types_that_http_cannot_create_are_detected() {
         let arguments: Arguments = [("n".to_owned(), 5.into())].into();
         assert_eq!(base64(4_221_216_127), "-5qlfw");
-        assert_eq!(is_made_by_http("a.b~-5qlfw", &arguments), Some(true));
-        assert_eq!(is_made_by_http("a.b~AAAAAA", &arguments), Some(false));
-        assert_eq!(is_made_by_http("a.b", &Arguments::new()), Some(true));
+        assert_eq!(is_reproducible_over_http("a.b~-5qlfw", &arguments), Some(true));
+        assert_eq!(is_reproducible_over_http("a.b~AAAAAA", &arguments), Some(false));
+        assert_eq!(is_reproducible_over_http("a.b", &Arguments::new()), Some(true));
         let nested: Arguments = [("t".to_owned(), ArgumentValue::Table([("n".to_owned(), 5.into())].into()))].into();
-        assert_eq!(is_made_by_http("~AAAAAA", &nested), None);
+        assert_eq!(is_reproducible_over_http("~AAAAAA", &nested), None);
     }
 }

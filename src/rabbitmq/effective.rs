@@ -73,7 +73,7 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
     merged
 }
 
-/// The effective settings of a queue, by policy key. Contains only keys that the queue type supports; empty for a queue
+/// The effective settings of a queue, by policy key. Contains only keys that the queue type supports. Empty for a queue
 /// type from a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSettings {
@@ -104,27 +104,27 @@ impl EffectiveSettings {
         Self { kind: Some(kind), version, values: values.into_iter().collect() }
     }
 
-    /// Returns every setting, in the order of the keys.
+    /// Returns all settings, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Effective)> {
         self.values.iter().map(|(key, effective)| (key.as_str(), effective))
     }
 
-    /// Returns a value with its origin.
+    /// Returns the effective value of a key with its origin; `None` if the key is unset.
     pub fn get(&self, key: &str) -> Option<&Effective> {
         self.values.iter().find(|(known, _)| known == key).map(|(_, effective)| effective)
     }
 
-    /// Returns true if a value is set.
+    /// Returns true if a key has an effective value.
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Returns an integer value.
+    /// Returns the effective value of a key; `None` if the value is unset or not an integer.
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key)?.value.as_integer()
     }
 
-    /// Returns a string value.
+    /// Returns the effective value of a key; `None` if the value is unset or not a string.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.value.as_text()
     }
@@ -144,7 +144,7 @@ impl EffectiveSettings {
         self.overflow_behavior_with(self.text("overflow"))
     }
 
-    /// Returns the overflow behavior that the queue would have with this `overflow` value.
+    /// Returns the behavior of the queue when it is full, for a different `overflow` value.
     pub(super) fn overflow_behavior_with(&self, overflow: Option<&str>) -> OverflowBehavior {
         OverflowBehavior::of(overflow, self.kind)
     }
@@ -157,8 +157,8 @@ impl EffectiveSettings {
         (limit >= 0 || !self.version.is_at_least(4, 0)).then_some(limit.max(0))
     }
 
-    /// Returns the exchange and the routing key with which the queue dead-letters messages. A key without an exchange
-    /// has no effect.
+    /// Returns the exchange and the routing key with which the queue dead-letters messages; `None` if the queue has no
+    /// dead-letter exchange. A routing key without an exchange has no effect.
     pub fn dead_lettering(&self) -> Option<DeadLettering> {
         let exchange = ExchangeName::new(self.text("dead-letter-exchange")?);
         let routing_key = self.text("dead-letter-routing-key").map(str::to_owned);
@@ -183,7 +183,7 @@ pub struct ActivePolicies<'p, 'a> {
 }
 
 impl<'p, 'a> ActivePolicies<'p, 'a> {
-    /// Creates the set without operator policies.
+    /// Creates the set from policies, without operator policies.
     pub fn of(policies: &'p Policies<'a>, profile: &'p BrokerProfile) -> Self {
         Self { policies, operator_policies: None, profile }
     }
@@ -200,8 +200,8 @@ impl<'p, 'a> ActivePolicies<'p, 'a> {
         EffectiveSettings::of(queue, governing(self.policies), self.operator_policies.and_then(governing), self.profile)
     }
 
-    /// Returns each policy that can govern the queue, with the resulting effective settings. The most likely policy
-    /// comes first.
+    /// Returns the effective settings under each pair of a policy and an operator policy that can govern the queue,
+    /// together with the policy. The most likely pair comes first.
     pub fn possible(&self, name: &QueueName, queue: &Queue) -> Vec<(Option<Named<'a>>, EffectiveSettings)> {
         let governing = |policies: &Policies<'a>| policies.governing(name.as_str(), queue.into());
         let operator_policies = self.operator_policies.map(governing);
@@ -216,16 +216,17 @@ impl<'p, 'a> ActivePolicies<'p, 'a> {
 /// The behavior of a full queue when a message is published to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowBehavior {
-    /// The oldest message is dropped or dead-lettered.
+    /// The queue drops or dead-letters the oldest message.
     DropsOldest,
-    /// The new message is rejected: the publisher gets `basic.nack`.
+    /// The queue rejects the new message, and the publisher receives `basic.nack`.
     Rejects,
-    /// The new message is dead-lettered, and the publisher gets `basic.nack`.
+    /// The queue dead-letters the new message, and the publisher receives `basic.nack`.
     RejectsAndDeadLetters,
 }
 
 impl OverflowBehavior {
-    /// Returns the behavior for an effective `overflow` and a queue type; the type is `None` if a plugin provides it.
+    /// Returns the behavior for an effective `overflow` value and a queue type. The type is `None` if a plugin provides
+    /// it.
     ///
     /// A quorum queue accepts `reject-publish-dlx` but still drops the oldest message
     /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
@@ -243,7 +244,7 @@ impl OverflowBehavior {
     }
 }
 
-/// Returns the alternate exchange of an exchange: from its argument, otherwise from the policy
+/// Returns the alternate exchange of an exchange, from its argument, otherwise from the policy
 /// (`rabbit_policy:get_arg`, all versions). Operator policies do not support the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {
     let key = "alternate-exchange";
@@ -261,7 +262,9 @@ mod tests {
     use super::*;
     use crate::model::{ApplyTo, Policy, Priority};
 
-    /// Only this key uses this precedence, and a live test of it would need a cluster.
+    /// Only `target-group-size` has the precedence [`Precedence::Largest`], and a live test would require a cluster.
+    ///
+    /// [`Precedence::Largest`]: crate::rabbitmq::Precedence::Largest
     #[test]
     fn larger_target_group_size_wins() {
         for (argument, policy, source) in [(3, 5, "policy p"), (5, 3, "argument")] {

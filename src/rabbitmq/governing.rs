@@ -1,9 +1,9 @@
-//! Selects the policy that governs a queue or an exchange: the one with the highest priority of those that match and
-//! whose keys the type supports.
+//! Selects the policy that governs a queue or an exchange: of all matching policies whose keys the queue type supports,
+//! the policy with the highest priority.
 //!
-//! The rules are those of `rabbit_policy:match_all`. They apply to operator policies separately. Up to 3.8, unsupported
-//! policies also govern a new queue until any policy of its vhost is set or cleared
-//! (`rabbit_amqqueue:is_policy_applicable` does not find the queue yet). This module returns the state after that.
+//! The rules follow `rabbit_policy:match_all` and apply to policies and operator policies separately. Up to 3.8, a
+//! policy with unsupported keys can also govern a new queue until any policy of the vhost is set or cleared, because
+//! `rabbit_amqqueue:is_policy_applicable` does not find the new queue. This module ignores that temporary state.
 
 use super::pattern::{Pattern, Shape};
 use super::policy_keys::is_accepted;
@@ -43,42 +43,44 @@ pub struct Governing<'a> {
 }
 
 impl<'a> Governing<'a> {
-    /// Returns the policy that most likely governs it.
+    /// Returns the policy that most likely governs the object; `None` if probably no policy governs it.
     pub fn likely(&self) -> Option<Named<'a>> {
         self.possible[0]
     }
 
-    /// Returns all policies that can govern it, the most likely first.
+    /// Returns all policies that can govern the object, the most likely first.
     ///
-    /// There are several if a pattern cannot be evaluated here, or if the choice of the broker is undefined. Of several
-    /// matching policies of equal priority, the broker uses the one that its store lists first.
+    /// There are several if topo cannot evaluate a pattern, or if several matching policies have the same priority. The
+    /// broker then uses the policy that its store lists first.
     pub fn possible(&self) -> &[Option<Named<'a>>] {
         &self.possible
     }
 
-    /// Returns the names of all policies that can govern it, sorted.
+    /// Returns the names of all policies that can govern the object, sorted.
     pub fn names(&self) -> BTreeSet<Option<&'a PolicyName>> {
         self.possible.iter().map(|named| named.map(|named| named.name)).collect()
     }
 
-    /// Returns the governing policy, if it is certain.
+    /// Returns the governing policy; the outer `None` means that it is uncertain, and the inner `None` means no policy.
     pub fn certain(&self) -> Option<Option<Named<'a>>> {
         if self.possible.len() == 1 { Some(self.possible[0]) } else { None }
     }
 }
 
-/// A policy whose pattern and `apply-to` match an object.
+/// A policy whose pattern and `apply-to` match an object, or may match it.
 #[derive(Clone, Copy, Debug)]
-pub struct Fit<'a> {
+pub struct MatchingPolicy<'a> {
     /// The policy.
     pub named: Named<'a>,
-    /// True if its pattern could be evaluated.
+    /// True if the pattern certainly matches; false if topo cannot evaluate it.
     pub is_certain: bool,
-    /// The unsupported key for which the broker skips it.
-    pub obstacle: Option<&'a str>,
+    /// A key that the queue type does not support, so that the broker skips the policy; `None` if all keys are
+    /// supported.
+    pub unsupported_key: Option<&'a str>,
 }
 
-/// Policies with their compiled patterns, and an index of patterns that match one name or one prefix.
+/// The policies of a vhost with their compiled patterns, and an index of the patterns that match one name or one
+/// prefix.
 pub struct Policies<'a> {
     version: BrokerVersion,
     /// The policies, the highest priority first.
@@ -90,7 +92,7 @@ pub struct Policies<'a> {
 }
 
 impl<'a> Policies<'a> {
-    /// Creates it from the policies of one vhost.
+    /// Compiles the policies of one vhost.
     pub fn new(policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>, version: BrokerVersion) -> Self {
         let named =
             |(name, policy): (&'a PolicyName, &'a Policy)| (Named { name, policy }, Pattern::new(&policy.pattern));
@@ -122,56 +124,59 @@ impl<'a> Policies<'a> {
         self.version
     }
 
-    /// Returns all policies whose pattern and `apply-to` match, the highest priority first, then by name.
-    pub fn fitting(&self, name: &str, governed: Governed) -> Vec<Fit<'a>> {
+    /// Returns all policies whose pattern and `apply-to` match or may match an object, sorted by descending priority,
+    /// then by name.
+    pub fn matching(&self, name: &str, governed: Governed) -> Vec<MatchingPolicy<'a>> {
         let exact = self.exact.get(name.strip_suffix('\n').unwrap_or(name));
         let lengths = self.lengths_of_prefixes.range(..=name.len());
         let prefixes = lengths.filter_map(|length| self.prefixes.get(name.get(..*length)?));
         let mut candidates: Vec<usize> = exact.into_iter().chain(prefixes).flatten().copied().collect();
         candidates.extend(&self.others);
         candidates.sort_unstable();
-        let fit = |index: usize| {
+        let to_matching = |index: usize| {
             let (named, pattern) = &self.entries[index];
             if !is_for(named.policy.apply_to, governed) {
                 return None;
             }
             let matches = pattern.matches(name);
-            let obstacle = match governed {
+            let unsupported_key = match governed {
                 Governed::Queue(Some(kind)) => {
                     named.policy.definition.keys().find(|key| !is_accepted(key, kind, self.version)).map(String::as_str)
                 }
                 Governed::Queue(None) | Governed::Exchange => None,
             };
-            (matches != Some(false)).then_some(Fit { named: *named, is_certain: matches.is_some(), obstacle })
+            let matching = MatchingPolicy { named: *named, is_certain: matches.is_some(), unsupported_key };
+            (matches != Some(false)).then_some(matching)
         };
-        candidates.into_iter().filter_map(fit).collect()
+        candidates.into_iter().filter_map(to_matching).collect()
     }
 
     /// Returns the policies that can govern an object.
     pub fn governing(&self, name: &str, governed: Governed) -> Governing<'a> {
-        chosen(&self.fitting(name, governed))
+        select_governing(&self.matching(name, governed))
     }
 
-    /// Returns the policies whose patterns cannot be evaluated here.
+    /// Returns the policies whose patterns topo cannot evaluate.
     pub fn unreadable(&self) -> impl Iterator<Item = Named<'a>> {
         self.entries.iter().filter(|(_, pattern)| !pattern.is_readable()).map(|(named, _)| *named)
     }
 }
 
-/// Returns the policies that can govern an object, from the matching ones, the highest priority first.
-pub fn chosen<'a>(fitting: &[Fit<'a>]) -> Governing<'a> {
+/// Selects the policies that can govern an object from the matching policies, which must be sorted by descending
+/// priority.
+pub fn select_governing<'a>(matching: &[MatchingPolicy<'a>]) -> Governing<'a> {
     let (mut certain, mut possible) = (Vec::new(), Vec::new());
     let mut found: Option<Priority> = None;
-    for fit in fitting.iter().filter(|fit| fit.obstacle.is_none()) {
-        let priority = fit.named.policy.priority;
+    for it in matching.iter().filter(|it| it.unsupported_key.is_none()) {
+        let priority = it.named.policy.priority;
         if found.is_some_and(|found| priority < found) {
             break;
         }
-        if fit.is_certain {
+        if it.is_certain {
             found = Some(priority);
-            certain.push(Some(fit.named));
+            certain.push(Some(it.named));
         } else {
-            possible.push(Some(fit.named));
+            possible.push(Some(it.named));
         }
     }
     if certain.is_empty() {
@@ -181,6 +186,7 @@ pub fn chosen<'a>(fitting: &[Fit<'a>]) -> Governing<'a> {
     Governing { possible: certain }
 }
 
+/// Returns true if `apply-to` includes this kind of object.
 fn is_for(apply_to: ApplyTo, governed: Governed) -> bool {
     match (apply_to, governed) {
         (ApplyTo::All, _) => true,

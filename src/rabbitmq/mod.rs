@@ -1,8 +1,8 @@
 //! Predicts the behavior of RabbitMQ by version: refused declarations, the policy that governs an object, effective
-//! settings, and the routes of messages. Pure, and the same offline as with a connected broker.
+//! settings, and the routes of messages. The predictions are pure functions and do not require a broker.
 //!
-//! The differential tests of `tests/live` compare each prediction with real brokers.
-//! [`plan::verdict`](crate::plan::verdict) predicts the result of a *re*declare, from the same table of known
+//! The differential tests in `tests/live` compare each prediction with real brokers.
+//! [`plan::verdict`](crate::plan::verdict) predicts the result of a *re*declaration from the same table of known
 //! arguments.
 
 pub mod binding_key;
@@ -16,16 +16,16 @@ pub mod profile;
 pub mod routing;
 mod wiring;
 
-pub use binding_key::is_made_by_http;
+pub use binding_key::is_reproducible_over_http;
 pub use declare::{
     Ends, Refusal, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals, with_default_type,
 };
 pub use effective::{ActivePolicies, Effective, EffectiveSettings, OverflowBehavior, Source, effective_definition};
-pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use governing::{Governed, Governing, MatchingPolicy, Named, Policies};
 pub use no_effect::NoEffect;
 pub use pattern::Pattern;
 pub use policy_keys::{Precedence, precedence};
 pub use profile::BrokerProfile;
 pub use profile::predeclared_type;
 pub use routing::Routing;
-pub use wiring::{WIRING_KEYS, dead_lettering, own_wiring, wiring_policy};
+pub use wiring::{WIRING_KEYS, dead_lettering, queue_wiring, wiring_policy};

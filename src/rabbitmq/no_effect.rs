@@ -8,24 +8,24 @@ use std::fmt;
 /// A reason why the broker accepts a setting but ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEffect {
-    /// Queues of the type do not read it.
+    /// Queues of this type do not read the setting.
     Type(QueueType),
-    /// Queues of the type read it from that version on.
+    /// Queues of this type read the setting only from this version on.
     NotYet(QueueType, BrokerVersion),
-    /// The setting has had no effect since that version.
+    /// The setting has had no effect since this version.
     Since(BrokerVersion),
-    /// The version no longer reads it.
+    /// The broker's version no longer reads the setting.
     NoLonger,
     /// Version 1 of classic queues was removed in 4.0 (`rabbit_variable_queue:set_queue_version/2`).
     RemovedQueueVersion,
     /// A quorum queue drops the oldest message despite `reject-publish-dlx`, and logs a warning
     /// (`rabbit_quorum_queue:overflow/3`, 3.8 to 4.3).
     DropsOldest,
-    /// The limits of a delayed retry need a type. Without one, it is `disabled`.
+    /// The limits of delayed retries require `delayed-retry-type`, whose default is `disabled`.
     WithoutDelayedRetryType,
-    /// A strategy needs a dead-letter exchange (`rabbit_quorum_queue:dlh/5`).
+    /// A dead-letter strategy requires a dead-letter exchange (`rabbit_quorum_queue:dlh/5`).
     WithoutDeadLetterExchange,
-    /// `at-least-once` needs `overflow: reject-publish`. Without it, dead-lettering is at-most-once.
+    /// `at-least-once` requires `overflow: reject-publish`. Without this overflow, dead-lettering is at-most-once.
     WithoutRejectPublish,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for NoEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Type(kind) => write!(f, "{kind} queues do not read it"),
-            Self::NotYet(kind, since) => write!(f, "{kind} queues read it since RabbitMQ {}", since.series()),
+            Self::NotYet(kind, since) => write!(f, "{kind} queues read it from RabbitMQ {} on", since.series()),
             Self::Since(since) => write!(f, "no effect since RabbitMQ {}", since.series()),
             Self::NoLonger => f.write_str("no longer read"),
             Self::RemovedQueueVersion => f.write_str("removed in RabbitMQ 4.0: the queue uses version 2"),
@@ -46,12 +46,15 @@ impl fmt::Display for NoEffect {
 }
 
 impl EffectiveSettings {
-    /// Returns the reason why a value of a known argument has no effect on the queue; `None` if it has an effect.
+    /// Returns the reason why a value of a known argument has no effect on the queue; `None` if the value has an
+    /// effect.
     pub fn no_effect(&self, known: &KnownArgument, value: &ArgumentValue) -> Option<NoEffect> {
         let kind = self.kind()?;
         match known.name {
-            "x-queue-version" if kind == QueueType::Classic && self.version().is_at_least(4, 0) => of_version_1(value),
-            _ if known.is_idle(kind, self.version()) => Some(idle(known, kind, self.version())),
+            "x-queue-version" if kind == QueueType::Classic && self.version().is_at_least(4, 0) => {
+                removed_queue_version(value)
+            }
+            _ if known.has_no_effect(kind, self.version()) => Some(reason_unused(known, kind, self.version())),
             "x-overflow" => {
                 let drops = self.overflow_behavior_with(value.as_text()) == OverflowBehavior::DropsOldest;
                 (drops && value.as_text() == Some("reject-publish-dlx")).then_some(NoEffect::DropsOldest)
@@ -69,27 +72,27 @@ impl EffectiveSettings {
     }
 }
 
-/// Returns the reason why a policy key has no effect on any queue of a version; `None` if it has an effect.
+/// Returns the reason why a policy key has no effect on any queue of this version; `None` if the key has an effect.
 pub fn no_effect_in_policy(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<NoEffect> {
     if key == "queue-version" && version.is_at_least(4, 0) {
-        return of_version_1(value);
+        return removed_queue_version(value);
     }
     let known = KnownArgument::of_policy_key(key)?;
     let since = known.support.iter().map(|support| support.no_effect_since.filter(|since| version >= *since));
-    // A policy can apply to every type that reads the key, so it must have no effect on any of them.
+    // A policy can apply to every queue type that reads the key, so the key must have no effect on any of these types.
     since.collect::<Option<Vec<BrokerVersion>>>()?.into_iter().max().map(NoEffect::Since)
 }
 
-fn of_version_1(value: &ArgumentValue) -> Option<NoEffect> {
+fn removed_queue_version(value: &ArgumentValue) -> Option<NoEffect> {
     (value.as_integer() == Some(1)).then_some(NoEffect::RemovedQueueVersion)
 }
 
-/// Returns the reason why a queue type does not use an argument in a version.
-fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> NoEffect {
+/// Returns the reason why a queue type does not use an argument in this version.
+fn reason_unused(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> NoEffect {
     let Some(support) = known.support_for(kind) else { return NoEffect::Type(kind) };
     match support.no_effect_since.filter(|since| version >= *since) {
         Some(since) => NoEffect::Since(since),
-        None if version < support.taken.since => NoEffect::NotYet(kind, support.taken.since),
+        None if version < support.accepted.since => NoEffect::NotYet(kind, support.accepted.since),
         None => NoEffect::NoLonger,
     }
 }

@@ -1,20 +1,21 @@
 //! Evaluates policy patterns as the broker does.
 //!
-//! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions; with a limit of 50,000
-//! matches since 4.3, `rabbit_re`): PCRE over bytes, not anchored. The result is `None` if it is uncertain.
+//! The broker runs `re:run(Name, Pattern)` without `unicode` (`rabbit_policy:matches`, all versions). A pattern is
+//! therefore an unanchored PCRE over bytes. Since 4.3, the broker sets a match limit of 50,000 (`rabbit_re`). Uncertain
+//! results are `None`.
 
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::cell::Cell;
 
-/// The prefix of every pattern, which limits the time of a match. 50,000 is the limit of the broker since 4.3, and a name has
-/// at most 255 bytes. The unit of the heap limit is KiB.
+/// The prefix that topo adds to every pattern to limit the time of a match. 50,000 is also the broker's limit since
+/// 4.3, and a name has at most 255 bytes. The unit of the heap limit is KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
 
-/// The number of names that may exhaust the limit before a pattern counts as uncertain for every name. Each one takes about a
-/// millisecond, and there can be thousands of names.
+/// The number of names that may exhaust the match limit before topo treats a pattern as uncertain for every name. Each
+/// such match takes about a millisecond, and there can be thousands of names.
 const MAX_EXHAUSTED: u32 = 20;
 
-/// Errors in every version of PCRE, by the codes of PCRE2 (`pcre2.h`). Other errors can depend on the version.
+/// The errors that every PCRE version reports, by PCRE2 error code (`pcre2.h`). Other errors can depend on the version.
 const WRONG_EVERYWHERE: [(i32, &str); 5] = [
     (101, "a trailing backslash"),
     (106, "a missing `]`"),
@@ -23,8 +24,8 @@ const WRONG_EVERYWHERE: [(i32, &str); 5] = [
     (122, "a `)` without its `(`"),
 ];
 
-/// Describes the error in a pattern that every broker refuses.
-pub fn mistake(text: &str) -> Option<&'static str> {
+/// Describes the error in a pattern; `None` if at least some brokers accept the pattern.
+pub fn pattern_error(text: &str) -> Option<&'static str> {
     let error = RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).err()?;
     WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, problem)| *problem)
 }
@@ -35,17 +36,18 @@ pub struct Pattern {
     shape: Shape,
     /// The regular expression; `None` if topo does not need it or cannot evaluate it as the broker does.
     regex: Option<Regex>,
-    /// True if names with non-ASCII bytes can match differently on the broker. The PCRE of Erlang uses the character tables of
-    /// Latin-1 (`pcre_latin_1_table.c`), in which `\w` matches the first byte of `é`; topo uses the tables of C.
+    /// True if names with non-ASCII bytes can match differently on the broker. Erlang's PCRE uses Latin-1 character
+    /// tables (`pcre_latin_1_table.c`), in which `\w` matches the first byte of `é`. topo uses the tables of the C
+    /// locale.
     uses_tables: bool,
-    /// The number of names that have exhausted the limit.
+    /// The number of names that have exhausted the match limit.
     exhausted: Cell<u32>,
 }
 
 /// A property that all matching names have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The pattern matches only this name.
+    /// Only this name matches.
     Exact(String),
     /// Every matching name begins with this prefix.
     Prefix(String),
@@ -88,7 +90,7 @@ impl Pattern {
         self.regex.is_some() || matches!(self.shape, Shape::Exact(_))
     }
 
-    /// Returns the name that it matches, if it matches only one.
+    /// Returns the only name that the pattern matches; `None` if the pattern may match several names.
     pub fn only_name(&self) -> Option<&str> {
         match &self.shape {
             Shape::Exact(name) => Some(name),
@@ -96,10 +98,10 @@ impl Pattern {
         }
     }
 
-    /// Returns the prefix of all matching names, if they have one.
-    pub fn only_start(&self) -> Option<&str> {
+    /// Returns the common prefix of all matching names; `None` if no common prefix is known.
+    pub fn common_prefix(&self) -> Option<&str> {
         match &self.shape {
-            Shape::Exact(start) | Shape::Prefix(start) => Some(start),
+            Shape::Exact(prefix) | Shape::Prefix(prefix) => Some(prefix),
             Shape::Any => None,
         }
     }
@@ -118,7 +120,7 @@ fn shape(text: &str) -> Shape {
         let Some((at, c)) = chars.next() else { break "" };
         match c {
             '\\' => match chars.next() {
-                // A backslash before punctuation escapes the character; before alphanumeric characters, it begins a class.
+                // A backslash escapes punctuation. Before an alphanumeric character, a backslash begins a class.
                 Some((_, escaped)) if escaped.is_ascii() && !escaped.is_ascii_alphanumeric() => literal.push(escaped),
                 Some(_) | None => break &rest[at..],
             },
@@ -132,7 +134,8 @@ fn shape(text: &str) -> Shape {
     if rest.starts_with(['*', '+', '?', '{']) {
         literal.pop();
     }
-    // An alternative outside of all groups has its own beginning. If brackets can be literal, any alternative counts.
+    // Without a group around it, an alternative does not have to begin with the prefix. If brackets can be literal,
+    // topo assumes that no group surrounds the alternative.
     let mut depth = 0_usize;
     let unclear = ['[', '\\', '#'].iter().any(|c| rest.contains(*c));
     let alternative = rest.chars().any(|c| {
@@ -161,14 +164,14 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
-/// Returns true if the matches of a pattern depend on the version of PCRE: Erlang up to 27 has PCRE 8, Erlang 28 and topo have
-/// PCRE2. The version of a broker does not determine its version of Erlang.
+/// Returns true if the matches of a pattern depend on the PCRE version. Erlang up to 27 uses PCRE 8; Erlang 28 and topo
+/// use PCRE2. The broker version does not determine the Erlang version.
 fn depends_on_version(text: &str) -> bool {
-    has_odd_repetition(text) || recurses(text)
+    has_ambiguous_repetition(text) || recurses(text)
 }
 
-/// Returns true if a pattern calls a group: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never backtracks into
-/// such a call; PCRE2 does, from 10.30 on.
+/// Returns true if a pattern calls a group: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never
+/// backtracks into such a call; PCRE2 does, from 10.30 on.
 fn recurses(text: &str) -> bool {
     let calls = text.match_indices("(?").any(|(at, _)| {
         let inside = &text[at + 2..];
@@ -178,8 +181,9 @@ fn recurses(text: &str) -> bool {
     calls || text.contains(r"\g<") || text.contains(r"\g'")
 }
 
-/// Returns true if a pattern contains `{,3}` or `{1, 3}`: literal in PCRE 8, and a repetition in PCRE2 from 10.43 on.
-fn has_odd_repetition(text: &str) -> bool {
+/// Returns true if a pattern contains text such as `{,3}` or `{1, 3}`, which is literal in PCRE 8, and a repetition in
+/// PCRE2 from 10.43 on.
+fn has_ambiguous_repetition(text: &str) -> bool {
     text.match_indices('{').any(|(at, _)| {
         let inside = text[at + 1..].split_once('}').map_or("", |(inside, _)| inside);
         let is_repetition = inside.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | ' '));
@@ -196,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_every_pcre_are_mistakes() {
+    fn errors_of_every_pcre_version_are_described() {
         for wrong in ["(", "a)", "*", "[a", "a\\"] {
-            assert!(mistake(wrong).is_some(), "{wrong}");
+            assert!(pattern_error(wrong).is_some(), "{wrong}");
         }
         for fine in ["", "^a$", "a{,3}", "(?!x)", "(?R)?", "\\y"] {
-            assert_eq!(mistake(fine), None, "{fine}");
+            assert_eq!(pattern_error(fine), None, "{fine}");
         }
     }
 
@@ -220,7 +224,7 @@ mod tests {
             (r"^(?!amq\.).*", "orders", Some(true)),
             (r"\Qa.b\E$", "a.b", Some(true)),
             (r"\Qa.b\E$", "axb", Some(false)),
-            // Backtracking into a group call depends on the version of PCRE.
+            // Backtracking into a group call depends on the PCRE version.
             (r"^(.|(.)(?1)\2)$", "abcba", None),
             ("^(a|ab)(?1)c$", "aabc", None),
             ("^(?:(?R)|a)$", "a", None),
@@ -238,13 +242,13 @@ mod tests {
             ("^é$", "é", Some(true)),
             (r"^\d$", "٣", Some(false)),
             ("", "anything", Some(true)),
-            // The character tables of Erlang and topo only agree for ASCII.
+            // The character tables of Erlang and topo agree only for ASCII.
             (r"^\w+$", "orders", Some(true)),
             (r"^\w+$", "é", None),
             ("(?i)É", "é", None),
             ("a{,3}b", "ab", None),
             ("a{2,}b", "aab", Some(true)),
-            // Invalid, and too slow.
+            // An invalid pattern, and a match that exceeds the limit.
             ("(", "(", None),
             ("^(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", None),
         ] {
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_hold_for_every_match() {
+    fn shapes_describe_every_match() {
         let prefix = |text: &str| Shape::Prefix(text.to_owned());
         for (pattern, expected) in [
             (r"^orders\.work$", Shape::Exact("orders.work".to_owned())),

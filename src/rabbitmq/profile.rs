@@ -4,24 +4,24 @@
 use crate::model::{BrokerVersion, ExchangeName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The deprecated feature of queues that are neither durable nor exclusive.
+/// The deprecated feature that permits queues that are neither durable nor exclusive.
 pub const TRANSIENT_QUEUES: &str = "transient_nonexcl_queues";
-/// The deprecated feature of `x-queue-master-locator` and of the policy key without `x-`.
+/// The deprecated feature that permits `x-queue-master-locator` and the policy key `queue-master-locator`.
 pub const QUEUE_MASTER_LOCATOR: &str = "queue_master_locator";
 
 /// The properties of a broker and a vhost that determine how the broker behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerProfile {
-    /// The version.
+    /// The version of the broker.
     pub version: BrokerVersion,
-    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise that of the
-    /// node. `None` means classic.
+    /// The type of a queue that is declared without `x-queue-type`: the default of the vhost, otherwise the default of
+    /// the node. `None` means classic.
     pub default_queue_type: Option<String>,
     /// The supported exchange types; empty if the broker does not list them.
     pub exchange_types: BTreeSet<String>,
-    /// The deprecated features that the broker reports, with true for each permitted one. The configuration permits or
-    /// denies them (`deprecated_features.permit.…`), and so do packages: the 4.3.6 of Debian permits features that
-    /// others deny.
+    /// The deprecated features that the broker reports; true if the feature is permitted. The state depends on the
+    /// configuration (`deprecated_features.permit.…`) and on the package: the Debian package of 4.3.6 permits features
+    /// that other packages deny.
     pub deprecated_features: BTreeMap<String, bool>,
 }
 
@@ -42,8 +42,8 @@ impl BrokerProfile {
     }
 }
 
-/// Their names and types, and true if every vhost has them. `rabbit_vhost:add` declares them, except the last two: the
-/// plugin `rabbitmq_event_exchange` and the log declare these in one vhost.
+/// The name and the type of each predeclared exchange, and true if every vhost has it. `rabbit_vhost:add` declares all
+/// exchanges except the last two, which the plugin `rabbitmq_event_exchange` and the log declare in one vhost.
 const PREDECLARED: [(&str, &str, bool); 9] = [
     ("", "direct", true),
     ("amq.direct", "direct", true),
@@ -56,13 +56,15 @@ const PREDECLARED: [(&str, &str, bool); 9] = [
     ("amq.rabbitmq.log", "topic", false),
 ];
 
-/// Returns the type of a predeclared exchange. The default exchange is a direct one.
+/// Returns the type of a predeclared exchange; `None` for other exchanges. The type of the default exchange is
+/// `direct`.
 pub fn predeclared_type(name: &ExchangeName) -> Option<&'static str> {
     PREDECLARED.iter().find(|(known, ..)| *known == name.as_str()).map(|(_, kind, _)| *kind)
 }
 
-/// Returns the predeclared exchanges of every vhost that policies govern: all but the default exchange.
-pub fn in_every_vhost() -> impl Iterator<Item = ExchangeName> {
+/// Returns the predeclared exchanges that every vhost has and that policies can govern, which excludes the default
+/// exchange.
+pub fn predeclared_in_every_vhost() -> impl Iterator<Item = ExchangeName> {
     let governed = |(name, _, everywhere): &&(&str, &str, bool)| *everywhere && !name.is_empty();
     PREDECLARED.iter().filter(governed).map(|(name, ..)| ExchangeName::from(*name))
 }

@@ -1,4 +1,4 @@
-//! Describes a change in words: its symbol, the details of its object, the values of a setting, and the activity of a
+//! Formats the parts of a change: its symbol, the details of its object, the values of a setting, and the activity of a
 //! queue.
 
 use super::style::{GREEN, RED, YELLOW, clean};
@@ -20,14 +20,14 @@ pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
     }
 }
 
-/// Returns the line of the spec that declares an object: `topology.yaml:12`.
+/// Returns the file and line of the spec that declare the object, such as `topology.yaml:12`.
 pub(super) fn spec_line(change: &PlannedChange) -> Option<String> {
     let source = change.source.as_ref()?;
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
     Some(format!("{}:{}", clean(file), source.line))
 }
 
-/// Returns the details of a change, for the line of its object or below.
+/// Returns the details of a change, which are printed next to its object or below it.
 pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
     let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
@@ -35,9 +35,9 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
         ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
         ChangeKind::Change => vec![format!("change in place: {}", count(fields, "setting"))],
         ChangeKind::Recreate if drift => {
-            vec![format!("recreate: {}", drifts(fields))]
+            vec![format!("recreate: {}", drift_summary(fields))]
         }
-        ChangeKind::Conflict if drift => vec![format!("drift: {}", drifts(fields))],
+        ChangeKind::Conflict if drift => vec![format!("drift: {}", drift_summary(fields))],
         ChangeKind::Recreate => vec![format!("recreate: {} cannot change in place", count(fields, "setting"))],
         ChangeKind::Conflict => vec![format!("conflict: {} cannot change in place", count(fields, "setting"))],
         ChangeKind::Delete => {
@@ -53,7 +53,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     }
 }
 
-fn drifts(fields: u64) -> String {
+fn drift_summary(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
     format!("{} {verb}; redeclaring is a no-op", count(fields, "argument"))
 }
@@ -102,7 +102,7 @@ fn arguments(arguments: &Arguments, except: &str) -> Vec<String> {
     arguments.iter().filter(|(key, _)| *key != except).map(shown).collect()
 }
 
-/// Returns the name of a setting, and its two values.
+/// Returns the name of a setting, its current value and its desired value.
 pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     let value = |value: &Option<_>| match value {
         Some(value) => clean(&with_unit(&field.field, value)),
@@ -111,7 +111,7 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
     (clean(&field.field), value(&field.before), value(&field.after))
 }
 
-/// Formats the activity of a queue: `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
+/// Formats the activity of a queue, such as `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
 pub(super) fn activity(live: &QueueActivity) -> String {
     let messages = live.messages.map_or_else(|| "messages unknown".to_owned(), |messages| count(messages, "message"));
     let unacknowledged = live
@@ -138,14 +138,14 @@ pub(super) fn activity(live: &QueueActivity) -> String {
             if hosts_text.len() == 5 {
                 hosts_text.push("…".to_owned());
             }
-            let who = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
-            format!("{}{who}", count(hosts.len() as u64, "consumer"))
+            let details = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
+            format!("{}{details}", count(hosts.len() as u64, "consumer"))
         }
     };
     format!("{messages}{unacknowledged} · {consumers}")
 }
 
-/// Formats a binding with its destination, for lists that are not below the destination.
+/// Formats a binding with its destination, for lists that are not grouped by destination.
 pub(super) fn full_binding(binding: &Binding) -> String {
     let kind = match binding.destination {
         Destination::Queue(_) => "",

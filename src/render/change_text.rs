@@ -1,4 +1,4 @@
-//! Renders one object of a plan as text, with the changed bindings into it.
+//! Renders one object of a plan as text, with the changed bindings to the object.
 
 use super::change_details::{activity, details, field_values, spec_line, symbol};
 use super::family::Shown;
@@ -11,31 +11,31 @@ use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, Verdict};
 use anstyle::Style;
 use std::fmt::Write;
 
-/// An object with the changed bindings into it.
+/// An object with the changed bindings to the object.
 pub(super) struct Entry<'a> {
     pub(super) id: ObjectId,
-    /// `None` if only bindings into the object change.
+    /// `None` if only bindings to the object or its retries change.
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
-    /// The retries of the queue, and the objects that are created for them.
+    /// The retries of the queue, with their generated objects.
     pub(super) family: Option<&'a Shown<'a>>,
 }
 
-/// The column of the details, after the symbol, the kind and the name.
+/// The column at which the details start, after the symbol, the kind and the name.
 const DETAILS: usize = 31;
 
 /// The layout of entries.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
-    /// The width of the screen in columns.
+    /// The output width in columns.
     pub(super) width: usize,
     /// True to include the YAML of resolutions.
     pub(super) is_full: bool,
-    /// True to list each generated object of retries.
+    /// True to list each object that is generated for retries.
     pub(super) lists_all: bool,
 }
 
-/// The indentation of an error message of the broker.
+/// The indentation of a broker error message.
 const ERROR: usize = 17;
 
 pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
@@ -43,7 +43,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     let (symbol, style) = entry.change.map_or(("   ", DIM), |change| symbol(change.kind));
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
-    // Between the type and the arguments.
+    // The retry path is between the type and the arguments.
     details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::path));
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
@@ -68,7 +68,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     }
 }
 
-/// Writes the symbol, the object, its details in columns, and the line of the spec at the right.
+/// Writes the symbol, the object, its details in a column, and the spec line at the right margin.
 fn head(
     text: &mut String,
     (symbol, style): (&str, Style),
@@ -84,13 +84,13 @@ fn head(
     let lines = heading(details, width.saturating_sub(DETAILS).max(28));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
-    // A long name leaves no room to its right: then the details start on the next line.
+    // If the name leaves no room for the details, they start on the next line.
     let right = lines.first().filter(|first| indent + columns(first) <= width);
     if let Some(first) = right {
         let _ = write!(text, "{}{first}", " ".repeat(indent - left));
         end = indent + columns(first);
     }
-    // The line of the spec moves below as well, if there is no room.
+    // If the details leave no room for the spec line, it moves to a later line.
     let mut below = None;
     if let Some(source) = source {
         match width.checked_sub(end + columns(&source)).filter(|room| *room >= 2) {
@@ -119,7 +119,7 @@ fn head(
 fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
-        Verdict::Drift => "   (the broker ignores it when redeclared)",
+        Verdict::Drift => "   (the broker ignores it in a redeclaration)",
         Verdict::Unknown => "   (not supported by RabbitMQ; not changed)",
         Verdict::Invalid => "   (the broker refuses to declare this value)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
@@ -127,7 +127,7 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
 }
 
-/// Writes the error of the broker, the live numbers, and the steps or resolutions.
+/// Writes the broker's error, the current counts, and the stages of the recreation or the resolutions.
 fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
     // Users search for an error by its text, so lines break only at spaces.
     let mut line = |label: &str, value: String| {
@@ -149,7 +149,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
         let others = match kept.unmanaged.as_slice() {
             [] => String::new(),
             others => format!(
-                ": {} declared, {} not ({}), all kept",
+                ": {} declared, {} unmanaged ({}), all kept",
                 kept.declared,
                 others.len(),
                 others.iter().take(3).map(incoming).collect::<Vec<_>>().join(", ")
@@ -183,7 +183,7 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
     format!("{delete} → declare → bind {bindings}")
 }
 
-/// Formats a binding below its destination: `orders ─ order.# →`.
+/// Formats a binding without its destination, as `orders ─ order.# →`.
 fn incoming(binding: &Binding) -> String {
     clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
 }

@@ -1,4 +1,4 @@
-//! Renders contracts as text: a table of the queues if there are several, then the duties of the workers of each queue.
+//! Renders contracts as text: a table if a vhost has several queues, then what the workers of each queue must do.
 
 use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, heading, retries, wrap};
 use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
@@ -7,13 +7,13 @@ use crate::model::{ExchangeName, QueueName, Reach, Strategy};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The column after the labels.
+/// The column at which the text after a label starts.
 const INDENT: usize = 14;
 
 /// The maximum number of listed keys or delays.
 const MOST_LISTED: usize = 12;
 
-/// Renders all contracts; `version` describes the RabbitMQ version in words.
+/// Renders all contracts. `version` is a description of the RabbitMQ version.
 pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize) -> String {
     let mut text = String::new();
     for (vhost, of_vhost) in &contracts.vhosts {
@@ -29,7 +29,7 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
             overview(&mut text, of_vhost, width);
         }
         for (name, contract) in &of_vhost.queues {
-            of_queue(&mut text, name, contract, width);
+            write_contract(&mut text, name, contract, width);
             text.push('\n');
         }
     }
@@ -38,7 +38,8 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
     text
 }
 
-/// Writes a table as wide as its contents. If it is too wide, the last column moves to a line below each row.
+/// Writes a table of all queues. If the table is wider than `width`, puts the last column on a separate line below each
+/// row.
 fn overview(text: &mut String, of_vhost: &VhostContracts, width: usize) {
     let rows: Vec<[String; 5]> = of_vhost.queues.iter().map(|(name, contract)| row(name, contract)).collect();
     let heads = ["queue", "deliveries", "strategy", "on failure", "dead-lettered to"].map(str::to_owned);
@@ -108,7 +109,7 @@ impl Lines<'_> {
 }
 
 /// Writes the contract of one queue.
-fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usize) {
+fn write_contract(text: &mut String, name: &QueueName, contract: &Contract, width: usize) {
     let how = contract.strategy.map_or("no retry", Strategy::as_str);
     let tries = match contract.strategy {
         Some(_) => format!("{}, {}", retries(contract.max_retries.into()), deliveries(contract.deliveries.into())),
@@ -118,7 +119,7 @@ fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usi
     terms(text, contract, width);
 }
 
-/// Writes the terms of a contract, each with a label. Also part of a lifecycle.
+/// Writes the terms of a contract, each with a label. `topo explain` also prints these lines.
 pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     let mut lines = Lines { text, width };
     lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
@@ -151,7 +152,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         None if contract.is_drop_intended => {
             lines.line("dead-letter", "none (`deadLetter: none`): failed messages are dropped")
         }
-        None => lines.line("dead-letter", "none: messages that are given up are dropped"),
+        None => lines.line("dead-letter", "none: messages are dropped when the worker gives up"),
     }
     if let Some(dead_lettered_message) = &contract.dead_lettered_message {
         let names: Vec<&str> = dead_lettered_message.headers.iter().map(|header| header.name.as_str()).collect();
@@ -162,7 +163,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
             lines.line(
                 "",
                 &format!(
-                    "a worker that writes them publishes the message to {}, then basic.ack",
+                    "a worker that writes these headers publishes the message to {}, then sends basic.ack",
                     target(publish, true)
                 ),
             );
@@ -170,25 +171,25 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
     for (index, sentence) in contract.warnings.iter().enumerate() {
         let label = if index == 0 { "warnings" } else { "" };
-        for (index, line) in folded(sentence, lines.width).iter().enumerate() {
+        for (index, line) in wrap_sentence(sentence, lines.width).iter().enumerate() {
             let label = Painted(YELLOW, format!("{:<11}", if index == 0 { label } else { "" }));
             let _ = writeln!(lines.text, "  {label} {line}");
         }
     }
 }
 
-fn folded(sentence: &str, width: usize) -> Vec<String> {
+fn wrap_sentence(sentence: &str, width: usize) -> Vec<String> {
     let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
     wrap(&words, " ", width.saturating_sub(INDENT))
 }
 
-/// Formats the AMQP method of a reaction: `basic.nack requeue=false`.
+/// Formats the AMQP method of an answer, such as `basic.nack requeue=false`.
 pub(super) fn method(answer: &Answer) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     format!("{}{flag}", answer.method.as_str())
 }
 
-/// Formats the AMQP method with the publish before it.
+/// Formats the AMQP method, and the publish that precedes the method, if any.
 fn answer(answer: &Answer, is_one_key: bool) -> String {
     let method = method(answer).replace(' ', "\u{a0}");
     match &answer.publish {
@@ -197,7 +198,7 @@ fn answer(answer: &Answer, is_one_key: bool) -> String {
     }
 }
 
-/// Formats the target of a publish: `the default exchange with key orders.work`.
+/// Formats the target of a publish, such as `the default exchange with key orders.work`.
 pub(super) fn with_keys(publish: &Publish) -> String {
     target(publish, true)
 }
@@ -254,7 +255,7 @@ fn dead_lettering(dead_letters: &DeadLetters) -> String {
     };
     match (&dead_letters.queue, dead_letters.reach) {
         (Some(queue), _) => format!("{}, through {by}{key}", clean(queue.as_str())),
-        (None, Reach::Never) => format!("none: {by} routes them to no queue{}", key.replace(" with", ", with")),
+        (None, Reach::Never) => format!("none: {by} routes messages to no queue{}", key.replace(" with", ", with")),
         (None, Reach::Always | Reach::Maybe) if dead_letters.queues.is_empty() => format!("to {by}{key}{possible}"),
         (None, Reach::Always | Reach::Maybe) => {
             format!("{}, through {by}{key}{possible}", listed(&dead_letters.queues))

@@ -1,12 +1,11 @@
-//! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface
-//! read.
+//! Renders topologies as a definitions file, which `rabbitmqadmin definitions import` and the management UI can import.
 
 use crate::model::printable::clean_json;
 use crate::model::{Arguments, RecordKind, TopicPermission, Topology, VhostName, encoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Renders a complete file. Each object names its vhost, so one file can contain several vhosts.
+/// Renders a complete definitions file. Each object includes its vhost name, so a file can contain several vhosts.
 pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let all = |of: fn(&Topology) -> Vec<Value>| topologies.iter().flat_map(of).collect::<Vec<_>>();
     let mut document = json!({
@@ -29,8 +28,9 @@ pub fn definitions(topologies: &[Topology], restrictions: &[(VhostName, TopicPer
 
 /// Renders a file that contains only topic permissions.
 ///
-/// RabbitMQ imports topic permissions before exchanges. From 4.0 to 4.2 with Khepri, every later declaration of
-/// such an exchange fails (rabbitmq-server#14407). The import then omits the exchange without an error.
+/// RabbitMQ imports topic permissions before exchanges. In 4.0 to 4.2 with Khepri, the declaration of an exchange fails
+/// if a topic permission for the exchange already exists (rabbitmq-server#14407). The import then omits the exchange
+/// without an error.
 pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str) -> String {
     let document = json!({ "rabbit_version": version, "topic_permissions": topic_permissions(restrictions) });
     clean_json(format!("{document:#}\n"))
@@ -39,17 +39,17 @@ pub fn restrictions(restrictions: &[(VhostName, TopicPermission)], version: &str
 fn topic_permissions(restrictions: &[(VhostName, TopicPermission)]) -> Vec<Value> {
     let entry = |(vhost, permission): &(VhostName, TopicPermission)| {
         let body = encoding::topic_permission(permission);
-        encoding::in_vhost(vhost, encoding::of_user(permission, body))
+        encoding::with_vhost(vhost, encoding::with_user(permission, body))
     };
     restrictions.iter().map(entry).collect()
 }
 
 fn policies(topology: &Topology) -> Vec<Value> {
-    let entries = topology.policies.iter().map(|(name, policy)| encoding::named(name, encoding::policy(policy)));
-    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
+    let entries = topology.policies.iter().map(|(name, policy)| encoding::with_name(name, encoding::policy(policy)));
+    entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
-/// Records are runtime parameters. A parameter holds all settings of its owner.
+/// Renders records as runtime parameters. A parameter contains all settings of its owner.
 fn parameters(topology: &Topology) -> Vec<Value> {
     let mut values: BTreeMap<(RecordKind, &str), Arguments> = BTreeMap::new();
     for (id, record) in &topology.records {
@@ -64,16 +64,17 @@ fn parameters(topology: &Topology) -> Vec<Value> {
 }
 
 fn exchanges(topology: &Topology) -> Vec<Value> {
-    let entries = topology.exchanges.iter().map(|(name, exchange)| encoding::named(name, encoding::exchange(exchange)));
-    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
+    let entries =
+        topology.exchanges.iter().map(|(name, exchange)| encoding::with_name(name, encoding::exchange(exchange)));
+    entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
 fn queues(topology: &Topology) -> Vec<Value> {
-    let entries = topology.queues.iter().map(|(name, queue)| encoding::named(name, encoding::queue(queue)));
-    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
+    let entries = topology.queues.iter().map(|(name, queue)| encoding::with_name(name, encoding::queue(queue)));
+    entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }
 
 fn bindings(topology: &Topology) -> Vec<Value> {
     let entries = topology.bindings.iter().map(|binding| encoding::with_ends(binding, encoding::binding(binding)));
-    entries.map(|entry| encoding::in_vhost(&topology.vhost, entry)).collect()
+    entries.map(|entry| encoding::with_vhost(&topology.vhost, entry)).collect()
 }

@@ -1,11 +1,11 @@
-//! Renders the retries of a queue: one line for all generated objects, or each object below the queue, in the order in
-//! which a failed message passes them.
+//! Renders the retries of a queue: one line for all generated objects, or each generated object below the queue, in the
+//! order in which a failed message passes through the objects.
 
 use super::change_details::{details, spec_line};
 use super::style::{DIM, GREEN, Painted, RED, clean, columns, wrap};
 use crate::model::binding::KeyAndArguments;
 use crate::model::naming::{self, TierName};
-use crate::model::retry::counted;
+use crate::model::retry::count_by_kind;
 use crate::model::{Binding, Destination, ExchangeName, Family, Object, ObjectId, QueueName};
 use crate::plan::{ChangeKind, PlannedChange, VhostPlan};
 use anstyle::Style;
@@ -15,7 +15,8 @@ use std::fmt::Write;
 /// The remark on a line that summarizes generated objects.
 const HOW_TO_SEE: &str = "--show all lists them";
 
-/// The generated objects of retries that a plan creates or retires. They are shown only with their queue.
+/// The objects generated for retries that a plan creates or retires. The plan text shows these objects with their
+/// queue.
 pub(super) struct Folded<'a> {
     families: BTreeMap<&'a QueueName, Shown<'a>>,
     hidden: BTreeSet<ObjectId>,
@@ -28,13 +29,13 @@ pub(super) struct Shown<'a> {
     queue: &'a QueueName,
     /// The retries in the spec, or `None` if the spec no longer declares retries.
     family: Option<&'a Family>,
-    made: BTreeMap<ObjectId, &'a PlannedChange>,
+    created: BTreeMap<ObjectId, &'a PlannedChange>,
     retired: BTreeMap<ObjectId, &'a PlannedChange>,
 }
 
 /// The created or the retired objects of a family.
 pub(super) struct Summary<'a> {
-    /// The summary: `ladder: 4 exchanges, 3 tier queues, 8 bindings`.
+    /// The summary, such as `ladder: 4 exchanges, 3 tier queues, 8 bindings`.
     pub(super) what: String,
     pub(super) style: Style,
     pub(super) sign: &'static str,
@@ -42,28 +43,28 @@ pub(super) struct Summary<'a> {
 }
 
 impl<'a> Folded<'a> {
-    /// Collects the families of one vhost. Only objects that are created or retired are folded; other changes are shown
-    /// one by one.
+    /// Collects the families of one vhost. Folds only objects that are created or retired. The plan text shows other
+    /// changes individually.
     pub(super) fn of(part: &'a VhostPlan, all: bool) -> Self {
-        let empty = |queue| Shown { queue, family: None, made: BTreeMap::new(), retired: BTreeMap::new() };
+        let empty = |queue| Shown { queue, family: None, created: BTreeMap::new(), retired: BTreeMap::new() };
         let mut families: BTreeMap<&QueueName, Shown<'_>> = BTreeMap::new();
-        let created = part.changes.iter().filter(|change| change.kind == ChangeKind::Create);
-        let created: BTreeMap<ObjectId, &PlannedChange> =
-            created.filter_map(|change| Some((change.id()?, change))).collect();
+        let creations = part.changes.iter().filter(|change| change.kind == ChangeKind::Create);
+        let creations: BTreeMap<ObjectId, &PlannedChange> =
+            creations.filter_map(|change| Some((change.id()?, change))).collect();
         for family in &part.desired.scope.families {
-            let made = family.members.iter().filter_map(|id| Some((id.clone(), *created.get(id)?))).collect();
-            families.insert(&family.queue, Shown { family: Some(family), made, ..empty(&family.queue) });
+            let created = family.members.iter().filter_map(|id| Some((id.clone(), *creations.get(id)?))).collect();
+            families.insert(&family.queue, Shown { family: Some(family), created, ..empty(&family.queue) });
         }
         for change in &part.changes {
             if let (Some(queue), Some(id)) = (&change.retires, change.id()) {
                 families.entry(queue).or_insert_with(|| empty(queue)).retired.insert(id, change);
             }
         }
-        let hidden = families.values().flat_map(|it| it.made.keys().chain(it.retired.keys())).cloned().collect();
+        let hidden = families.values().flat_map(|it| it.created.keys().chain(it.retired.keys())).cloned().collect();
         Self { families, hidden, all }
     }
 
-    /// Returns true if an object is shown with its family.
+    /// Returns true if the plan text shows an object only as a part of its family.
     pub(super) fn hides(&self, id: &ObjectId) -> bool {
         self.hidden.contains(id)
     }
@@ -75,7 +76,7 @@ impl<'a> Folded<'a> {
 
     /// Returns the queues with created or retired objects, including queues that do not change themselves.
     pub(super) fn queues(&self) -> impl Iterator<Item = &QueueName> {
-        self.families.iter().filter(|(_, it)| !it.made.is_empty() || !it.retired.is_empty()).map(|(queue, _)| *queue)
+        self.families.iter().filter(|(_, it)| !it.created.is_empty() || !it.retired.is_empty()).map(|(queue, _)| *queue)
     }
 
     /// Returns the retries of a queue.
@@ -92,13 +93,13 @@ impl<'a> Folded<'a> {
 }
 
 impl Shown<'_> {
-    /// Describes the retries: `retries 3: 5s → 30s → 5m → orders.dead`.
+    /// Describes the retries, as in `retries 3: 5s → 30s → 5m → orders.dead`.
     pub(super) fn path(&self) -> Option<String> {
         self.family.map(|family| clean(&format!("retries {}: {}", family.retries, family.path)))
     }
 
-    /// Writes `+ ladder: 4 exchanges, 3 tier queues, 8 bindings` and `- retired: 1 tier queue`, as far as they apply.
-    /// With `all`, each object is listed below.
+    /// Writes a line for the created objects, such as `+ ladder: 4 exchanges, 3 tier queues, 8 bindings`, and a line
+    /// for the retired objects, such as `- retired: 1 tier queue`. If `all` is true, lists each object below its line.
     pub(super) fn lines(&self, text: &mut String, width: usize, all: bool) {
         for Summary { what, style, sign, members } in self.parts() {
             let at = members.values().find_map(|change| spec_line(change));
@@ -113,17 +114,17 @@ impl Shown<'_> {
     /// Returns the summaries of the created and of the retired objects, if there are any.
     pub(super) fn parts(&self) -> impl Iterator<Item = Summary<'_>> {
         let parts = [
-            (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.made),
+            (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.created),
             (Some("retired"), RED, "-", &self.retired),
         ];
         parts.into_iter().filter_map(|(word, style, sign, members)| {
             let word = word.filter(|_| !members.is_empty())?;
-            let what = format!("{word}: {}", counted(&members.keys().cloned().collect()));
+            let what = format!("{word}: {}", count_by_kind(&members.keys().cloned().collect()));
             Some(Summary { what, style, sign, members })
         })
     }
 
-    /// Lists the objects, each with the bindings that lead on from it.
+    /// Lists the objects, and below each exchange its bindings to other objects.
     fn list(
         &self,
         text: &mut String,
@@ -132,24 +133,24 @@ impl Shown<'_> {
         width: usize,
     ) {
         let mut from: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
-        let mut stations: BTreeSet<(Stage, ObjectId)> = BTreeSet::new();
+        let mut ordered: BTreeSet<(Stage, ObjectId)> = BTreeSet::new();
         for (id, change) in members {
             match change.after.as_ref().or(change.before.as_ref()) {
                 Some(Object::Binding(binding)) => {
                     from.entry(&binding.source).or_default().push(binding);
                     let source = ObjectId::Exchange(binding.source.clone());
-                    stations.insert((self.stage(&source), source));
+                    ordered.insert((self.stage(&source), source));
                 }
                 Some(_) | None => {
-                    stations.insert((self.stage(id), id.clone()));
+                    ordered.insert((self.stage(id), id.clone()));
                 }
             }
         }
-        for (_, id) in stations {
+        for (_, id) in ordered {
             let change = members.get(&id);
             let mark = change.map_or_else(|| " ".to_owned(), |_| Painted(style, sign).to_string());
             let _ = writeln!(text, "        {mark} {}", clean(&id.to_string()));
-            // Below the name, because generated names are long.
+            // Generated names are long, so the details are below the name.
             let details = change.map_or_else(|| vec!["unchanged".to_owned()], |change| details(change));
             for line in wrap(&details, " · ", width.saturating_sub(BELOW.len())) {
                 let _ = writeln!(text, "{BELOW}{line}");
@@ -180,9 +181,9 @@ impl Shown<'_> {
             }
             ObjectId::Exchange(name) => match name {
                 name if *name == naming::guard_exchange(queue) => Stage::Guard,
-                name if *name == retry || *name == naming::switch_of(&retry) => Stage::Entrance,
-                name if *name == naming::exhausted_exchange(queue) => Stage::Over,
-                name if *name == first || *name == naming::switch_of(&first) => Stage::First,
+                name if *name == retry || *name == naming::switch_exchange(&retry) => Stage::Entrance,
+                name if *name == naming::exhausted_exchange(queue) => Stage::Exhausted,
+                name if *name == first || *name == naming::switch_exchange(&first) => Stage::First,
                 name if *name == naming::return_exchange(queue) => Stage::Return,
                 _ => Stage::Wiring,
             },
@@ -193,15 +194,15 @@ impl Shown<'_> {
 /// The position of an object on the path of a failed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Not on the path: a policy.
+    /// Is not on the path, such as a policy.
     Wiring,
-    /// Separates rejected messages from other dead-lettered ones.
+    /// Separates rejected messages from other dead-lettered messages.
     Guard,
     /// Receives the messages to retry.
     Entrance,
     /// Receives the messages after their last retry.
-    Over,
-    /// Leads to the first tier.
+    Exhausted,
+    /// Routes messages to the first tier.
     First,
     /// Delays the message.
     Tier(u32, u32),

@@ -1,4 +1,4 @@
-//! Renders diagnostics as JSON and as workflow annotations, and in a short form next to a plan.
+//! Renders diagnostics as JSON, as GitHub workflow annotations, as Markdown, and in a short form for plans.
 
 use super::diagnostics::Grouped;
 use super::plan_github::annotate;
@@ -11,9 +11,10 @@ use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Renders all diagnostics as one JSON document, with the RabbitMQ version if they depend on one.
+/// Renders all diagnostics as one JSON document. `version` is the RabbitMQ version that the diagnostics depend on, if
+/// any.
 pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<BrokerVersion>) -> String {
-    let json_place = |at: Location| {
+    let json_location = |at: Location| {
         let (source, end) = (source(at, files), end(at, files));
         json!({
             "file": source.file,
@@ -28,12 +29,12 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<Bro
             "severity": diagnostic.severity.as_str(),
             "code": diagnostic.code,
             "message": diagnostic.message,
-            "at": json_place(diagnostic.primary),
+            "at": json_location(diagnostic.primary),
             "label": diagnostic.label,
             "also": diagnostic
                 .secondary
                 .iter()
-                .map(|(at, label)| json!({ "at": json_place(*at), "label": label }))
+                .map(|(at, label)| json!({ "at": json_location(*at), "label": label }))
                 .collect::<Vec<Value>>(),
             "hint": diagnostic.hint,
         })
@@ -46,7 +47,7 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<Bro
     clean_json(format!("{document:#}\n"))
 }
 
-/// Renders diagnostics in a few lines each, next to other output: the message with its location, and the hint.
+/// Renders each diagnostic on a few lines, without an excerpt of the spec: the message with its location, and the hint.
 pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics.iter() {
@@ -56,29 +57,29 @@ pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> S
             Severity::Warning => YELLOW,
             Severity::Info => DIM,
         };
-        let at = clean(&place(diagnostic.primary, files));
-        let sentence = folded(&format!("{word} {} {at}", clean(&diagnostic.message)), "  ", width);
+        let at = clean(&format_location(diagnostic.primary, files));
+        let sentence = wrap_text(&format!("{word} {} {at}", clean(&diagnostic.message)), "  ", width);
         let sentence = sentence.replacen(&word, &Painted(style, &word).to_string(), 1);
         let _ = writeln!(text, "{sentence}");
         if let Some(hint) = &diagnostic.hint {
-            let hint = folded(&format!("  hint: {}", clean(hint)), "    ", width);
+            let hint = wrap_text(&format!("  hint: {}", clean(hint)), "    ", width);
             let _ = writeln!(text, "{}", hint.replacen("hint:", &Painted(YELLOW, "hint:").to_string(), 1));
         }
     }
     text
 }
 
-/// Wraps a text at words. The following lines have this indentation.
-fn folded(text: &str, indent: &str, width: usize) -> String {
+/// Wraps a text at words. Indents the lines after the first line by `indent`.
+fn wrap_text(text: &str, indent: &str, width: usize) -> String {
     let start: String = text.chars().take_while(|c| *c == ' ').collect();
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     format!("{start}{}", wrap(&words, " ", width.saturating_sub(indent.len())).join(&format!("\n{indent}")))
 }
 
-/// Renders diagnostics as a list for a pull-request comment.
+/// Renders diagnostics as list items for a pull-request comment.
 pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> {
     let line = |diagnostic: &Diagnostic| {
-        let (at, message) = (inline(&place(diagnostic.primary, files)), inline(&diagnostic.message));
+        let (at, message) = (inline(&format_location(diagnostic.primary, files)), inline(&diagnostic.message));
         let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!(" → {}", inline(hint)));
         format!("- **{}** {at}: {message}{hint}", diagnostic.code)
     };
@@ -86,20 +87,21 @@ pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> 
 }
 
 /// Formats a location as `topology.yaml:12`.
-fn place(at: Location, files: &[SourceFile]) -> String {
+fn format_location(at: Location, files: &[SourceFile]) -> String {
     let source = source(at, files);
     format!("{}:{}", source.file, source.line)
 }
 
-/// Renders an annotation for each diagnostic, at its line. Of repeated diagnostics, the first ones have an annotation
-/// each, and one more contains the number of the rest.
+/// Renders an annotation for each diagnostic, at its line. For repeated diagnostics, renders only the first ones, and
+/// one annotation with the number of the others.
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
     let grouped = Grouped::new(diagnostics);
     for diagnostic in &grouped.full {
         let mut lines = vec![diagnostic.message.clone()];
-        // An annotation has only one location, so the message contains the others.
-        lines.extend(diagnostic.secondary.iter().map(|(at, label)| format!("{}: {label}", place(*at, files))));
+        // An annotation has only one location, so the message contains the other locations.
+        let others = diagnostic.secondary.iter();
+        lines.extend(others.map(|(at, label)| format!("{}: {label}", format_location(*at, files))));
         lines.extend(diagnostic.hint.clone());
         let at = (source(diagnostic.primary, files), end(diagnostic.primary, files));
         annotate(&mut text, level(diagnostic.severity), Some((&at.0, Some(at.1))), diagnostic.code, &lines.join("\n"));
@@ -111,7 +113,7 @@ pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     text
 }
 
-/// Returns the annotation level of a workflow.
+/// Returns the level of the workflow annotation for a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -120,7 +122,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns the line and column after a location, both from 1.
+/// Returns the line and column after a location. Both start at 1.
 fn end(at: Location, files: &[SourceFile]) -> (usize, usize) {
     let text = files.get(at.file).and_then(|file| file.text.get(at.start..at.end)).unwrap_or_default();
     match text.rsplit_once('\n') {

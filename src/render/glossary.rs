@@ -1,5 +1,5 @@
-//! The glossary: the terms of plans, reports and documentation, except lint rules, hazards, keys of specs and errors.
-//! The table is the source of `topo explain WORD` and of `docs/glossary.md`.
+//! Defines the glossary: the terms of plans, reports and documentation, except lint rules, hazards, spec keys and error
+//! codes. `topo explain WORD` prints an entry, and `docs/glossary.md` contains all entries.
 
 mod terms_a_to_l;
 mod terms_m_to_z;
@@ -13,11 +13,11 @@ use std::fmt::Write as _;
 pub struct Term {
     /// The word as topo prints it, with hyphens instead of spaces.
     pub word: &'static str,
-    /// Synonyms, and words that the same entry explains.
+    /// Synonyms, and other words that this entry explains.
     also: &'static [&'static str],
-    /// The meaning, in lines of plain text.
+    /// The meaning, as lines of Markdown.
     text: &'static str,
-    /// Related words that have entries of their own.
+    /// Related words that have their own entries.
     see: &'static [&'static str],
 }
 
@@ -35,19 +35,19 @@ pub fn terms() -> impl Iterator<Item = &'static Term> {
     terms_a_to_l::TERMS.iter().chain(terms_m_to_z::TERMS)
 }
 
-/// Returns the entry of a word. Case does not matter, and spaces match hyphens.
+/// Returns the entry for a word. Ignores case, and treats spaces as hyphens.
 pub fn term_of(word: &str) -> Option<&'static Term> {
     let word = word.to_lowercase().replace(' ', "-");
     terms().find(|term| term.words().any(|known| known.to_lowercase() == word))
 }
 
 impl Term {
-    /// Returns all words that find this entry.
+    /// Returns all words that this entry explains.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.word).chain(self.also.iter().copied())
     }
 
-    /// Returns the page, in Markdown.
+    /// Returns the page of the entry, in Markdown.
     pub fn page(&self) -> String {
         format!("# {}\n\n{}", self.word, self.body())
     }
@@ -71,8 +71,8 @@ pub fn reference() -> String {
     let mut page = "\
 # Glossary
 
-On this page you can look up the terms of plans, reports and this documentation. `topo explain WORD` prints the same entries. It
-also explains each lint rule, hazard, key of a spec and error. This page is generated.
+This page explains the terms of plans, reports and this documentation. `topo explain WORD` prints the same entries. It
+also explains each lint rule, hazard, spec key and error code. This page is generated.
 "
     .to_owned();
     for term in terms() {
@@ -82,7 +82,7 @@ also explains each lint rule, hazard, key of a spec and error. This page is gene
     page
 }
 
-/// Returns a Markdown link to another entry, or to the page of a rule, a hazard or a key.
+/// Returns a Markdown link to the entry for a word, or to the page of a rule, a hazard or a key.
 fn link(word: &str) -> String {
     if terms().any(|term| term.word == word) {
         return format!("[{word}](#{})", word.to_lowercase());

@@ -1,5 +1,5 @@
-//! Renders the lifecycle of a message: a drawing from top to bottom with times, then all ways to leave the queue. The
-//! duties of the worker, the headers of a dead-lettered message, and the origin of each setting follow.
+//! Renders the lifecycle of a message as text: a drawing with times, all ways in which a message leaves the queue, what
+//! the worker must do, the headers of a dead-lettered message, and the origin of each setting.
 
 use super::contract_table::{terms, with_keys};
 use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
@@ -11,25 +11,25 @@ use crate::model::QueueName;
 use anstyle::Style;
 use std::fmt::Write;
 
-/// The column of times in the drawing.
+/// The column at which times start in the drawing.
 const TIMES: usize = 17;
 
-/// The parameters of the text.
+/// The parameters for rendering an explanation.
 pub struct View<'a> {
-    /// The width of the screen in columns.
+    /// The output width in columns.
     pub width: usize,
-    /// The arguments of the command after the name of the queue: specs and flags.
-    pub typed: &'a str,
-    /// The RabbitMQ version, in words.
+    /// The specs and flags that follow the queue name in suggested commands.
+    pub flags: &'a str,
+    /// The description of the RabbitMQ version.
     pub version: &'a str,
 }
 
-/// Renders the explanation of a name.
+/// Renders the explanation of a queue or a tier.
 pub fn explanation(explanation: &Explanation, view: &View<'_>) -> String {
     let mut text = String::new();
     match explanation {
-        Explanation::Queue(lifecycle) => of_queue(&mut text, lifecycle, view),
-        Explanation::Tier(tier) => of_tier(&mut text, tier, view),
+        Explanation::Queue(lifecycle) => explain_queue(&mut text, lifecycle, view),
+        Explanation::Tier(tier) => explain_tier(&mut text, tier, view),
     }
     text
 }
@@ -46,7 +46,7 @@ fn title(text: &mut String, title: &str, width: usize) {
     let _ = writeln!(text, "\n{}", Painted(BOLD, lines.join("\n")));
 }
 
-/// Wraps a sentence to lines, with an indentation.
+/// Writes a sentence on one or more lines. Puts `first` before the first line, and aligns the other lines.
 fn sentence(text: &mut String, first: &str, sentence: &str, width: usize) {
     let indent = " ".repeat(columns(first));
     let words: Vec<String> = clean(sentence).split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
@@ -55,7 +55,7 @@ fn sentence(text: &mut String, first: &str, sentence: &str, width: usize) {
     }
 }
 
-fn listed(queues: &[QueueName]) -> String {
+fn join_names(queues: &[QueueName]) -> String {
     queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ")
 }
 
@@ -63,7 +63,7 @@ fn position(line: &SpecLine) -> String {
     format!("{}:{}", line.file, line.line)
 }
 
-fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
+fn explain_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
     let width = view.width;
     let kind = match (lifecycle.queue_type, lifecycle.is_dead_letter_queue) {
         (crate::model::QueueType::Stream, _) => "stream".to_owned(),
@@ -82,7 +82,7 @@ fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
         sentence(
             text,
             "",
-            &format!("The dead-lettered messages of {} arrive here.", listed(&lifecycle.dead_letter_sources)),
+            &format!("The dead-lettered messages of {} arrive here.", join_names(&lifecycle.dead_letter_sources)),
             width,
         );
     } else if lifecycle.is_dead_letter_queue {
@@ -110,10 +110,10 @@ fn of_queue(text: &mut String, lifecycle: &Lifecycle, view: &View<'_>) {
         replay_steps(text, replay, width);
     } else if let [first, ..] = &lifecycle.dead_letter_sources[..] {
         title(text, "Replay", width);
-        let hint = "x-death names the queue that a message comes from; `topo explain` of that queue shows how to \
-                    replay it:";
+        let hint = "the x-death header contains the queue that dead-lettered a message. To see how to replay the \
+                    message, explain that queue:";
         sentence(text, "  ", hint, width);
-        explain(text, first, view);
+        explain_command(text, first, view);
     }
     title(text, "Settings", width);
     settings(text, &lifecycle.settings, width);
@@ -136,7 +136,7 @@ fn draw(text: &mut String, steps: &[Step], width: usize) {
                     text,
                     (DIM, "⋮"),
                     &format!("attempts {from} to {to}"),
-                    &format!("from {time}, like the previous ones"),
+                    &format!("starting {time}, with the same transitions"),
                     width,
                 );
             }
@@ -168,7 +168,7 @@ fn state(text: &mut String, (style, sign): (Style, &str), word: &str, rest: &str
     text.push_str(&line.replacen(sign, &Painted(style, sign).to_string(), 1));
 }
 
-/// Writes a transition, next to the line of the drawing.
+/// Writes a transition next to the vertical line of the drawing.
 fn edge(text: &mut String, rail: &str, then: &str, width: usize) {
     let words: Vec<String> = clean(then).split(' ').map(str::to_owned).collect();
     for line in wrap(&words, " ", width.saturating_sub(columns(rail))) {
@@ -221,7 +221,8 @@ fn replay_steps(text: &mut String, replay: &Replay, width: usize) {
     }
 }
 
-/// Writes a table as wide as its contents. If it is too wide, the origins move to a line below each setting.
+/// Writes a table of the settings. If the table is wider than `width`, puts each origin on a separate line below its
+/// setting.
 fn settings(text: &mut String, settings: &[SettingOrigin], width: usize) {
     let rows: Vec<[String; 4]> = settings
         .iter()
@@ -249,7 +250,7 @@ fn settings(text: &mut String, settings: &[SettingOrigin], width: usize) {
     }
 }
 
-fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
+fn explain_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     let width = view.width;
     let (tier_of, vhost) = (format!("tier of {}", tier.queue), format!("vhost {}", tier.vhost));
     let parts = [tier.tier.to_string(), tier_of, vhost, view.version.to_owned()];
@@ -267,19 +268,19 @@ fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
     sentence(text, "  ", &waits, width);
     if !tier.is_made {
         let retired = format!(
-            "The current spec does not generate this tier: {queue} has different retries, or none. An existing tier of \
-             this name is retired: it receives no new messages, and drains automatically."
+            "The current spec does not generate this tier: {queue} has different retries, or none. An existing tier \
+             with this name is retired: it receives no new messages, and drains automatically."
         );
         sentence(text, "  ", &retired, width);
     }
     let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", position(at)));
     sentence(text, "  ", &format!("The retries of {queue}{at}:"), width);
-    explain(text, queue, view);
+    explain_command(text, queue, view);
 }
 
-/// Writes the command that explains another queue of the same specs.
-fn explain(text: &mut String, queue: &QueueName, view: &View<'_>) {
-    let _ = writeln!(text, "  topo explain {}{}", super::shell::quoted(queue.as_str()), view.typed);
+/// Writes the command that explains a queue of the same specs.
+fn explain_command(text: &mut String, queue: &QueueName, view: &View<'_>) {
+    let _ = writeln!(text, "  topo explain {}{}", super::shell::quote(queue.as_str()), view.flags);
 }
 
 fn times(number: u32) -> String {

@@ -1,5 +1,5 @@
-//! Renders finished values as text, for a terminal, a pull request, a workflow or a program. The renderers read nothing
-//! and decide nothing.
+//! Renders values as text for a terminal, a pull request, a workflow or a program. Renderers perform no input or
+//! output, and make no decisions about a plan.
 
 mod change_details;
 mod change_text;

@@ -1,11 +1,11 @@
-//! Renders a plan as workflow annotations, each at its line of the spec.
+//! Renders a plan as GitHub workflow annotations at the lines of the spec.
 
 use super::style::clean;
 use crate::model::Address;
 use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
-/// Renders one annotation on each line: blockers as errors, other hazards as warnings, changes as notices.
+/// Renders one annotation per line: blockers as errors, other hazards as warnings, and changes as notices.
 pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -59,7 +59,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
                     .map(|it| format!("- {}", it.text)),
             );
             if resolutions.is_empty() {
-                lines.extend(block.remedy.as_ref().map(|remedy| format!("To resolve it: {remedy}")));
+                lines.extend(block.remedy.as_ref().map(|remedy| format!("Resolution: {remedy}")));
             }
             annotate(
                 &mut text,
@@ -78,7 +78,7 @@ pub fn plan(plan: &Plan, blockers: &Blockers, summary: &str) -> String {
 /// The line and column after a location.
 pub type End = (usize, usize);
 
-/// Writes a workflow command. The runner unescapes data and properties.
+/// Writes a GitHub workflow command. Escapes the data and the properties, which the runner unescapes.
 pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>)>, title: &str, message: &str) {
     let data = |value: &str| value.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |value: &str| data(value).replace(':', "%3A").replace(',', "%2C");

@@ -1,8 +1,8 @@
-//! Renders a plan as a pull-request comment: a table for reviewers, a collapsed section with the resolutions of each
-//! conflict, and the complete text in another one.
+//! Renders a plan as a pull-request comment: a table for reviewers, a collapsible section with the resolutions of each
+//! conflict, and a collapsed section with the complete text.
 
 use super::change_details::full_binding;
-use super::plan_text::{View, blocked_by, compared, remark, summary_line};
+use super::plan_text::{View, blocked_summary, compared_counts, remark, summary_line};
 use super::shell::next_command;
 use super::style::clean;
 use crate::model::Object;
@@ -10,9 +10,9 @@ use crate::model::count::count;
 use crate::plan::{Applicability, ChangeKind, Plan, PlannedChange, Resolution};
 use std::fmt::Write;
 
-/// The maximum length of the plan. GitHub refuses a comment of more than 65,536 characters, and [`LIMIT_OF_ALL`] leaves
-/// room for the warnings after the plan.
+/// The maximum length of the plan in a comment. GitHub refuses comments of more than 65,536 characters.
 const LIMIT: usize = 60_000;
+/// The maximum length of a comment, including the warnings after the plan.
 const LIMIT_OF_ALL: usize = 65_000;
 
 /// Renders the comment. `text` is the plan as text, without colors.
@@ -23,7 +23,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let vhosts = (!vhosts.is_empty()).then(|| format!("vhost {}", vhosts.join(", ")));
     let _ = writeln!(out, "### topo plan: {}\n", cluster.chain(vhosts).collect::<Vec<_>>().join(", "));
     if plan.is_empty() {
-        let (objects, bindings) = compared(plan);
+        let (objects, bindings) = compared_counts(plan);
         let _ = writeln!(
             out,
             "No changes. {} and {} compared.",
@@ -33,16 +33,16 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         return out;
     }
     let blocked =
-        if view.blockers.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.blockers)) };
+        if view.blockers.is_empty() { String::new() } else { format!(" · **{}**", blocked_summary(view.blockers)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
-    // Interrupted migrations come first, because they affect everything else. Their sentences contain commands in
+    // Interrupted migrations are first, because they affect all other changes. Their sentences contain commands in
     // backticks.
     for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
         let text = inline(&note.text).replace("\\`", "`");
         let _ = writeln!(out, "- **{}** `{}`: {text}\n", note.label(), note.address);
     }
     let rows: Vec<String> = plan.parts().flat_map(|part| part.changes.iter().map(row)).collect();
-    let _ = writeln!(out, "| | object | what |\n|---|---|---|");
+    let _ = writeln!(out, "| | object | change |\n|---|---|---|");
     for (index, row) in rows.iter().enumerate() {
         if out.len() + row.len() > LIMIT / 2 {
             let _ = writeln!(out, "| | … | {} more |", rows.len() - index);
@@ -73,7 +73,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         match line.starts_with("topo ") {
             true if line.len() < LIMIT / 8 => out.push_str(&format!("\n```sh\n{line}\n```\n")),
             true => {}
-            // The sentence asks for an edit of the spec.
+            // The command is a sentence, because the user must edit the spec first.
             false => out.push_str(&format!("\n{line}\n")),
         }
     }
@@ -81,10 +81,10 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     sections(&mut out, changes, LIMIT * 7 / 8);
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
-    cut(out)
+    truncate(out)
 }
 
-/// Appends a list of warnings to the comment, as far as the limit permits.
+/// Appends warnings to the comment. Omits the last warnings if the comment becomes too long.
 pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
     comment.push('\n');
     for (index, line) in lines.iter().enumerate() {
@@ -97,8 +97,7 @@ pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
     comment
 }
 
-/// Writes the text into a fence that is longer than any run of backticks in the text, and truncates the text at the
-/// limit.
+/// Writes the text into a collapsed section, as a fenced code block. Truncates the text at the limit.
 fn fold(out: &mut String, text: &str) {
     let fence = fence(text);
     let room = LIMIT.saturating_sub(out.len() + 400);
@@ -119,7 +118,7 @@ fn fold(out: &mut String, text: &str) {
         body.push_str(&line);
         body.push('\n');
     }
-    let _ = writeln!(out, "\n<details><summary>The whole plan</summary>\n\n{fence}diff\n{body}{fence}\n\n</details>");
+    let _ = writeln!(out, "\n<details><summary>Complete plan</summary>\n\n{fence}diff\n{body}{fence}\n\n</details>");
 }
 
 fn row(change: &PlannedChange) -> String {
@@ -172,7 +171,7 @@ pub(super) fn inline(text: &str) -> String {
     out
 }
 
-fn cut(mut out: String) -> String {
+fn truncate(mut out: String) -> String {
     if out.chars().count() > LIMIT {
         out = out.chars().take(LIMIT).collect();
         out.push_str("\n… truncated\n");
@@ -192,7 +191,7 @@ fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChang
     for (index, change) in blocked.iter().enumerate() {
         let section = section(change, open);
         if out.len() + section.len() > room {
-            let _ = writeln!(out, "\n… and the resolutions of {} more", blocked.len() - index);
+            let _ = writeln!(out, "\n… and the resolutions of {} more conflicts", blocked.len() - index);
             break;
         }
         out.push_str(&section);
@@ -211,7 +210,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
         let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
     }
     if let Some(sentence) = &conflict.typeless_declare {
-        let _ = writeln!(text, "\n{}.", inline(&capitalized(sentence)));
+        let _ = writeln!(text, "\n{}.", inline(&capitalize(sentence)));
     }
     text.push_str("\n</details>\n");
     text
@@ -220,7 +219,7 @@ fn section(change: &PlannedChange, open: &str) -> String {
 fn item(text: &mut String, resolution: &Resolution) {
     let _ = writeln!(text, "- **{}**: {}", resolution.kind.as_str(), inline(&resolution.text));
     for field in resolution.fields.iter().filter(|_| resolution.applicability != Applicability::No) {
-        let not = if field.applicability { "" } else { "not " };
+        let not = if field.applies { "" } else { "not " };
         let _ = writeln!(text, "  - {not}{}: {}", inline(&field.field), inline(&field.why));
     }
     for warning in &resolution.warnings {
@@ -235,7 +234,7 @@ fn item(text: &mut String, resolution: &Resolution) {
         let _ = writeln!(text, "  {fence}\n");
     }
     if let Some(applications) = &resolution.applications {
-        let _ = writeln!(text, "  {}.\n", inline(&capitalized(applications)));
+        let _ = writeln!(text, "  {}.\n", inline(&capitalize(applications)));
     }
 }
 
@@ -245,7 +244,7 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-fn capitalized(sentence: &str) -> String {
+fn capitalize(sentence: &str) -> String {
     let mut characters = sentence.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

@@ -8,7 +8,7 @@ use crate::model::{Address, Object, ObjectId};
 use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
 use std::fmt::Write;
 
-/// Renders the lines, the hazards and blocks without their sentences, and the summary, with colors.
+/// Renders one line for each change, hazard and blocker, then the summary. The text contains colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
     for part in plan.parts() {
@@ -81,7 +81,8 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         }
     }
     if !part.unmanaged.is_empty() {
-        let kept = format!("{} unmanaged, matches `owns`: kept without --prune", part.unmanaged.len());
+        let kept =
+            format!("unmanaged objects that match `owns`: {} (kept; --prune deletes them)", part.unmanaged.len());
         let _ = writeln!(text, "    {}", Painted(DIM, kept));
     }
 }
@@ -104,7 +105,8 @@ fn line(text: &mut String, change: &PlannedChange, object: &str, width: usize) {
     let _ = writeln!(text, "{} {object}{gap}{details}", Painted(style, symbol));
 }
 
-/// Formats the settings as `type: classic → quorum, max-length: 10 → 20`: as many as fit, and at least one.
+/// Formats the settings as `type: classic → quorum, max-length: 10 → 20`. Omits settings that do not fit in `room`
+/// columns, but lists at least one setting.
 fn settings(change: &PlannedChange, room: usize) -> String {
     let fields: Vec<String> = change
         .fields

@@ -1,5 +1,5 @@
-//! Renders a plan for a terminal: the changes grouped by queue, in the order of execution; then the hazards, the
-//! summary and the next command. The command is last, because users read logs from the bottom.
+//! Renders a plan for a terminal: the changes of each object, then the hazards, the summary and the next command. The
+//! command is last, because users read logs from the end.
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
@@ -13,26 +13,26 @@ use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The parameters of the text.
+/// The parameters for rendering a plan.
 pub struct View<'a> {
-    /// The width of the screen in columns.
+    /// The output width in columns.
     pub width: usize,
-    /// The blockers of the plan, after the given allowances.
+    /// The blockers that remain after the allowances.
     pub blockers: &'a Blockers,
-    /// The specs, as passed to topo.
+    /// The paths of the specs, as passed to topo.
     pub specs: &'a str,
-    /// The apply command without the flags that resolve blockers; `None` if the plan cannot be applied.
+    /// The apply command without the flags that resolve blockers, or `None` if the plan cannot be applied.
     pub apply: Option<&'a str>,
-    /// True to list the requests, and the YAML of every resolution.
+    /// True to list the HTTP requests and the YAML of every resolution.
     pub details: bool,
-    /// True to list every object, including the generated objects of retries.
+    /// True to list every object, including objects generated for retries.
     pub all: bool,
 }
 
 /// Renders the complete text, with colors.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
-    let is_full = resolutions_text::in_full(plan.summary.conflict, view.details);
+    let is_full = resolutions_text::includes_yaml(plan.summary.conflict, view.details);
     for part in plan.parts() {
         header(&mut text, plan, part, view);
         body(&mut text, part, view, is_full);
@@ -49,9 +49,9 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
     let target = &plan.target;
     let at = match target.version.as_str() {
         "" => target.url.clone(),
-        // Without a cluster, topo compared files and asked no broker.
+        // A plan without a cluster name was created without a broker.
         version if target.cluster.is_empty() => {
-            format!("no broker: against {} as {} {version}", target.url, target.product)
+            format!("no broker: compared with {} as {} {version}", target.url, target.product)
         }
         version => format!("{} {version} at {}", target.product, target.url),
     };
@@ -97,9 +97,9 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         text.push('\n');
     }
     if !part.infos.is_empty() {
-        for fact in &part.infos {
-            // Two spaces after the address.
-            info(text, &format!("{}  {}", fact.address, clean(&fact.text)), view);
+        for note in &part.infos {
+            // Two spaces separate the address from the text.
+            info(text, &format!("{}  {}", note.address, clean(&note.text)), view);
         }
         text.push('\n');
     }
@@ -115,16 +115,17 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
 }
 
-/// Writes a fact that blocks nothing.
+/// Writes an info. Infos do not block a plan.
 fn info(text: &mut String, sentence: &str, view: &View<'_>) {
     let lines = wrap(&words_and_code(sentence), " ", view.width.saturating_sub(5));
     let _ = writeln!(text, "{} {}", Painted(DIM, "info"), lines.join("\n     "));
 }
 
-/// Groups and sorts the changes for readers: each queue and exchange with the bindings into it.
+/// Groups and sorts the changes: each object with the changed bindings to it, recreations and conflicts after other
+/// changes, and deletions last.
 pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
-    let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
-    let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
+    let mut bindings_to: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
+    let mut objects: Vec<(ObjectId, &PlannedChange)> = Vec::new();
     for change in &part.changes {
         match change.id() {
             Some(id) if folded.hides(&id) => {}
@@ -133,41 +134,42 @@ pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<En
                     crate::model::Destination::Queue(name) => ObjectId::Queue(name),
                     crate::model::Destination::Exchange(name) => ObjectId::Exchange(name),
                 };
-                into.entry(destination).or_default().push(change);
+                bindings_to.entry(destination).or_default().push(change);
             }
-            Some(id) => own.push((id, change)),
+            Some(id) => objects.push((id, change)),
             None => {}
         }
     }
-    let mut entries: Vec<Entry<'_>> = own
+    let mut entries: Vec<Entry<'_>> = objects
         .into_iter()
         .map(|(id, change)| {
-            let (bindings, family) = (into.remove(&id).unwrap_or_default(), folded.get(&id));
+            let (bindings, family) = (bindings_to.remove(&id).unwrap_or_default(), folded.get(&id));
             Entry { id, change: Some(change), bindings, family }
         })
         .collect();
     for queue in folded.queues() {
         let id = ObjectId::Queue(queue.clone());
         if !entries.iter().any(|entry| entry.id == id) {
-            into.entry(id).or_default();
+            bindings_to.entry(id).or_default();
         }
     }
-    entries.extend(into.into_iter().map(|(id, bindings)| {
+    entries.extend(bindings_to.into_iter().map(|(id, bindings)| {
         let family = folded.get(&id);
         Entry { id, change: None, bindings, family }
     }));
     entries.sort_by_key(|entry| {
-        let late = match entry.change.map(|change| change.kind) {
+        let rank = match entry.change.map(|change| change.kind) {
             Some(ChangeKind::Delete) => 2,
             Some(ChangeKind::Recreate | ChangeKind::Conflict) => 1,
             Some(ChangeKind::Create | ChangeKind::Change) | None => 0,
         };
-        (late, entry.id.clone())
+        (rank, entry.id.clone())
     });
     entries
 }
 
-/// Writes a hazard or a block: its name and address, and the sentence below.
+/// Writes a hazard, a blocker or an interrupted migration: a line with its name and address, then the lines of its
+/// sentence.
 fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines: &[String]) {
     let _ = writeln!(text, "{} {}  {address}", Painted(style, "!"), Painted(style, format!("{word:<19}")));
     for line in lines {
@@ -175,7 +177,8 @@ fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines
     }
 }
 
-/// Wraps a sentence. Code in backticks stays on one line, so that it can be copied.
+/// Wraps a sentence. Puts `first` before the first line, and aligns the other lines. Keeps code in backticks on one
+/// line, so that users can copy the code.
 fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
     let words = words_and_code(&clean(sentence));
     let lines = wrap(&words, " ", view.width.saturating_sub(4 + columns(first)));
@@ -217,14 +220,14 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
     conclusion(text, plan, view);
     if let Some(apply) = view.apply.filter(|_| !plan.is_empty()) {
-        let _ = writeln!(text, "{}", super::shell::in_lines(&next_command(apply, view.blockers), view.width));
+        let _ = writeln!(text, "{}", super::shell::wrap_command(&next_command(apply, view.blockers), view.width));
     }
 }
 
-/// Writes the numbers, and whether the plan is blocked.
+/// Writes the counts of changes, and whether the plan is blocked.
 pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     if plan.is_empty() {
-        let (objects, bindings) = compared(plan);
+        let (objects, bindings) = compared_counts(plan);
         let line = format!(
             "No changes. {} and {} compared.",
             count(objects as u64, "object"),
@@ -241,7 +244,7 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     if view.blockers.is_empty() {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     } else {
-        let blocked = blocked_by(view.blockers);
+        let blocked = blocked_summary(view.blockers);
         let gap = match view.width.checked_sub(columns(&line) + columns(&blocked)) {
             Some(room) if room >= 2 => " ".repeat(room.min(8)),
             Some(_) | None => "\n".to_owned(),
@@ -251,12 +254,12 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
 }
 
 /// Formats the blockers as `BLOCKED by 1 conflict and 2 hazards`.
-pub fn blocked_by(blockers: &Blockers) -> String {
+pub fn blocked_summary(blockers: &Blockers) -> String {
     format!("BLOCKED by {blockers}")
 }
 
-/// Counts the compared objects and bindings.
-pub fn compared(plan: &Plan) -> (usize, usize) {
+/// Returns the number of compared objects and the number of compared bindings.
+pub fn compared_counts(plan: &Plan) -> (usize, usize) {
     plan.parts()
         .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))
 }
@@ -266,7 +269,7 @@ pub fn summary_line(plan: &Plan) -> String {
     summary_parts(plan).join(" ")
 }
 
-/// Wraps the summary to this width. The following lines align with the first number.
+/// Wraps the summary to `width` columns. Aligns the other lines with the first number.
 fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     const INDENT: &str = "      ";
     let line = summary_line(plan);
@@ -280,7 +283,7 @@ fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the counts, with a comma after all but the last.
+/// Returns the parts of the summary. All parts except the last end with a comma.
 fn summary_parts(plan: &Plan) -> Vec<String> {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
     let counted = |objects: usize, bindings: usize| {
@@ -313,7 +316,7 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         Some(last) => {
             last.pop();
         }
-        // Remainders of an earlier apply: a binding or a topic permission to restore, a temporary policy to delete.
+        // Leftovers of an earlier apply: a binding or a topic permission to restore, a temporary policy to delete.
         None if plan.step_count() > 0 => parts.push(format!("{} to finish", count(plan.step_count() as u64, "step"))),
         None => parts.push("nothing to change".to_owned()),
     }
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_lines_fit_the_screen() {
+    fn summary_lines_fit_the_width() {
         let few = Summary { create: 3, conflict: 1, bind: 2, ..Summary::default() };
         let line = "Plan: 3 objects and 2 bindings to create, 1 object in conflict";
         assert_eq!(summary_lines(&plan(few), 80), [line]);
@@ -371,7 +374,7 @@ mod tests {
         );
     }
 
-    /// A count of zero is left out.
+    /// Counts of zero are omitted.
     #[test]
     fn summary_counts_objects_and_bindings() {
         for (summary, expected) in [

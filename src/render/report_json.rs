@@ -6,7 +6,7 @@ use crate::model::Address;
 use crate::plan::Step;
 use serde_json::{Value, json};
 
-fn migrated(one: &Migrated) -> Value {
+fn migration(one: &Migrated) -> Value {
     let consumers = one.consumers.map(|it| json!({ "before": it.before, "after": it.after }));
     json!({
         "queue": one.queue,
@@ -26,8 +26,8 @@ fn migrated(one: &Migrated) -> Value {
     })
 }
 
-/// Renders one document: the result in one word, and every step with its result. `left` is null if the broker could not
-/// be read after the apply.
+/// Renders one JSON document: the overall result, and every step with its result. `left` contains the addresses that
+/// still differ, and is null if topo could not read the broker after the apply.
 pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, result: &str) -> Value {
     let step = |step: &Step| {
         json!({
@@ -51,12 +51,12 @@ pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, r
         });
         json!({
             "vhost": report.vhost,
-            "interrupted": report.interrupted,
+            "interrupted": report.is_interrupted,
             "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
             "rolledBack": report.rolled_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
             "failed": failed.collect::<Vec<_>>(),
             "waiting": waiting.collect::<Vec<_>>(),
-            "migrated": report.migrated.iter().map(migrated).collect::<Vec<_>>(),
+            "migrated": report.migrated.iter().map(migration).collect::<Vec<_>>(),
             "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
         })
     };

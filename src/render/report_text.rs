@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// Describes an action: `declare queue orders.work`, `bind orders ─ # → orders.work`.
+/// Describes an action, as `declare queue orders.work` or `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
     let object = action.object();
     clean(&match action {
@@ -33,8 +33,8 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// Describes the progress of a transfer: `1,204 so far, 3,000 left, 600 per second, about 5 s to go: move messages
-/// orders → …`, and the reason if it stalls. The numbers are first, because a narrow screen may cut off the names.
+/// Describes the progress of a transfer, as `1,204 so far, 3,000 left, 600 per second, about 5 s to go: move messages
+/// orders → …`, and the reason for a stall. The counts are first, because a narrow terminal can truncate the names.
 pub fn transfer_progress(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),
@@ -60,18 +60,18 @@ pub fn transfer_progress(
     text
 }
 
-/// Describes the reason why a step is retried: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
+/// Describes the reason for the retry of a step, as `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
 pub fn retry_reason(step: &Action, why: &dyn Display) -> String {
     format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
-/// Describes what a deletion must confirm first: `waiting: queue q: confirming that it is empty takes two ticks (12 s):
-/// delete queue q`.
+/// Describes the check that precedes a deletion, as `waiting: queue q: confirming that it is empty takes two ticks
+/// (12 s): delete queue q`.
 pub fn proof_progress(step: &Action, time: Duration) -> String {
     let state = if let Action::DeleteQueue { guard: Guard::AtMost(allowed), .. } = step
         && *allowed > 0
     {
-        format!("holds at most {}", count(*allowed, "message"))
+        format!("contains at most {}", count(*allowed, "message"))
     } else {
         "is empty".to_owned()
     };
@@ -79,15 +79,14 @@ pub fn proof_progress(step: &Action, time: Duration) -> String {
     format!("waiting: {object}: confirming that it {state} takes two ticks ({time}): {}", action(step))
 }
 
-/// Describes the start of a rollback, with the reason. A rollback may take as long as the migration has
-/// taken so far.
+/// Describes the start of a rollback, and its reason.
 pub fn rollback_start(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
     let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
     let line = clean(&format!("rolling back the migration of queue {queue}: {why}"));
     wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
 }
 
-/// Formats seconds in a suitable unit.
+/// Formats a number of seconds in a suitable unit.
 fn duration(seconds: u64) -> String {
     match seconds {
         0..=90 => format!("{seconds} s"),
@@ -96,9 +95,9 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// Counts the completed steps of the plan, and all steps. Repeated steps of a migration, and steps outside the plan,
-/// are not counted.
-fn steps(reports: &[Report]) -> (u64, u64) {
+/// Returns the number of completed steps and the number of all steps of the plan. Does not count repeated steps of a
+/// migration or steps outside the plan.
+fn step_counts(reports: &[Report]) -> (u64, u64) {
     let mut all = (0, 0);
     for report in reports {
         let done: BTreeSet<_> =
@@ -111,19 +110,20 @@ fn steps(reports: &[Report]) -> (u64, u64) {
 
 /// Formats the progress as `7 of 7 steps done`.
 pub fn steps_done(reports: &[Report]) -> String {
-    let (done, all) = steps(reports);
+    let (done, all) = step_counts(reports);
     format!("{} of {} done", number(done), count(all, "step"))
 }
 
-/// Renders the results of all vhosts for a screen of this width. `remaining` contains the addresses that still differ
-/// after a complete run, if topo could read the broker. `resume_command` is the command to resume.
+/// Renders the results of all vhosts for an output of `width` columns. `remaining` contains the addresses that still
+/// differ after a complete run, or is `None` if topo could not read the broker. `resume_command` is the command that
+/// resumes the run.
 pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let done = total(|report| report.done.len());
     let failed = total(|report| report.failed.len());
     let not_attempted = total(|report| report.not_attempted.len());
-    let interrupted = reports.iter().any(|report| report.interrupted);
+    let interrupted = reports.iter().any(|report| report.is_interrupted);
     migrations(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
         if interrupted {
@@ -172,7 +172,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
         for step in &report.done {
             let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));
         }
-        rolled_back(&mut text, report);
+        write_rollbacks(&mut text, report);
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
             let lines =
@@ -181,7 +181,7 @@ pub fn report(reports: &[Report], remaining: Option<&[Address]>, resume_command:
                 let _ = writeln!(text, "                {line}");
             }
             if step.error.may_have_been_processed() {
-                let _ = writeln!(text, "                the broker may have executed it anyway");
+                let _ = writeln!(text, "                the broker may have executed this step");
             }
         }
         for step in &report.waiting {
@@ -214,19 +214,19 @@ fn is_rolled_back(report: &Report, recreates: Option<&ObjectId>) -> bool {
     })
 }
 
-/// Writes the steps that were rolled back. A migration executes more steps than the plan contains, so it has only one
-/// line.
-fn rolled_back(text: &mut String, report: &Report) {
-    let mut of_migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
+/// Writes the steps that were rolled back. All steps of a migration share a line, because a migration executes more
+/// steps than the plan contains.
+fn write_rollbacks(text: &mut String, report: &Report) {
+    let mut migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
     for done in &report.rolled_back {
         match &done.step.recreate {
-            Some(object) if is_rolled_back(report, Some(object)) => *of_migrations.entry(object).or_default() += 1,
+            Some(object) if is_rolled_back(report, Some(object)) => *migrations.entry(object).or_default() += 1,
             Some(_) | None => {
                 let _ = writeln!(text, "  {} {}", Painted(DIM, "rolled back  "), action(&done.step.action));
             }
         }
     }
-    for (object, steps) in of_migrations {
+    for (object, steps) in migrations {
         let what = clean(&format!("the migration of {object}: {}", count(steps, "step")));
         let _ = writeln!(text, "  {} {what}", Painted(DIM, "rolled back  "));
     }
@@ -253,7 +253,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
             let rest = "messages over this limit were dropped or dead-lettered";
-            parts.push(format!("the queue holds at most {} (max-length), and {rest}", number(keeps)));
+            parts.push(format!("the queue keeps at most {} (max-length), and {rest}", count(keeps, "message")));
         }
         if let Some(why) = rollback_error {
             parts.push(format!("the rollback failed: {why}"));
@@ -268,17 +268,17 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             parts.push(format!("{} before, {} now", count(*before as u64, "consumer"), number(*after as u64)));
         }
         if let Some(reason) = &migrated.fallback {
-            parts.push(format!("a shovel moved messages, because topo could not use AMQP ({})", clean(reason)));
+            parts.push(format!("a shovel moved the messages, because topo could not use AMQP ({})", clean(reason)));
         }
         if let Some(reordered) = reordered {
             parts.push(format!(
-                "{} {} now behind newer ones, because new messages arrived as fast as topo moved the old ones",
+                "{} {} now behind newer messages, because messages arrived as fast as topo moved the old messages",
                 count(*reordered, "message"),
                 if *reordered == 1 { "is" } else { "are" },
             ));
         }
         if let Some(behind) = migrated.behind {
-            parts.push(format!("{} behind newer ones", count(behind, "message")));
+            parts.push(format!("{} behind newer messages", count(behind, "message")));
         }
         if let Some(lost) = missing_messages(migrated) {
             parts.push(lost);
@@ -298,19 +298,19 @@ fn missing_messages(Migrated { missing, conflicting_policy, .. }: &Migrated) -> 
         format!("{} of {} that were moved out did not return", number(messages), count(of, "message"))
     });
     match (missing, conflicting_policy) {
-        (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}: {conflicting_policy}, which held them")),
-        (Some(missing), None) => Some(format!("{missing}: they expired, or a policy removed them")),
-        (None, Some(conflicting_policy)) => Some(format!("some may be missing: {conflicting_policy}, which held them")),
+        (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}, because {conflicting_policy}")),
+        (Some(missing), None) => Some(format!("{missing}: the messages expired, or a policy removed them")),
+        (None, Some(conflicting_policy)) => Some(format!("messages may be missing, because {conflicting_policy}")),
         (None, None) => None,
     }
 }
 
-/// Writes the retired objects that still hold messages. This is not a failure, and the next run deletes them.
+/// Writes the retired objects that still contain messages. These objects are not a failure. The next run deletes them.
 fn retired_objects(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], resume_command: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
-    let _ = writeln!(text, "that still hold messages, which will return to their queue automatically:");
+    let _ = writeln!(text, "that still contain messages. The messages will return to their queue automatically:");
     for step in waiting {
         if let Some(why) = &step.why {
             let _ = writeln!(

@@ -1,5 +1,5 @@
-//! Renders the resolutions of a conflict as text: completely, with their YAML, if there are few conflicts; otherwise on
-//! one line each.
+//! Renders the resolutions of a conflict as text. If a plan has few conflicts, the text of a resolution includes its
+//! YAML. Otherwise, the text is one sentence.
 
 use super::style::{BOLD, Painted, clean, wrap};
 use crate::plan::{Applicability, Conflict, Resolution, ResolutionKind};
@@ -8,15 +8,15 @@ use std::fmt::Write;
 /// The maximum number of conflicts whose YAML is shown without `-v`.
 const MOST_IN_FULL: usize = 3;
 
-/// Returns true if the YAML of every resolution is shown.
-pub(super) fn in_full(conflicts: usize, is_verbose: bool) -> bool {
+/// Returns true if the plan text includes the YAML of every resolution.
+pub(super) fn includes_yaml(conflicts: usize, is_verbose: bool) -> bool {
     is_verbose || conflicts <= MOST_IN_FULL
 }
 
-/// The column after the labels.
+/// The column at which the text after a label starts.
 const INDENT: usize = 17;
 
-/// Writes lines with a label before the first line of each kind.
+/// Writes lines with labels.
 struct Lines<'a> {
     text: &'a mut String,
     width: usize,
@@ -28,9 +28,9 @@ impl Lines<'_> {
         let _ = writeln!(self.text, "        {} {line}", Painted(BOLD, format!("{label:<8}")));
     }
 
-    /// Wraps a sentence; the following lines are indented.
+    /// Writes a sentence on one or more lines. Indents the lines after the first line.
     fn sentence(&mut self, label: &str, indent: usize, sentence: &str) {
-        // A flag stays on one line with its value, so that it can be copied.
+        // A flag stays on one line with its value, so that users can copy the flag.
         let flag = |text: String| text.replace('\u{a0}', " ");
         let unbroken = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
         let words: Vec<String> = unbroken.split(' ').map(|word| flag(word.to_owned())).collect();
@@ -42,7 +42,8 @@ impl Lines<'_> {
     }
 }
 
-/// Writes all resolutions, and the errors that applications get.
+/// Writes all resolutions. If `is_full` is true, includes their YAML, and also writes the errors that applications
+/// receive.
 pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, is_full: bool) {
     let mut lines = Lines { text, width };
     let mut last = None;
@@ -50,7 +51,7 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
         let label = if last == Some(resolution.kind) { "" } else { resolution.kind.as_str() };
         last = Some(resolution.kind);
         match &resolution.yaml {
-            Some(yaml) if is_full => in_detail(&mut lines, label, resolution, yaml),
+            Some(yaml) if is_full => write_details(&mut lines, label, resolution, yaml),
             Some(_) | None => lines.sentence(label, 0, without_label(resolution)),
         }
     }
@@ -59,7 +60,8 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
     }
 }
 
-/// Writes the error that an application gets if it still declares the old settings.
+/// Writes the errors that applications receive: an application that still declares the old settings after the
+/// recreation, and an application that declares the queue without a type.
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.error_after_recreate {
@@ -71,9 +73,9 @@ pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize)
     }
 }
 
-fn in_detail(lines: &mut Lines<'_>, label: &str, resolution: &Resolution, yaml: &str) {
+fn write_details(lines: &mut Lines<'_>, label: &str, resolution: &Resolution, yaml: &str) {
     match resolution.kind {
-        ResolutionKind::Policy => by_policy(lines, label, resolution),
+        ResolutionKind::Policy => write_policy(lines, label, resolution),
         ResolutionKind::Keep | ResolutionKind::Rename | ResolutionKind::Recreate => {
             lines.line(label, "the current settings:");
             for field in &resolution.fields {
@@ -92,21 +94,21 @@ fn in_detail(lines: &mut Lines<'_>, label: &str, resolution: &Resolution, yaml: 
     }
 }
 
-/// Writes the resolution by a policy, with the reasons for each field. Fields with the same reason share a line.
-fn by_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
+/// Writes the resolution by a policy, with the reason for each field. Fields with the same reason share a line.
+fn write_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
     let mut groups: Vec<(bool, &str, Vec<&str>)> = Vec::new();
     for field in &resolution.fields {
         match groups.iter_mut().find(|(_, why, _)| *why == field.why) {
             Some((_, _, names)) => names.push(&field.field),
-            None => groups.push((field.applicability, &field.why, vec![&field.field])),
+            None => groups.push((field.applies, &field.why, vec![&field.field])),
         }
     }
-    groups.sort_by_key(|(applicability, _, _)| !applicability);
+    groups.sort_by_key(|(applies, _, _)| !applies);
     if let [(_, why, _)] = groups.as_slice() {
         lines.sentence(label, 0, &format!("in place: {why}"));
         return;
     }
-    let resolved = resolution.fields.iter().filter(|field| field.applicability).count();
+    let resolved = resolution.fields.iter().filter(|field| field.applies).count();
     let all = resolution.fields.len();
     let how_many = if resolution.applicability == Applicability::Yes {
         String::new()
@@ -114,13 +116,13 @@ fn by_policy(lines: &mut Lines<'_>, label: &str, resolution: &Resolution) {
         format!(" for {resolved} of {all}")
     };
     lines.line(label, &format!("in place{how_many}:"));
-    for (applicability, why, names) in groups {
-        let not = if applicability { "" } else { "not " };
+    for (applies, why, names) in groups {
+        let not = if applies { "" } else { "not " };
         lines.sentence("", 0, &format!("{not}{}: {why}", names.join(", ")));
     }
 }
 
-/// Returns the text of a resolution without the words that its label contains.
+/// Returns the text of a resolution without the first words, which repeat its label.
 fn without_label(resolution: &Resolution) -> &str {
     let words: &[&str] = match resolution.kind {
         ResolutionKind::Keep => &["keep "],

@@ -1,4 +1,4 @@
-//! Text for a shell: quoted words, commands that wrap at the width, the command to run after a plan, and `NAME=value`
+//! Formats text for a shell: quotes words, wraps commands, and renders the next command of a plan and the `NAME=value`
 //! lines of contracts.
 
 use super::style::{columns, wrap};
@@ -11,9 +11,8 @@ use std::fmt::Write;
 /// The indentation of continuation lines.
 const INDENT: &str = "    ";
 
-/// Quotes a word if necessary. Hidden characters are written as octal escapes between `$'` and `'`, as POSIX defines
-/// them.
-pub fn quoted(word: &str) -> String {
+/// Quotes a word for a shell if necessary. Writes hidden characters as octal escapes in `$'…'`, as POSIX defines.
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if word.chars().any(is_hidden) || word.contains("##[") {
         let escape = |c: char| match c {
@@ -31,8 +30,8 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Wraps a command at words with `\`, so that it can be pasted. A flag stays on one line with its value.
-pub fn in_lines(line: &str, width: usize) -> String {
+/// Wraps a command at words with `\`, so that users can paste the command. Keeps a flag on one line with its value.
+pub fn wrap_command(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();
     }
@@ -51,7 +50,7 @@ pub fn in_lines(line: &str, width: usize) -> String {
     wrap(&parts, " ", width.saturating_sub(INDENT.len() + 2)).join(&format!(" \\\n{INDENT}"))
 }
 
-/// Splits a command into words, with their quotes.
+/// Splits a command into words. The words include their quotes.
 fn words(line: &str) -> Vec<&str> {
     let (mut words, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, c) in line.char_indices() {
@@ -70,7 +69,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Renders `NAME=value` lines. An empty line separates the groups of queues.
+/// Renders `NAME=value` lines. An empty line separates the groups.
 pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
     let mut text = String::new();
     for (index, group) in groups.iter().enumerate() {
@@ -78,18 +77,18 @@ pub fn environment_lines(groups: &[Vec<(String, String)>]) -> String {
             text.push('\n');
         }
         for (name, value) in group {
-            let _ = writeln!(text, "{name}={}", quoted(value));
+            let _ = writeln!(text, "{name}={}", quote(value));
         }
     }
     text
 }
 
-/// Returns the next command: the apply with the flags that allow its hazards. If recreating objects resolves the other
-/// blockers, returns the plan command with `--recreate`, because this adds hazards. If only an edit of the spec
-/// resolves the blockers, returns a sentence.
+/// Returns the command to run after a plan. If only hazards block the plan, this is the apply command with the flags
+/// that allow the hazards. If recreations resolve the other blockers, this is the plan command with `--recreate`,
+/// because a recreation can add hazards. Otherwise, returns a sentence.
 pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     if blockers.blocks.is_empty() {
-        return paste_line(apply, blockers);
+        return with_allowances(apply, blockers);
     }
     let flags: Option<Vec<&str>> = blockers.blocks.iter().map(|block| block.flag.as_deref()).collect();
     match (flags, apply.strip_prefix("topo apply")) {
@@ -102,7 +101,7 @@ pub fn next_command(apply: &str, blockers: &Blockers) -> String {
     }
 }
 
-/// Removes the `--recreate` flag of an object from a command, because a different one is added.
+/// Removes the `--recreate` flag of an object from a command, because the caller adds a different one.
 fn without_recreate(line: &str, address: &Address) -> String {
     let flag = format!(" --recreate {address}=");
     match line.split_once(&flag) {
@@ -115,12 +114,12 @@ fn without_recreate(line: &str, address: &Address) -> String {
 }
 
 /// Returns the apply command with the flags that allow its hazards.
-pub fn paste_line(apply: &str, blockers: &Blockers) -> String {
+pub fn with_allowances(apply: &str, blockers: &Blockers) -> String {
     let mut line = apply.to_owned();
-    let mut given = BTreeSet::new();
+    let mut added = BTreeSet::new();
     // An object can have the same hazard twice, for different reasons.
     for flag in blockers.hazards.iter().map(|hazard| hazard.flag()) {
-        if given.insert(flag.clone()) {
+        if added.insert(flag.clone()) {
             line.push(' ');
             line.push_str(&flag);
         }
@@ -135,7 +134,7 @@ mod tests {
     #[test]
     fn shell_decodes_hidden_characters() {
         for word in ["a\n::b", "\u{1b}[31m", "it's \\ \u{202e}x", "::error::x", "$'x'"] {
-            let script = format!("printf %s {}", quoted(word));
+            let script = format!("printf %s {}", quote(word));
             assert!(!script.chars().any(is_hidden), "{script}");
             let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&read.stdout), word);
@@ -144,10 +143,10 @@ mod tests {
 
     #[test]
     fn wrapped_command_is_one_command_for_a_shell() {
-        let name = quoted("it's one  word");
+        let name = quote("it's one  word");
         let line = format!("topo apply topology.yaml --url http://localhost:15672 --allow {name} --prune --yes");
-        assert_eq!(in_lines(&line, 200), line);
-        let wrapped = in_lines(&line, 40);
+        assert_eq!(wrap_command(&line, 200), line);
+        let wrapped = wrap_command(&line, 40);
         assert_eq!(
             wrapped,
             "topo apply topology.yaml \\\n    --url http://localhost:15672 \\\n    --allow 'it'\\''s one  word' \\\n    --prune --yes"
@@ -168,12 +167,12 @@ mod next_command_tests {
     use crate::plan::Block;
 
     #[test]
-    fn suggested_recreate_replaces_the_given_one() {
+    fn suggested_recreate_replaces_the_typed_one() {
         let address = Address::of(&"v".into(), &ObjectId::Queue("q".into()));
         let flag = Some("--recreate queues/v/q=migrate".to_owned());
         let block = Block { address, text: String::new(), remedy: None, flag };
         let blockers = Blockers { blocks: vec![block], conflicts: 0, hazards: Vec::new() };
-        for (given, expected) in [
+        for (apply, expected) in [
             ("topo apply a.yaml --recreate queues/v/q=ifEmpty", "topo plan a.yaml --recreate queues/v/q=migrate"),
             (
                 "topo apply --recreate queues/v/q=ifEmpty --recreate queues/v/qq=discard --prune",
@@ -181,7 +180,7 @@ mod next_command_tests {
             ),
             ("topo apply a.yaml", "topo plan a.yaml --recreate queues/v/q=migrate"),
         ] {
-            assert_eq!(next_command(given, &blockers), expected);
+            assert_eq!(next_command(apply, &blockers), expected);
         }
     }
 }

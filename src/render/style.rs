@@ -1,6 +1,6 @@
-//! Formats text for a terminal: colors, numbers, line breaks, and Markdown pages.
+//! Formats text for a terminal: colors, counts, line breaks, and Markdown pages.
 //!
-//! Texts always contain colors; the output stream strips them if the target does not support them.
+//! Texts always contain colors. The output stream strips colors if the target does not support them.
 
 use crate::model::BrokerVersion;
 use crate::model::count::number;
@@ -8,15 +8,15 @@ pub use crate::model::printable::{clean, one_line};
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
-/// Creations and success.
+/// The style of creations and success.
 pub const GREEN: Style = AnsiColor::Green.on_default();
-/// Changes and warnings.
+/// The style of changes and warnings.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// Deletions, blockers and failures.
+/// The style of deletions, blockers and failures.
 pub const RED: Style = AnsiColor::Red.on_default();
-/// Less important text.
+/// The style of less important text.
 pub const DIM: Style = Style::new().dimmed();
-/// Headings.
+/// The style of headings.
 pub const BOLD: Style = Style::new().bold();
 
 /// Text in a style.
@@ -28,13 +28,13 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// Describes the RabbitMQ version that a text is about, and how it was selected. No broker is involved.
-pub fn for_version(given: Option<BrokerVersion>) -> String {
-    match given {
+/// Describes the RabbitMQ version that topo assumes without a broker, and the origin of the version.
+pub fn for_version(selected: Option<BrokerVersion>) -> String {
+    match selected {
         Some(version) => format!("RabbitMQ {} (set by --broker-version)", version.series()),
         None => {
             let newest = BrokerVersion::NEWEST_KNOWN.series();
-            format!("RabbitMQ {newest} (the newest known; --broker-version sets another)")
+            format!("RabbitMQ {newest} (the newest known; override with --broker-version)")
         }
     }
 }
@@ -71,8 +71,8 @@ pub fn words_and_code(sentence: &str) -> Vec<String> {
     words
 }
 
-/// Joins words to lines of at most `width` columns. A longer word has a line of its own. Not `textwrap`, which breaks
-/// lines only between words of one text: here, code in backticks and the parts of a heading or a command stay whole.
+/// Joins parts to lines of at most `width` columns. A part that is wider than `width` is on a separate line. `textwrap`
+/// cannot replace this function, because it would break lines inside code spans and parts of a heading or a command.
 pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -87,20 +87,21 @@ pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Joins the parts of a heading to lines of at most `width` columns. Breaks between parts first, and at the spaces of a
-/// part that is too long.
+/// Joins the parts of a heading to lines of at most `width` columns. Breaks lines between parts. Breaks a part at its
+/// spaces only if the part is wider than `width`.
 pub fn heading(parts: &[String], width: usize) -> Vec<String> {
     wrap(parts, " · ", width).iter().flat_map(|line| wrap(&words_and_code(line), " ", width)).collect()
 }
 
-/// Wraps a sentence at words; code spans stay on one line.
-pub fn folded(sentence: &str, width: usize) -> String {
+/// Wraps each line of a text at words. Keeps code spans on one line.
+pub fn fold(sentence: &str, width: usize) -> String {
     let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Wraps a page to lines of this width, as far as the words allow it.
-pub fn folded_page(page: &str, width: usize) -> String {
+/// Wraps the paragraphs and list items of a Markdown page to `width` columns. Keeps headings, tables, quotes and code
+/// blocks unchanged.
+pub fn fold_page(page: &str, width: usize) -> String {
     let mut folded = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
     let mut is_code = false;
@@ -126,7 +127,7 @@ fn is_item(line: &str) -> bool {
     line.starts_with("- ") || line.starts_with("* ")
 }
 
-/// Writes the collected lines as one paragraph.
+/// Writes the collected lines as one paragraph, and clears the collection.
 fn fill(folded: &mut String, paragraph: &mut Vec<&str>, width: usize) {
     let text = std::mem::take(paragraph).join(" ");
     if text.is_empty() {
@@ -168,6 +169,6 @@ mod page_tests {
     fn paragraphs_are_wrapped_and_code_is_unchanged() {
         let page = "# a-rule\n\nOne two three\nfour `five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
         let expected = "# a-rule\n\nOne two three four\n`five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
-        assert_eq!(folded_page(page, 20), expected);
+        assert_eq!(fold_page(page, 20), expected);
     }
 }

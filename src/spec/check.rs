@@ -1,9 +1,9 @@
-//! Checks a tree against the grammar and converts its values: durations to milliseconds, sizes to bytes, policy keys to
-//! RabbitMQ's spelling. Reports and omits invalid values, so that one mistake produces only one error. `read`
-//! and `references` check how names relate to each other.
+//! Checks a tree against the grammar and converts its values: durations to milliseconds, sizes to bytes, and policy
+//! keys to RabbitMQ's spelling. Reports and omits invalid values, so that one mistake produces only one error. `read`
+//! and `references` check the relations between objects.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::{self, listed, listed_all};
+use super::hints::{self, join_and, join_or};
 use super::keys::{OPTIONAL, POLICY_KEYS};
 use super::node::{Absent, Entry, Location, Node, Value};
 use super::shape::{Object, Shape};
@@ -14,7 +14,8 @@ use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, MAX_NAME_BYTES, is_reserved};
 
-/// Checks a node. `subject` is its description in messages, `at` the position of its key.
+/// Checks a node and returns it with converted values; `None` if the node is invalid. `subject` describes the node in
+/// messages, and `at` is the position of its key.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -102,8 +103,8 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         if is_external && key.name != "external" && !kind.external.contains(&key.name) {
             let message = format!("{subject} is external, so `{}` cannot be set", key.name);
             let hint = format!(
-                "topo never changes an external object; besides `external`, it accepts only {}",
-                listed_all(kind.external.iter().copied())
+                "topo never changes an external object; it supports only the keys {}",
+                join_and(std::iter::once("external").chain(kind.external.iter().copied()))
             );
             diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
             continue;
@@ -136,7 +137,8 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// Reports a document with an unsupported format version. topo does not check the rest of the document.
+/// Reports an unsupported format version, and returns true if there is one. topo does not check the rest of such a
+/// document.
 fn report_unsupported_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
@@ -166,11 +168,12 @@ fn either(
                 "{subject} sets neither {}",
                 first_keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" nor ")
             );
-            diagnostics.push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", listed(first_keys))));
+            diagnostics
+                .push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", join_or(first_keys))));
             None
         }
         [_, _, ..] => {
-            let message = format!("{subject} sets more than one of {}", listed_all(first_keys));
+            let message = format!("{subject} sets more than one of {}", join_and(first_keys));
             diagnostics.push(Diagnostic::error("conflicting-keys", message, at).hint("keep one of them"));
             None
         }
@@ -195,7 +198,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         named = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
-            // The keys of this entry follow with too little indentation. topo reports each of them.
+            // The keys of this entry follow with too little indentation. topo reports each of these keys.
             continue;
         }
         let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
@@ -244,11 +247,11 @@ fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnost
         Some(named) => diagnostic
             .hint(format!("indent `{}` further than `{}`", entry.key, named.key))
             .also(named.at, "the name above"),
-        None => diagnostic.hint(format!("add the name of {what} above it, and indent `{}` further", entry.key)),
+        None => diagnostic.hint(format!("add the name of {what} above `{0}`, and indent `{0}` further", entry.key)),
     }
 }
 
-/// Returns true if an object can have this name; reports the reason otherwise.
+/// Returns true if an object can have this name; otherwise, reports the reason.
 fn check_declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
@@ -298,7 +301,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
     Some(node.with(Value::Table(checked)))
 }
 
-/// Converts the definition of a policy to RabbitMQ's own keys.
+/// Checks the definition of a policy, and converts its keys to RabbitMQ's spelling.
 fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
         value::report_wrong_type(node, subject, "a mapping of policy keys", None, at, diagnostics);
@@ -322,8 +325,8 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
         };
         if let Some(first) = checked.iter().find(|first| first.key == key) {
             let diagnostic =
-                Diagnostic::error("said-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
-            diagnostics.push(diagnostic.also(first.at, "first here").hint("keep one of the two"));
+                Diagnostic::error("set-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
+            diagnostics.push(diagnostic.also(first.at, "first set here").hint("keep one of the two"));
             continue;
         }
         checked.extend(node.map(|node| Entry { key: key.to_owned(), at: entry.at, node }));

@@ -1,4 +1,4 @@
-//! The grammar of the document of the cluster: its objects belong to no vhost.
+//! The grammar of cluster documents, whose objects do not belong to a vhost.
 
 use super::keys::GLOBS;
 use super::records;
@@ -6,46 +6,49 @@ use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::record_kinds::RecordScope;
 use std::sync::LazyLock;
 
-/// The document of the cluster. A document with the key `cluster` and without `vhost` is one.
+/// A cluster document: a document with the key `cluster` and without the key `vhost`.
 pub(crate) static CLUSTER_DOCUMENT: Object = Object {
-    what: "a document of the cluster",
+    what: "a cluster document",
     name: "ClusterDocument",
     keys: Keys::Fixed(|| {
-        static KEYS: LazyLock<Vec<Key>> =
-            LazyLock::new(|| {
-                static FIXED: &[Key] = &[
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            static FIXED: &[Key] = &[
                 key("version", Shape::Version, "The version of this format.").required().like("1"),
                 key(
                     "cluster",
                     Shape::Object(&CLUSTER),
-                    "Marks a document about the cluster instead of a vhost. `{}` matches every cluster.",
+                    "Marks a document that describes the cluster instead of a vhost. `{}` matches every cluster.",
                 )
                 .required()
                 .like("{}"),
                 key(
                     "owns",
                     GLOBS,
-                    "Globs over whole names of cluster objects that this spec manages. Matching objects that no spec \
-                     declares are reported, and deleted if `--prune` names their kind.",
+                    "Globs that match the whole names of the cluster objects that this spec manages. topo reports \
+                     matching objects that no spec declares, and deletes them if `--prune` lists their kind.",
                 )
                 .or("[]")
                 .like("[\"shop-*\"]"),
-                key("protect", GLOBS, "Globs over names of cluster objects that are never deleted, whatever the flags.")
-                    .or("[]")
-                    .like("[\"admin\"]"),
-                key("ignore", GLOBS, "Globs over names of cluster objects that topo does not report.")
+                key(
+                    "protect",
+                    GLOBS,
+                    "Globs for the names of cluster objects that topo never deletes, regardless of flags.",
+                )
+                .or("[]")
+                .like("[\"admin\"]"),
+                key("ignore", GLOBS, "Globs for the names of cluster objects that topo does not report.")
                     .or("[]")
                     .like("[\"guest\"]"),
             ];
-                let removed = key(
-                    "removed",
-                    Shape::Object(&REMOVED),
-                    "The cluster objects to delete, with the same safeguards as `--prune`.",
-                );
-                let has_removed = records::removed_sections(RecordScope::Cluster).next().is_some();
-                let sections = records::sections(RecordScope::Cluster);
-                FIXED.iter().copied().chain(has_removed.then_some(removed)).chain(sections).collect()
-            });
+            let removed = key(
+                "removed",
+                Shape::Object(&REMOVED),
+                "The cluster objects to delete, with the same safeguards as `--prune`.",
+            );
+            let has_removed = records::removed_sections(RecordScope::Cluster).next().is_some();
+            let sections = records::sections(RecordScope::Cluster);
+            FIXED.iter().copied().chain(has_removed.then_some(removed)).chain(sections).collect()
+        });
         &KEYS
     }),
     external: &[],
@@ -59,8 +62,8 @@ static CLUSTER: Object = Object {
         static KEYS: &[Key] = &[key(
             "name",
             Shape::Text,
-            "The name of the cluster, as `rabbitmqctl cluster_status` prints it. On a cluster with another name, the plan \
-             is blocked.",
+            "The name of the cluster, as `rabbitmqctl cluster_status` prints it. On a cluster with a different name, the \
+             plan is blocked.",
         )
         .like("prod-eu")];
         KEYS

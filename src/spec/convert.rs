@@ -1,4 +1,4 @@
-//! Converts checked nodes to values of the model, and reports objects that are declared twice.
+//! Converts checked nodes to model values, and creates the diagnostics for objects that are declared twice.
 
 use super::diagnostic::Diagnostic;
 use super::node::{Entry, Keyed, Location, Node, Sourced, Value};
@@ -21,13 +21,13 @@ pub(super) fn sourced(node: &Node) -> Option<Sourced<&str>> {
     node.text().map(|text| Sourced::new(text, node.at))
 }
 
-/// Returns the conflict handling with this name.
+/// Returns the conflict resolution with this name; `None` for an unknown name.
 pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
     let all = [OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard];
     all.into_iter().find(|known| known.as_str() == word)
 }
 
-/// Converts a node to the value of an argument.
+/// Converts a node to an argument value.
 pub(crate) fn value_of(node: &Node) -> ArgumentValue {
     match &node.value {
         Value::Null(_) => ArgumentValue::Null,
@@ -47,19 +47,21 @@ pub(super) fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<Argume
     entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
 }
 
-/// Returns a string, or its default with the position of the object.
+/// Returns the string of a node. Without a string, returns the default value with the position of the object.
 pub(super) fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
     let text = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
     Sourced::new(text.value.to_owned(), text.at)
 }
 
-/// Reports that an object is declared twice.
+/// Creates the diagnostic for an object that is declared twice.
 pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
     let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
-    diagnostic.label("again here").also(first, "first here").hint(with_variants_hint("keep one of the two", at, first))
+    let hint = with_variants_hint("keep one of the two", at, first);
+    diagnostic.label("again here").also(first, "first set here").hint(hint)
 }
 
-/// Returns a hint for two positions that contradict each other. In two files, they may be variants of one topology.
+/// Returns a hint for two positions that conflict. If the positions are in different files, adds a hint for files that
+/// are variants of one topology.
 pub(super) fn with_variants_hint(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();

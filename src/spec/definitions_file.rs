@@ -1,6 +1,6 @@
-//! Recognizes what a file contains: a spec, a definitions file of RabbitMQ that is given as a spec, and the vhosts of
-//! specs. The vhosts are guessed before the files are parsed as YAML, from the lines that most specs have. The guess can
-//! be wrong, so callers must verify it after parsing.
+//! Recognizes specs, and RabbitMQ definitions files that users pass as specs. Also guesses the vhosts of specs before
+//! the files are parsed as YAML, from lines such as `vhost: shop`. The guess can be wrong, so callers must verify it
+//! after parsing.
 
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Diagnostics;
@@ -9,26 +9,26 @@ use super::yaml;
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 
-/// Keys that the broker writes at the top of every definitions file.
-const OF_THE_BROKER: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\"rabbitmq_definition_format\""];
-/// Lists of objects in such a file.
+/// Top-level keys that only the broker writes, in definitions files.
+const BROKER_KEYS: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\"rabbitmq_definition_format\""];
+/// The object lists of a definitions file.
 const LISTS: [&str; 4] = ["\"vhosts\"", "\"queues\"", "\"exchanges\"", "\"bindings\""];
 
-/// Returns an error if the file is a definitions file. Its content is not checked, because it is JSON with other keys
-/// than those of a spec.
-pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
+/// Returns an error if the file is a definitions file. topo does not check the content of such a file, because its keys
+/// differ from the keys of a spec.
+pub(super) fn refusal(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     let text = file.text.trim_start_matches('\u{feff}').trim_start();
-    if !text.starts_with('{') || text.contains("\"version\"") && !OF_THE_BROKER.iter().any(|key| text.contains(key)) {
+    if !text.starts_with('{') || text.contains("\"version\"") && !BROKER_KEYS.iter().any(|key| text.contains(key)) {
         return None;
     }
-    let is_one = OF_THE_BROKER.iter().any(|key| text.contains(key))
+    let is_definitions_file = BROKER_KEYS.iter().any(|key| text.contains(key))
         || LISTS.iter().filter(|key| text.contains(*key)).count() >= 2 && text.contains("\"vhost\"");
-    let message = format!("`{}` is a definitions file of RabbitMQ, not a spec", file.name);
+    let message = format!("`{}` is a RabbitMQ definitions file, not a spec", file.name);
     let hint = format!("convert it to a spec with `topo export --definitions {}`", argument(&file.name));
-    is_one.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
+    is_definitions_file.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
 }
 
-/// Formats a file name as an argument for a shell, with quotes if the shell would split or expand it.
+/// Formats a file name as a shell argument, with quotes if the shell would split or expand the name.
 fn argument(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
     match name {
@@ -38,14 +38,15 @@ fn argument(name: &str) -> String {
     }
 }
 
-/// Returns the vhosts that are named on lines of their own, sorted. Names from variables or anchors are missing.
+/// Returns the vhosts in lines such as `vhost: shop`, sorted. Omits names that contain variables or anchors.
 pub fn guess_vhosts(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
     names.into_iter().collect()
 }
 
-/// Returns true if a text is a spec: YAML with an integer `version`. Other files have a string there.
+/// Returns true if a text is a spec: YAML with a top-level `version` that is an integer. In other YAML files, a
+/// `version` is usually a string.
 pub fn is_spec(text: &str) -> bool {
     let source = SourceFile { name: String::new(), text: text.to_owned() };
     let documents = yaml::documents(0, &source, &mut Diagnostics::default()).unwrap_or_default();
@@ -53,7 +54,8 @@ pub fn is_spec(text: &str) -> bool {
     entries.any(|entry| entry.key == "version" && matches!(entry.node.value, Value::Integer(_)))
 }
 
-/// Returns the name in `vhost: shop`, plain or in quotes without escapes, with or without a comment.
+/// Returns the name in a line such as `vhost: shop`. The name can be plain, or in quotes without escapes, and a comment
+/// can follow.
 fn name(line: &str) -> Option<&str> {
     let value = line.strip_prefix("vhost:")?.trim();
     for quote in ['"', '\''] {
@@ -63,8 +65,8 @@ fn name(line: &str) -> Option<&str> {
         }
     }
     let plain = value.split(" #").next().unwrap_or_default().trim_end();
-    let is_more = |first: char| "{[&*!|>#$%@`".contains(first);
-    Some(plain).filter(|plain| !plain.is_empty() && !plain.starts_with(is_more) && !plain.contains("${"))
+    let is_indicator = |first: char| "{[&*!|>#$%@`".contains(first);
+    Some(plain).filter(|plain| !plain.is_empty() && !plain.starts_with(is_indicator) && !plain.contains("${"))
 }
 
 #[cfg(test)]

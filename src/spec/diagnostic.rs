@@ -1,7 +1,7 @@
 //! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
 
 use super::node::Location;
-use crate::model::printable::{clean, masked};
+use crate::model::printable::{clean, mask_passwords};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -13,14 +13,14 @@ const UNKNOWN_VALUE: &[&str] = &["encoding", "syntax", "variable", "too-large"];
 pub enum Severity {
     /// The spec cannot be used.
     Error,
-    /// The spec can be used, but is probably a mistake.
+    /// The spec can be used, but probably contains a mistake.
     Warning,
-    /// Worth knowing.
+    /// The spec can be used. The diagnostic contains useful information.
     Info,
 }
 
 impl Severity {
-    /// Returns the word that precedes the message.
+    /// Returns the name of the severity, which precedes the message: `error`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -30,7 +30,7 @@ impl Severity {
     }
 }
 
-/// One problem. Its messages quote the spec, so the constructors clean them and mask passwords.
+/// A problem in a spec. Its texts can quote the spec, so the constructors escape hidden characters and mask passwords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
@@ -45,7 +45,7 @@ pub struct Diagnostic {
     pub label: String,
     /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
-    /// A suggestion to fix it.
+    /// A suggestion for how to fix the problem, if there is one.
     pub hint: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             code,
-            message: cleaned(&message.into()),
+            message: sanitize(&message.into()),
             primary,
             label: String::new(),
             secondary: Vec::new(),
@@ -65,14 +65,14 @@ impl Diagnostic {
 
     /// Sets the label of the primary position.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = cleaned(&label.into());
+        self.label = sanitize(&label.into());
         self
     }
 
-    /// Adds a related position, unless it is the primary one.
+    /// Adds a related position, unless it equals the primary position.
     pub fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         if at != self.primary {
-            self.secondary.push((at, cleaned(&label.into())));
+            self.secondary.push((at, sanitize(&label.into())));
         }
         self
     }
@@ -84,17 +84,17 @@ impl Diagnostic {
 
     /// Sets the hint, if there is one.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint.map(|hint| cleaned(&hint)).or(self.hint);
+        self.hint = hint.map(|hint| sanitize(&hint)).or(self.hint);
         self
     }
 }
 
-/// Cleans a message that may quote the spec.
-fn cleaned(sentence: &str) -> String {
-    clean(&masked(sentence))
+/// Escapes hidden characters and masks passwords in a text that can quote the spec.
+fn sanitize(sentence: &str) -> String {
+    clean(&mask_passwords(sentence))
 }
 
-/// All diagnostics, in the order of the files and lines.
+/// A collection of diagnostics. [`Self::or_value`] sorts them by file and line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
@@ -104,7 +104,8 @@ impl Diagnostics {
         Self::default()
     }
 
-    /// Adds a diagnostic. Repeats at the same position are dropped: a mistake in an anchor appears at each use.
+    /// Adds a diagnostic, unless the same diagnostic was added recently. A mistake in a value with an anchor is found
+    /// again at each alias.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let is_repeated = |known: &Diagnostic| {
             known.primary == diagnostic.primary && known.code == diagnostic.code && known.message == diagnostic.message
@@ -115,7 +116,7 @@ impl Diagnostics {
         }
     }
 
-    /// Removes the diagnostics of the value at a position, because its key turned out to be wrong.
+    /// Removes all diagnostics at a position, for a value whose key turns out to be invalid.
     pub(crate) fn remove_at(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
@@ -125,7 +126,7 @@ impl Diagnostics {
         self.0.extend(others.0);
     }
 
-    /// Returns these diagnostics and others, in order.
+    /// Returns the diagnostics of both collections, in order.
     pub fn and(mut self, others: Self) -> Self {
         self.extend(others);
         self.or_value(()).err().unwrap_or_default()
@@ -141,7 +142,7 @@ impl Diagnostics {
         self.0.iter()
     }
 
-    /// Returns true if one of them is an error.
+    /// Returns true if any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -151,7 +152,7 @@ impl Diagnostics {
         if self.0.is_empty() {
             return Ok(value);
         }
-        // Other diagnostics of a value that could not be read are consequences, not mistakes.
+        // If a value could not be read, other diagnostics of this value are consequences, not separate mistakes.
         let start = |it: &Diagnostic| (it.primary.file, it.primary.start);
         let unknown: BTreeSet<(usize, usize)> =
             self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(start).collect();
@@ -171,7 +172,8 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// Writes one line for each diagnostic, for logs: `3:5: error[unknown-key]: …`. Users see `render::diagnostics`.
+/// Writes one line for each diagnostic, for logs: `3:5: error[unknown-key]: …`. Users see the output of
+/// `render::diagnostics`.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Diagnostic { severity, code, message, primary, .. } in &self.0 {

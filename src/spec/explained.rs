@@ -1,6 +1,6 @@
-//! Renders the pages of `topo explain` for the keys and the error codes of a spec. The page of a key shows its positions,
-//! its meaning, its default and RabbitMQ's name for it; the pages are generated from the grammar of the parser. The page
-//! of a code describes the word in brackets after `error`.
+//! Renders the `topo explain` pages for the keys and error codes of a spec. The page of a key contains its positions,
+//! meaning, default and RabbitMQ name. These pages are generated from the grammar of the parser. The page of an error
+//! code describes the code in brackets after `error`.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, POLICY_KEYS};
@@ -51,7 +51,7 @@ pub fn key_page(name: &str) -> Option<String> {
     Some(page)
 }
 
-/// Returns the key for another spelling: `x-message-ttl`, `message-ttl`, or a whole path such as `queues.NAME.retry`.
+/// Returns the key for a different spelling: `x-message-ttl`, `message-ttl`, or a path such as `queues.NAME.retry`.
 pub fn key_of(text: &str) -> Option<&'static str> {
     let names = key_names();
     let known = KnownArgument::named(text).or_else(|| KnownArgument::of_policy_key(text));
@@ -112,7 +112,7 @@ fn walk_shape(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<E
     }
 }
 
-/// Adds a key. Keys with the same documentation in several positions become one.
+/// Adds a key. Merges the positions of keys with the same name and documentation.
 fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
     let same = found.iter_mut().find(|it| it.key.name == key.name && it.key.doc == key.doc);
     match same {
@@ -122,27 +122,29 @@ fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
     }
 }
 
-/// The codes and their descriptions, in order.
+/// The error codes and their descriptions, in alphabetical order.
 const CODES: &[(&str, &str)] = &[
     ("allow", "A comment begins with `# topo:` but does not have the form `# topo: allow RULE reason`."),
     ("conflicting-keys", "Two keys of one mapping exclude each other, such as `delays` and `backoff`."),
     (
         "declared-twice",
-        "The specs declare one object in two places. Keep one: topo merges the specs of a vhost and does not overlay them.",
+        "The specs declare one object in two places. Keep one declaration: topo merges all specs of a vhost, and no \
+         declaration overrides another.",
     ),
     (
         "definitions",
-        "The file is a definitions file of RabbitMQ, not a spec. `topo export --definitions FILE` converts it to a spec.",
+        "The file is a RabbitMQ definitions file, not a spec. `topo export --definitions FILE` converts it to a spec.",
     ),
     (
         "duplicate-key",
-        "A mapping has the same key twice. YAML parsers disagree about which value wins, so topo uses neither.",
+        "A mapping contains the same key twice. YAML parsers disagree about which value applies, so topo uses neither.",
     ),
-    ("empty", "The file has no document. A spec starts with `version: 1` and `vhost: NAME`."),
+    ("empty", "The file contains no document. A spec starts with `version: 1` and `vhost: NAME`."),
     ("encoding", "The file is not valid UTF-8."),
     (
         "external",
-        "An object with `external: true` has other keys. topo never changes an external object, so they would have no effect.",
+        "An object with `external: true` has a key that external objects do not support. topo never changes an external \
+         object, so the key would have no effect.",
     ),
     (
         "generated-name",
@@ -154,16 +156,17 @@ const CODES: &[(&str, &str)] = &[
         "name",
         "A string is not a valid name: empty, longer than 255 bytes, with line breaks, or reserved for the broker or topo.",
     ),
-    ("number-as-text", "A number is in quotes. For the broker, `\"5\"` and `5` are different arguments."),
+    ("number-as-text", "A number is in quotes. For the broker, `\"5\"` and `5` are different values."),
     ("out-of-range", "A value is too small or too large."),
-    ("pattern", "topo cannot evaluate the pattern of a policy, but must know what it matches."),
+    ("pattern", "topo cannot evaluate the pattern of a policy, but must determine which objects it matches."),
     ("removed-and-declared", "An object is both declared and listed under `removed`."),
     ("retry-strategy", "The queue type, the strategy or the RabbitMQ version does not support these retries."),
     ("routing-key", "A routing key is longer than 255 bytes, or its binding could never be deleted."),
-    ("said-twice", "A setting appears in two forms or places, such as a key and the argument that it sets."),
+    ("set-twice", "A setting is set in two places, for example by its key and by the corresponding argument."),
     (
         "syntax",
-        "The file is not valid YAML, or not what it seems: a plain string cannot start with `*`, `&`, `!`, `#`, `%` or `@`.",
+        "The file is not valid YAML, or YAML reads a value differently than intended. For example, a plain string cannot \
+         start with `*`, `&`, `!`, `#`, `%` or `@`.",
     ),
     ("too-large", "A number needs more than 64 bits, or a file expands to far more values than it contains."),
     ("too-many-delays", "There are more `delays` than retries. Each retry has one delay."),
@@ -174,11 +177,12 @@ const CODES: &[(&str, &str)] = &[
         "variable",
         "A variable is not set or not valid. Use `${NAME}` or `${NAME:-default}`; write `$${` for a literal `${`.",
     ),
-    ("version", "This version of topo does not support the format version."),
+    ("version", "This version of topo does not support the format version of the spec."),
     ("wrong-queue-type", "Queues of this type do not support the key."),
     (
         "wrong-type",
-        "A value has the wrong type: a string for an integer, a list for a mapping, a duration without a unit.",
+        "A value has the wrong type, such as a string instead of an integer, a list instead of a mapping, or a duration \
+         without a unit.",
     ),
     ("wrong-value", "A value has the right type but is not one of the valid values."),
 ];
@@ -187,7 +191,7 @@ const CODES: &[(&str, &str)] = &[
 pub fn code_page(code: &str) -> Option<String> {
     let (_, meaning) = CODES.iter().find(|(known, _)| *known == code)?;
     Some(format!(
-        "# {code}\n\n{meaning}\n\nThis is an error: topo rejects the spec, whatever the levels of the lint rules are.\n"
+        "# {code}\n\n{meaning}\n\nThis is an error: topo rejects the spec, regardless of the levels of lint rules.\n"
     ))
 }
 

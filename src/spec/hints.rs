@@ -1,5 +1,5 @@
-//! Hints for mistakes: the known word that is closest to an unknown one, and corrections of common values of the wrong
-//! type.
+//! Hints for mistakes: the known word that is closest to an unknown word, and corrections for common values of the
+//! wrong type.
 
 use super::lint_keys;
 use super::node::{Absent, Node, Value};
@@ -7,7 +7,7 @@ use super::shape::{Object, Shape};
 use crate::model::QueueType;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 
-/// Words from other tools, with the words of a spec that they mean.
+/// Words from other tools, each with the corresponding word in a spec.
 const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("note", "info"),
     ("notice", "info"),
@@ -35,8 +35,8 @@ pub(super) fn of_null(why: Absent, hint: Option<String>, expected: &str) -> Opti
     }
 }
 
-/// Returns a hint that puts a value in quotes, if YAML does not read it as a string.
-pub(super) fn quoted(node: &Node) -> Option<String> {
+/// Returns a hint to put a value in quotes, if YAML does not read the value as a string.
+pub(super) fn quote_hint(node: &Node) -> Option<String> {
     let text = match (&node.written, &node.value) {
         (Some(written), Value::Boolean(_) | Value::Integer(_) | Value::Float(_)) => written.to_string(),
         (None, Value::Boolean(value)) => value.to_string(),
@@ -47,17 +47,17 @@ pub(super) fn quoted(node: &Node) -> Option<String> {
     Some(format!("put it in quotes if it is a string: \"{text}\""))
 }
 
-/// Returns a hint where a string is expected.
+/// Returns a hint for a value where a string is expected.
 pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
     match (&node.value, shape) {
         (Value::List(_), Shape::RoutingKey) => {
             Some("a binding has one routing key: add one binding for each key".to_owned())
         }
-        (_, _) => quoted(node),
+        (_, _) => quote_hint(node),
     }
 }
 
-/// Returns a hint where a name or a mapping is expected.
+/// Returns a hint for a value where a name or a mapping is expected.
 pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
     let hint = match (table.name, &node.value) {
         ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to disable retries, or remove the key",
@@ -70,7 +70,7 @@ pub(super) fn name_or_mapping(node: &Node, table: &Object) -> Option<String> {
             "write `none` to drop these messages on purpose"
         }
         ("DeadLetterToQueue", Value::List(_)) => "use one queue, or an exchange that several queues are bound to",
-        (_, _) => return quoted(node),
+        (_, _) => return quote_hint(node),
     };
     Some(hint.to_owned())
 }
@@ -80,7 +80,7 @@ pub(super) fn means_none(name: &str) -> bool {
     NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// Returns a hint where `true` or `false` is expected.
+/// Returns a hint for a value where `true` or `false` is expected.
 pub(super) fn boolean(value: &Value) -> Option<String> {
     let hint = match value {
         Value::Text(text) => match text.to_ascii_lowercase().as_str() {
@@ -101,7 +101,7 @@ pub(super) fn boolean(value: &Value) -> Option<String> {
 /// Returns a hint for a string that is not one of the accepted words.
 pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<String> {
     if words.contains(&text.trim()) {
-        return Some("remove the space or line break around it: write it without `|` or quotes".to_owned());
+        return Some("remove the surrounding space or line break: write the word without `|` or quotes".to_owned());
     }
     if text == "lazy" && words.contains(&"classic") {
         return Some(
@@ -119,17 +119,17 @@ pub(super) fn not_word(value: &Value, words: &[&str]) -> Option<String> {
     (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
 }
 
-/// Returns a hint for a number in quotes. For arguments of the broker, the type makes a difference.
+/// Returns a hint for a number in quotes. For arguments, the broker distinguishes the types.
 pub(super) fn number_as_text(text: &str, subject: &str) -> String {
     let name = subject.trim_matches('`');
     if KNOWN_ARGUMENTS.iter().any(|known| known.key == name || known.name == name) {
-        format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments")
+        format!("remove the quotes: for the broker, \"{text}\" and {text} are different values")
     } else {
         format!("remove the quotes: \"{text}\" is a string, {text} is a number")
     }
 }
 
-/// Returns a hint where a list is expected.
+/// Returns a hint for a value where a list is expected.
 pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
@@ -145,7 +145,7 @@ pub(super) fn for_expected_list(node: &Node, inner: Shape) -> Option<String> {
     }
 }
 
-/// Returns a hint where a mapping is expected.
+/// Returns a hint for a value where a mapping is expected.
 pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String> {
     if kind.name == "Cluster" {
         return Some(match node.text() {
@@ -166,7 +166,7 @@ pub(super) fn for_expected_mapping(node: &Node, kind: &Object) -> Option<String>
     Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
 }
 
-/// Returns the closest known word, if it is close enough.
+/// Returns the known word that is closest to a word, if it is similar enough.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
     let distance = |candidate: &str| {
@@ -181,18 +181,18 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    // `warn` is the beginning of only one word.
+    // `warn` is a prefix of only one word.
     let mut longer = known.into_iter().filter(|candidate| word.len() >= 3 && candidate.starts_with(word));
     near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
 /// Joins words for a message: `` `a`, `b` or `c` ``.
-pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn join_or<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     joined(words, "or")
 }
 
 /// Joins words for a message: `` `a`, `b` and `c` ``.
-pub(crate) fn listed_all<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn join_and<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     joined(words, "and")
 }
 
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(closest("colour", known), None);
         assert_eq!(closest("mess", known), Some("messageTtl"));
         assert_eq!(closest("max", known), None);
-        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
-        assert_eq!(listed(["a"]), "`a`");
-        assert_eq!(listed_all(["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(join_or(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(join_or(["a"]), "`a`");
+        assert_eq!(join_and(["a", "b", "c"]), "`a`, `b` and `c`");
     }
 }

@@ -1,4 +1,4 @@
-//! The grammar: every key of a spec, its shape and its documentation. Queues have a file of their own.
+//! The grammar of specs: every key, with its shape and its documentation. `queue_keys` contains the keys of queues.
 
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
@@ -17,10 +17,10 @@ const NAMES: Shape = Shape::List(&Shape::Name);
 
 const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
 
-/// The key of an external exchange that may be missing.
+/// The key that marks an external exchange that may be missing.
 pub(super) const OPTIONAL: &str = "optional";
 
-/// The whole document.
+/// The document of a vhost.
 pub(crate) static DOCUMENT: Object = Object {
     what: "a spec",
     name: "Document",
@@ -34,18 +34,23 @@ pub(crate) static DOCUMENT: Object = Object {
             key(
                 "owns",
                 GLOBS,
-                "Globs over whole names that this spec manages. Matching objects that no spec declares are \
-                 reported, and deleted with `--prune`.",
+                "Globs that match the whole names of the objects that this spec manages. topo reports matching objects \
+                 that no spec declares, and deletes them with `--prune`.",
             )
             .or("[]")
             .like("[\"orders.*\"]"),
-            key("protect", GLOBS, "Globs over names that are never deleted or recreated, whatever the flags.")
-                .or("[]")
-                .like("[\"orders.audit\"]"),
+            key(
+                "protect",
+                GLOBS,
+                "Globs for the names of objects that topo never deletes or recreates, regardless of flags.",
+            )
+            .or("[]")
+            .like("[\"orders.audit\"]"),
             key(
                 "ignore",
                 GLOBS,
-                "Globs over names that this spec does not manage and topo does not report. Declaring a matching object is an error.",
+                "Globs for the names of objects that this spec does not manage and topo does not report. Declaring a \
+                 matching object is an error.",
             )
             .or("[]")
             .like("[\"orders.tmp.*\"]"),
@@ -62,7 +67,7 @@ pub(crate) static DOCUMENT: Object = Object {
             key(
                 "deadLetterQueues",
                 Shape::Map(&Shape::Object(&DEAD_LETTER_QUEUE)),
-                "The dead-letter queues, by name: each is a queue with an exchange of its own.",
+                "The dead-letter queues, by name. Each is a queue with its own exchange.",
             ),
             key(
                 "bindings",
@@ -94,7 +99,7 @@ static VHOST: Object = Object {
             static FIXED: &[Key] = &[
                 key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
                 key("description", Shape::Text, "A description for readers."),
-                key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
+                key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without a type."),
             ];
             FIXED.iter().copied().chain(records::vhost_keys()).collect()
         });
@@ -110,10 +115,10 @@ static REMOVED: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             static FIXED: &[Key] = &[
-                key("queues", NAMES, "Names of queues to delete.").like("[orders.old]"),
-                key("exchanges", NAMES, "Names of exchanges to delete."),
-                key("policies", NAMES, "Names of policies to delete."),
-                key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
+                key("queues", NAMES, "The names of queues to delete.").like("[orders.old]"),
+                key("exchanges", NAMES, "The names of exchanges to delete."),
+                key("policies", NAMES, "The names of policies to delete."),
+                key("bindings", Shape::List(&Shape::Object(&BINDING)), "The bindings to delete."),
             ];
             FIXED.iter().copied().chain(records::removed_sections(RecordScope::Vhost)).collect()
         });
@@ -138,19 +143,28 @@ pub(crate) static EXCHANGE: Object = Object {
             .like("topic"),
             DURABLE,
             AUTO_DELETE,
-            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.")
-                .or("false"),
-            key("alternateExchange", Shape::Name, "The exchange that receives messages that this one cannot route.")
-                .like("unrouted"),
-            key("bindings", BINDINGS, "Bindings from other exchanges to this one."),
-            key("arguments", Shape::Arguments(false), "Other arguments, sent unchanged.").like("{hash-header: user}"),
+            key(
+                "internal",
+                Shape::Boolean,
+                "If true, clients cannot publish to the exchange. Only other exchanges can route to it.",
+            )
+            .or("false"),
+            key(
+                "alternateExchange",
+                Shape::Name,
+                "The exchange that receives messages that this exchange cannot route.",
+            )
+            .like("unrouted"),
+            key("bindings", BINDINGS, "Bindings from other exchanges to this exchange."),
+            key("arguments", Shape::Arguments(false), "Other arguments, which topo sends unchanged.")
+                .like("{hash-header: user}"),
             CONFLICT,
             EXTERNAL,
             key(
                 OPTIONAL,
                 Shape::Boolean,
-                "If true, the external exchange may be missing: the broker then drops messages that are dead-lettered or \
-                 rerouted to it.",
+                "If true, the external exchange may be missing. If it is missing, the broker drops messages that are \
+                 dead-lettered or rerouted to it.",
             )
             .or("false"),
         ];
@@ -187,23 +201,23 @@ static POLICY: Object = Object {
             key(
                 "pattern",
                 Shape::Text,
-                "A regular expression (PCRE) over names. It is not anchored unless it contains `^` or `$`.",
+                "A regular expression (PCRE) that object names must match. It is not anchored unless it contains `^` or `$`.",
             )
             .required()
             .like("'^orders\\.'"),
             key(
                 "applyTo",
                 Shape::OneOf(APPLY_TO),
-                "The kinds of objects that it applies to; the last three since RabbitMQ 3.12.",
+                "The kinds of objects that the policy applies to. The last three kinds require RabbitMQ 3.12.",
             )
             .or("all"),
             key(
                 "priority",
                 Shape::Number,
-                "Of all policies that match an object, only the one with the highest priority applies.",
+                "The priority. If several policies match an object, only the one with the highest priority applies.",
             )
             .or("0"),
-            key("definition", Shape::Definition, "The settings, in camelCase or in RabbitMQ's own spelling.")
+            key("definition", Shape::Definition, "The settings, in camelCase or in RabbitMQ's spelling.")
                 .required()
                 .like("{maxLengthBytes: 1GiB}"),
         ];
@@ -213,19 +227,19 @@ static POLICY: Object = Object {
     is_queue: false,
 };
 
-/// A key of a policy definition, in the spelling of a spec and in that of RabbitMQ.
+/// A key of a policy definition, in the spelling of a spec and in RabbitMQ's spelling.
 pub(crate) struct PolicyKey {
     /// The key in a spec, in camelCase.
     pub(crate) key: &'static str,
     /// The key on the wire.
     pub(crate) name: &'static str,
-    /// The values that it accepts.
+    /// The values that the key accepts.
     pub(crate) shape: Shape,
     /// The documentation.
     pub(crate) doc: &'static str,
 }
 
-/// The known keys of policies; others are sent unchanged.
+/// The known policy keys. topo sends other keys unchanged.
 pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
     let known = KNOWN_ARGUMENTS.iter().filter_map(|known| {
         let (name, key) = (known.policy_key?, policy_keys::PolicyKey::spelling(known.policy_key?)?);

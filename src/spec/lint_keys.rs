@@ -1,12 +1,12 @@
-//! Defines the grammar of `lint:`: a key for each rule, and the level of the rule. The rules are in a layer above, so a
-//! test generates a file with their names.
+//! Defines the grammar of `lint:`, which maps rules to levels. The rules are in a higher layer, so a test generates the
+//! file with their names.
 
 use super::diagnostic::Severity;
 use super::rule_names::RULES;
 use super::shape::{Key, Keys, Object, Shape, key};
 use std::sync::LazyLock;
 
-/// The levels of the rules.
+/// The mapping `lint`, with one key for each rule.
 pub(super) static LINT: Object = Object {
     what: "`lint`",
     name: "Lint",
@@ -30,34 +30,34 @@ pub(super) fn is_rule(name: &str) -> bool {
     rules().any(|rule| rule == name)
 }
 
-/// A severity, or none.
+/// The level of a lint rule: the severity of its findings, or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Findings are not reported.
     Off,
-    /// Worth knowing.
+    /// Findings are useful information.
     Info,
-    /// Probably a mistake.
+    /// Findings are probably mistakes.
     Warning,
-    /// The spec cannot be used.
+    /// Findings are errors.
     Error,
 }
 
 impl Level {
-    /// The words of all levels.
+    /// The names of all levels.
     pub const WORDS: &'static [&'static str] = &["off", "info", "warning", "error"];
 
-    /// Returns the level with this word.
+    /// Returns the level with this name; `None` for an unknown name.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
     }
 
-    /// Returns the word.
+    /// Returns the name of the level.
     pub fn as_str(self) -> &'static str {
         self.severity().map_or("off", Severity::as_str)
     }
 
-    /// Returns the severity; `None` for `off`.
+    /// Returns the severity of the findings; `None` for `off`.
     pub fn severity(self) -> Option<Severity> {
         match self {
             Self::Off => None,

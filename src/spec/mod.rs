@@ -1,9 +1,9 @@
-//! Parses YAML into one [`Spec`] for each vhost, and one for the cluster, with positions. The caller reads files and the
+//! Parses YAML into one [`Spec`] for each vhost and one for the cluster, with positions. The caller reads files and the
 //! environment, `expand` expands short forms, and `lint` checks style.
 //!
 //! `yaml` parses the text into a tree, and `variables` substitutes variables. `check` and `value` check the tree
-//! against the grammar of `keys`. `read` and `queue` convert it to types, and `references` looks up names. Every step
-//! reports all problems and leaves out invalid parts, so that one run shows all errors of all files.
+//! against the grammar in `keys`. `read` and `queue` convert the tree to spec types, and `references` checks names.
+//! Every step reports all problems and omits invalid parts, so that one run shows all errors of all files.
 
 mod check;
 mod cluster_keys;
@@ -48,7 +48,7 @@ pub use lint_keys::Level;
 pub use node::{Keyed, Location, SourceFile, Sourced};
 pub use notation::Allow;
 pub use notation::Notation;
-pub(crate) use retry_layers::is_even;
+pub(crate) use retry_layers::is_linear;
 pub use spec_types::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, RecordSpec, RetryPolicySpec,
     RetrySpec, Schedule, SetBy, Setting, Spec, Wiring,
@@ -67,7 +67,7 @@ use std::collections::BTreeMap;
 pub struct Specs {
     /// The spec of the cluster, if a document describes it. Its vhost is [`VhostName::cluster`].
     pub cluster: Option<Spec>,
-    /// The spec of each vhost, by name.
+    /// The spec of each vhost, sorted by vhost name.
     pub vhosts: Vec<Spec>,
 }
 
@@ -82,63 +82,65 @@ struct Part {
 
 /// Parses files into one spec for each vhost, in the order of the vhost names, and one for the cluster.
 ///
-/// # Errors Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to
-/// unknown objects.
+/// # Errors
+///
+/// Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to unknown
+/// objects.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Specs, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)
 }
 
-/// Parses files as far as possible, and returns the specs without their invalid parts, together with all problems.
+/// Parses files, and returns the specs without their invalid parts, together with all problems.
 pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Specs, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let mut vhosts: BTreeMap<String, Part> = BTreeMap::new();
     let mut cluster: Option<Part> = None;
-    let mut is_all_known = true;
+    let mut are_all_known = true;
     for (index, file) in files.iter().enumerate() {
-        if let Some(diagnostic) = definitions_file::refused(index, file) {
+        if let Some(diagnostic) = definitions_file::refusal(index, file) {
             diagnostics.push(diagnostic);
-            is_all_known = false;
+            are_all_known = false;
             continue;
         }
         let Some(documents) = yaml::documents(index, file, &mut diagnostics) else {
-            is_all_known = false;
+            are_all_known = false;
             continue;
         };
         let mut allows = notation::allows(index, file, &documents, &mut diagnostics);
         let lines: Vec<usize> = documents.iter().skip(1).map(|document| document.at.line).collect();
         for (position, mut document) in documents.into_iter().enumerate() {
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
-            let its_own: Vec<Allow> = allows.drain(..end).collect();
+            let allows_of_document: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
-                // These keys contain anchors, which are already copied to where they are used.
+                // These keys only define anchors, which the parser has already expanded.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
             let is_cluster = document.get("vhost").is_none() && document.get("cluster").is_some();
             let shape = Shape::Object(if is_cluster { &CLUSTER_DOCUMENT } else { &keys::DOCUMENT });
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            is_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
+            are_all_known &= checked.as_ref().is_some_and(|checked| is_cluster || vhost_name(checked).is_some());
             if let Some(checked) = checked {
                 let part = match is_cluster {
                     true => cluster.get_or_insert_default(),
-                    // A document without a vhost is also read, to report its other errors.
+                    // topo also reads a document without a vhost, to report its other errors.
                     false => vhosts.entry(vhost_name(&checked).map_or("", |(name, _)| name).to_owned()).or_default(),
                 };
                 part.declared.add(&document);
                 part.notation.add(&document, &file.text);
                 part.documents.push(checked);
-                part.allows.extend(its_own);
+                part.allows.extend(allows_of_document);
             }
         }
     }
     let mut read_part = |part: Part, empty: fn(&[SourceFile], &[Node], &mut Diagnostics) -> Spec| {
         let Part { mut declared, documents, allows, notation } = part;
-        if !is_all_known {
+        if !are_all_known {
             declared.set_unknown();
         }
         let mut spec = Spec { allows, notation, ..empty(files, &documents, &mut diagnostics) };
-        // Before the queues, because a queue can use a policy of a later document.
+        // Retry policies are read before queues, because a queue can use a retry policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
         }
@@ -159,7 +161,7 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
     Some((name.text()?, name.at))
 }
 
-/// Creates a spec with the settings of the vhost itself.
+/// Creates the spec of a vhost with only the settings of the vhost itself.
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
@@ -190,7 +192,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     }
 }
 
-/// Creates the spec of the cluster, with its name.
+/// Creates the spec of the cluster with only the cluster name.
 fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let entries = || documents.iter().filter_map(|document| document.entry("cluster"));
     let at = entries().next().map(|entry| entry.at).unwrap_or_default();
@@ -199,7 +201,7 @@ fn empty_cluster_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mu
     Spec { vhost, cluster_name, ..empty_spec(files, &[], diagnostics) }
 }
 
-/// Returns the value of a key that several documents can set; reports different values.
+/// Returns the value of a key that several documents can set. Reports documents that set different values.
 fn single_value<'a>(
     key: &str,
     nodes: impl Iterator<Item = &'a Node>,
@@ -213,8 +215,8 @@ fn single_value<'a>(
             Some(first) if first.value == text => {}
             Some(first) => {
                 let part = if key == "name" { "cluster" } else { "vhost" };
-                let message = format!("two documents set a different `{key}` for the {part}");
-                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
+                let message = format!("two documents set different values for the {part}'s `{key}`");
+                let diagnostic = Diagnostic::error("set-twice", message, node.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(convert::with_variants_hint("set it once", node.at, first.at)));
             }
         }

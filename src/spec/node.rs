@@ -1,13 +1,13 @@
 //! The tree of a YAML document, with the position of every node. The tree is independent of topologies.
 
-/// One node.
+/// One node of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     /// The value.
     pub(crate) value: Value,
     /// The position in the source; for an alias or a merged value, the position of the anchor.
     pub(crate) at: Location,
-    /// The position of the alias or the merge key, if there is one.
+    /// The position of the alias or the merge key, if the value comes from an anchor.
     pub(crate) used_at: Option<Location>,
     /// The source text, if the value does not reproduce it: `1.0`, `007`, or a string with variables.
     pub(crate) written: Option<Box<str>>,
@@ -16,7 +16,7 @@ pub(crate) struct Node {
 /// The value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Null, with the reason.
+    /// Null, with the reason why the value is null.
     Null(Absent),
     /// `true` or `false`.
     Boolean(bool),
@@ -35,7 +35,7 @@ pub(crate) enum Value {
 /// The reason why a value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// The file has an explicit null, or no value.
+    /// The file contains an explicit null, or no value.
     Empty,
     /// YAML reads the intended value as a comment: `routingKey: #.x`.
     Comment,
@@ -62,7 +62,7 @@ impl Node {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
 
-    /// Returns its entries; empty if it is not a mapping.
+    /// Returns the entries of a mapping; empty for any other node.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Returns its items; empty if it is not a list.
+    /// Returns the items of a list; empty for any other node.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
@@ -88,23 +88,23 @@ impl Node {
         }
     }
 
-    /// Returns the number of values at any depth, including itself.
+    /// Returns the number of values at any depth, including the node itself.
     pub(crate) fn size(&self) -> usize {
         let items = self.items().iter().map(Self::size).sum::<usize>();
         1 + items + self.entries().iter().map(|entry| entry.node.size()).sum::<usize>()
     }
 
-    /// Returns the entry with this key.
+    /// Returns the entry with this key, if the node is a mapping that contains the key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// Returns the value of this key.
+    /// Returns the value of this key, if the node is a mapping that contains the key.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// Returns the string, if it is one.
+    /// Returns the string; `None` for any other node.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Returns the boolean, if it is one.
+    /// Returns the boolean; `None` for any other node.
     pub(crate) fn boolean(&self) -> Option<bool> {
         match &self.value {
             Value::Boolean(value) => Some(*value),
@@ -130,22 +130,22 @@ impl Node {
         }
     }
 
-    /// Returns true if it is `true`, including through a variable.
+    /// Returns true if the value is `true`, or a variable with the value `true`.
     pub(crate) fn is_true(&self) -> bool {
         self.boolean() == Some(true) || self.is_variable() && self.text() == Some("true")
     }
 
-    /// Returns its text before variables were replaced, if it contained variables.
+    /// Returns the source text before variables were replaced, if the value contained variables.
     pub(crate) fn template(&self) -> Option<&str> {
         self.written.as_deref().filter(|written| written.contains("${"))
     }
 
-    /// Returns true if the whole text came from a variable, so that it is converted to the expected type.
+    /// Returns true if the whole value came from one variable. topo converts such a value to the expected type.
     pub(crate) fn is_variable(&self) -> bool {
         self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))
     }
 
-    /// Describes it for messages: `the integer 5`, `a list`.
+    /// Describes the value for messages: `the integer 5`, `a list`.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::Null(_) => "nothing".to_owned(),
@@ -164,28 +164,28 @@ impl Node {
     }
 }
 
-/// A range of one file.
+/// A range of bytes in one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The index of the file, in the order in which the files were given.
+    /// The index of the file, in the order in which the files were passed.
     pub file: usize,
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// The byte after the last one.
+    /// The offset after the last byte.
     pub end: usize,
-    /// The line, from 1.
+    /// The line number of the first byte, starting at 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column of the first byte in characters, starting at 1.
     pub column: usize,
 }
 
 impl Location {
-    /// Returns the beginning of a file.
+    /// Returns the location of the beginning of a file.
     pub fn start_of(file: usize) -> Self {
         Self { file, start: 0, end: 0, line: 1, column: 1 }
     }
 
-    /// Returns a range of this text.
+    /// Returns the location of a range of bytes in a text.
     pub(crate) fn spanning(file: usize, text: &str, range: std::ops::Range<usize>) -> Self {
         let before = text.get(..range.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -193,7 +193,8 @@ impl Location {
         Self { file, start: range.start, end: range.end, line, column }
     }
 
-    /// Returns the character at a line and column of this text, both from 1, or the end of a shorter text.
+    /// Returns the location of the character at a line and column of a text, which both start at 1. If the text or the
+    /// line is too short, returns its end.
     pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
         let mut start = 0;
         let mut rest = text;
@@ -236,12 +237,12 @@ impl<T> Sourced<T> {
     }
 }
 
-/// A value of a mapping, with the positions of its key and of itself.
+/// A value of a mapping, with the positions of the key and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyed<T> {
     /// The value.
     pub value: T,
-    /// The position of its key.
+    /// The position of the key.
     pub key_at: Location,
     /// The position of the value.
     pub at: Location,

@@ -1,7 +1,7 @@
-//! Records what the parsed values of a document lose: numbers without a unit, comments directly after a routing key, and
-//! comments that allow findings, `# topo: allow RULE reason`. At the end of a line, such a comment applies to this line;
-//! on a line of its own, to the next line. The YAML library drops comments, so this module searches the text. A `#` inside
-//! a value is not a comment.
+//! Records notation that the parsed values of a document do not contain: durations without a unit, comments directly
+//! after a routing key, and comments that allow findings (`# topo: allow RULE reason`). An `allow` comment at the end
+//! of a line applies to that line. On a separate line, it applies to the next line. The YAML library drops comments, so
+//! this module searches the text. A `#` inside a value does not start a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::closest;
@@ -11,20 +11,20 @@ use super::scalar;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A number below this without a unit is less than a second.
+/// One second, in milliseconds. A smaller duration without a unit is probably a number of seconds.
 const SECOND: i64 = 1000;
 
 /// The notation that lint rules need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
-    /// The keys of durations that are less than a second, and are written without a unit.
+    /// The positions of keys with a duration of less than a second that is written without a unit.
     pub bare: BTreeSet<Location>,
-    /// Comments after routing keys, by the position of the key.
+    /// Comments after routing keys, by the position of the routing key.
     pub comments_after_keys: BTreeMap<Location, String>,
 }
 
 impl Notation {
-    /// Adds the notation of a document, which is not checked yet.
+    /// Adds the notation of an unchecked document.
     pub(super) fn add(&mut self, document: &Node, text: &str) {
         match &document.value {
             Value::List(items) => items.iter().for_each(|item| self.add(item, text)),
@@ -79,17 +79,17 @@ fn comment_after<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let rest = text.get(node.at.end..)?.lines().next()?.trim_end();
     let comment = rest.trim_start_matches([' ', '\t']);
     let is_comment = comment.len() < rest.len() && comment.starts_with('#');
-    // Another comment can follow.
+    // A second comment can follow the word.
     let (word, after_word) = comment.split_once(char::is_whitespace).unwrap_or((comment, ""));
     let is_word = after_word.is_empty() || word != "#" && after_word.trim_start().starts_with('#');
     (is_comment && is_word).then_some(word)
 }
 
-/// The prefix of these comments after the `#`.
+/// The prefix of topo comments, after the `#`.
 const MARK: &str = "topo:";
 const ALLOW: &str = "allow";
 
-/// Allows the findings of one rule on one line.
+/// A comment that allows the findings of one rule on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allow {
     /// The rule.
@@ -98,11 +98,11 @@ pub struct Allow {
     pub reason: String,
     /// The position of the comment.
     pub at: Location,
-    /// The line that it applies to, in the same file.
+    /// The line to which the comment applies, in the same file.
     pub line: usize,
 }
 
-/// Returns all of these comments in a file.
+/// Returns all `allow` comments of a file, and reports invalid comments.
 pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagnostics: &mut Diagnostics) -> Vec<Allow> {
     // Comments cannot be recognized in invalid YAML.
     if documents.is_empty() || !file.text.contains(MARK) {
@@ -116,7 +116,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
         values[..before].last().is_some_and(|(_, end)| at < *end)
     };
     let mut found = Vec::new();
-    // Comments on lines of their own that wait for the line to which they apply.
+    // Comments on separate lines, until the line to which they apply is found.
     let mut waiting: Vec<Allow> = Vec::new();
     let mut start = 0;
     for (number, line) in file.text.split_inclusive('\n').enumerate().map(|(index, line)| (index + 1, line)) {
@@ -142,7 +142,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
     found
 }
 
-/// Returns the start of a comment for topo in a line.
+/// Returns the position of the `#` of a topo comment in a line, if there is one.
 fn comment(line: &str) -> Option<usize> {
     line.match_indices('#').map(|(at, _)| at).find(|at| {
         let is_comment = *at == 0 || line[..*at].ends_with([' ', '\t']);

@@ -1,20 +1,20 @@
-//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags,
-//! duplicate keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. For
-//! files that both can read, the trees are equal.
+//! Builds trees directly from the events of the YAML parser, for files without anchors, merge keys, tags, duplicate
+//! keys and errors. [`yaml`](super::yaml) reads all other files, in twice the time, and reports errors. If both modules
+//! can read a file, they build the same trees.
 
 use super::node::{Entry, Location, Node, Value};
-use super::scalar::{self, DEEPEST, MOST_NODES, absent_reason, differs_from_source};
+use super::scalar::{self, MAX_DEPTH, MAX_NODES, absent_reason, differs_from_source};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
-/// The maximum number of documents, more than any file has.
-const MOST_DOCUMENTS: usize = 1000;
+/// The maximum number of documents in a file that this module reads.
+const MAX_DOCUMENTS: usize = 1000;
 /// Up to this size, comparing all keys of a mapping is faster than sorting them.
 const SMALL_TABLE: usize = 16;
 
 /// Returns all documents of a file, each of them a mapping, or `None` if [`yaml`](super::yaml) must read the file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
-    // Positions are counted without a byte order mark.
+    // The parser does not include a byte order mark in its positions.
     if text.starts_with('\u{feff}') {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
     loop {
         match reader.next()? {
             (Event::StreamStart | Event::DocumentEnd, _) => {}
-            (Event::DocumentStart(_, None), _) if documents.len() < MOST_DOCUMENTS => {
+            (Event::DocumentStart(_, None), _) if documents.len() < MAX_DOCUMENTS => {
                 let first = reader.next()?;
                 let document = reader.node(first, 0)?;
                 if !matches!(document.value, Value::Table(_)) {
@@ -51,14 +51,14 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn next(&mut self) -> Option<(Event<'a>, Span)> {
         self.events += 1;
-        self.parser.next_event()?.ok().filter(|_| self.events <= MOST_NODES)
+        self.parser.next_event()?.ok().filter(|_| self.events <= MAX_NODES)
     }
 
     /// Reads the node that begins with this event, at this depth.
     fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Option<Node> {
         let at = self.location(&span)?;
         let source = self.text.get(at.start..at.end)?;
-        let value = match (event, depth + 1 < DEEPEST) {
+        let value = match (event, depth + 1 < MAX_DEPTH) {
             (Event::Scalar(content, ScalarStyle::Plain, 0, None), _) => plain(source, content)?,
             (Event::Scalar(content, _, 0, None), _) => Value::Text(content.into_owned()),
             (Event::SequenceStart(_, 0, None), true) => self.list(depth + 1)?,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
                 _ => return None,
             }
         }
-        (!has_key_twice(&entries)).then_some(Value::Table(entries))
+        (!has_duplicate_key(&entries)).then_some(Value::Table(entries))
     }
 
     fn location(&self, span: &Span) -> Option<Location> {
@@ -125,7 +125,7 @@ fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
     (!is_too_large).then_some(value)
 }
 
-fn has_key_twice(entries: &[Entry]) -> bool {
+fn has_duplicate_key(entries: &[Entry]) -> bool {
     if entries.len() <= SMALL_TABLE {
         return entries.iter().enumerate().any(|(n, entry)| entries[..n].iter().any(|before| before.key == entry.key));
     }

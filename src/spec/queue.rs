@@ -1,9 +1,9 @@
-//! Converts the checked mapping of a queue to a [`QueueSpec`]: its own keys first, then the document's defaults, then
-//! the vhost's default type. A default applies only if the queue type supports it.
+//! Converts the checked mapping of a queue to a [`QueueSpec`]. The queue's own keys take precedence over the document's
+//! defaults. The vhost's default type applies last. A default applies only if the queue type supports it.
 
 use super::convert::{on_conflict, value_of};
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::listed;
+use super::hints::join_or;
 use super::node::{Entry, Location, Node, Value};
 use super::retry_layers::Layers;
 use super::spec_types::{DeadLetter, QueueSpec, RetryKeys, RetrySpec, SetBy, Setting, Spec, Wiring};
@@ -20,18 +20,18 @@ pub(crate) struct QueueKeys {
     arguments: BTreeMap<String, Setting<ArgumentValue>>,
     dead_letter: Option<Setting<DeadLetter>>,
     on_conflict: Option<Setting<OnConflict>>,
-    /// The retries; for defaults they are next to `defaults.queue`, not in it.
+    /// The retry keys. Default retries are set in `defaults`, not in `defaults.queue`.
     pub(crate) retry: RetryKeys,
-    /// The known arguments that are set in `arguments`, and not with their own keys.
+    /// The known arguments that are set in `arguments` instead of with their own keys.
     in_arguments: BTreeSet<String>,
     /// True if a type is set but invalid, so that the type is unknown.
-    is_type_wrong: bool,
+    is_type_invalid: bool,
     /// Arguments with an invalid value, and the position of the value.
-    wrong: BTreeMap<String, Location>,
+    invalid: BTreeMap<String, Location>,
 }
 
 impl QueueKeys {
-    /// Reads a mapping; `set_by` is its origin.
+    /// Reads the keys of a checked mapping. `set_by` is the origin of the settings.
     pub(crate) fn read(node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) -> Self {
         let boolean = |key: &str| {
             let entry = node.entry(key)?;
@@ -60,7 +60,7 @@ impl QueueKeys {
             let key = KnownArgument::named(&entry.key).map_or("", |known| known.key);
             if let Some(first) = node.entry(key) {
                 let message = format!("`{key}` is set twice: as a key and as the argument `{}`", entry.key);
-                let diagnostic = Diagnostic::error("said-twice", message, entry.at).also(first.at, "first here");
+                let diagnostic = Diagnostic::error("set-twice", message, entry.at).also(first.at, "first set here");
                 diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
             } else {
                 set.insert(&entry.key, (entry, &entry.node));
@@ -69,14 +69,14 @@ impl QueueKeys {
                 }
             }
         }
-        keys.dead_letter_arguments(&mut set, set_by, diagnostics);
+        keys.take_dead_letter_arguments(&mut set, set_by, diagnostics);
         if let Some((entry, node)) = set.remove("x-queue-type") {
             keys.queue_type =
                 node.text().and_then(QueueType::named).map(|value| Setting { value, at: entry.at, set_by });
-            keys.is_type_wrong = keys.queue_type.is_none();
+            keys.is_type_invalid = keys.queue_type.is_none();
         }
-        let is_wrong = |(_, (_, node)): &(&&str, &(&Entry, &Node))| matches!(node.value, Value::Null(_));
-        keys.wrong = set.iter().filter(is_wrong).map(|(name, (_, node))| ((*name).to_owned(), node.at)).collect();
+        let is_invalid = |(_, (_, node)): &(&&str, &(&Entry, &Node))| matches!(node.value, Value::Null(_));
+        keys.invalid = set.iter().filter(is_invalid).map(|(name, (_, node))| ((*name).to_owned(), node.at)).collect();
         let settings = set
             .into_iter()
             .map(|(name, (entry, node))| (name.to_owned(), Setting { value: value_of(node), at: entry.at, set_by }));
@@ -84,8 +84,8 @@ impl QueueKeys {
         keys
     }
 
-    /// Reads the dead-letter exchange from its arguments, as if it were set with its key.
-    fn dead_letter_arguments(
+    /// Moves the `x-dead-letter-…` arguments to the dead-letter target, as if the key `deadLetter` set it.
+    fn take_dead_letter_arguments(
         &mut self,
         set: &mut BTreeMap<&str, (&Entry, &Node)>,
         set_by: SetBy,
@@ -112,9 +112,9 @@ impl QueueKeys {
         }
     }
 
-    /// Records that the vhost's default type is set but invalid.
-    pub(crate) fn set_type_wrong(&mut self) {
-        self.is_type_wrong |= self.queue_type.is_none();
+    /// Marks the default type as invalid, because the vhost's default type is set but invalid.
+    pub(crate) fn mark_type_invalid(&mut self) {
+        self.is_type_invalid |= self.queue_type.is_none();
     }
 
     /// Sets the default dead-letter target: the document's `defaults.deadLetter`.
@@ -123,12 +123,13 @@ impl QueueKeys {
             dead_letter(&node.node).map(|value| Setting { value, at: place(node), set_by: SetBy::Defaults });
     }
 
-    /// Returns these keys without those that dead-letter queues do not support.
+    /// Returns the keys without the dead-letter and retry settings, which dead-letter queues do not support.
     pub(crate) fn without_dead_letter(&self) -> Self {
         Self { dead_letter: None, retry: RetryKeys::default(), ..self.clone() }
     }
 
-    /// Builds the queue: these keys first, then the defaults.
+    /// Builds the queue from its own keys and the defaults. The keys of the queue take precedence. Returns `None` if
+    /// the type is missing or invalid.
     pub(crate) fn resolve(
         self,
         name: &str,
@@ -137,7 +138,7 @@ impl QueueKeys {
         spec: &Spec,
         diagnostics: &mut Diagnostics,
     ) -> Option<QueueSpec> {
-        if self.is_type_wrong || self.queue_type.is_none() && defaults.is_type_wrong {
+        if self.is_type_invalid || self.queue_type.is_none() && defaults.is_type_invalid {
             return None;
         }
         let of_vhost = spec.default_queue_type.as_ref();
@@ -165,7 +166,7 @@ impl QueueKeys {
             durable: self.durable.or_else(|| defaults.durable.clone().filter(|_| can_be_transient)),
             auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
             arguments,
-            // A type without dead-lettering only accepts `none`.
+            // For a type without dead-lettering, a spec can only set `none`.
             dead_letter: self.dead_letter.filter(|_| supports("x-dead-letter-exchange")).or(default_dead_letter),
             retry,
             places,
@@ -174,7 +175,7 @@ impl QueueKeys {
         })
     }
 
-    /// Returns where its arguments are set, its own settings first.
+    /// Returns the places that set the queue's arguments. Places in the queue itself precede places in the defaults.
     fn places(&self, defaults: &Self, supports: impl Fn(&str) -> bool) -> Places {
         let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SetIn::Arguments])).collect();
         let is_known = |name: &str| KnownArgument::named(name).is_some() && supports(name);
@@ -193,8 +194,8 @@ impl QueueKeys {
         all
     }
 
-    /// Resolves the retries. A default does not apply to a stream, nor to a queue with `deadLetter: none`, which
-    /// accepts the loss of messages.
+    /// Resolves the retries of the queue. Default retries do not apply to streams. They also do not apply to queues
+    /// that accept message loss with `deadLetter: none`.
     fn retry(
         &self,
         name: &str,
@@ -222,13 +223,13 @@ impl QueueKeys {
             if known.support_for(kind).is_some() {
                 return;
             }
-            // An invalid value of an unsupported key is not a second mistake.
-            if let Some(value) = self.wrong.get(known.name) {
+            // For an unsupported key, an invalid value is not reported as a second mistake.
+            if let Some(value) = self.invalid.get(known.name) {
                 diagnostics.remove_at(*value);
             }
-            let message = format!("{} `{name}` does not support `{}`", shown(kind), known.key);
-            let others = listed(known.queue_types().map(QueueType::as_str));
-            let hint = format!("only queues of type {others} support it");
+            let message = format!("{} `{name}` does not support `{}`", noun(kind), known.key);
+            let types = join_or(known.queue_types().map(QueueType::as_str));
+            let hint = format!("only queues of type {types} support it");
             let diagnostic = Diagnostic::error("wrong-queue-type", message, at).hint(hint);
             diagnostics.push(diagnostic.also(queue_type.at, "the type is set here"));
         };
@@ -237,7 +238,7 @@ impl QueueKeys {
                 refuse(known, setting.at);
             }
         }
-        // `none` is the behavior of a stream anyway.
+        // Streams do not dead-letter messages, so they accept `none`.
         let dead_letter = self.dead_letter.as_ref().filter(|setting| setting.value != DeadLetter::Nowhere);
         if let (Some(setting), Some(known)) = (dead_letter, KnownArgument::named("x-dead-letter-exchange")) {
             refuse(known, setting.at);
@@ -245,11 +246,11 @@ impl QueueKeys {
         if kind == QueueType::Classic {
             return;
         }
-        for (setting, wrong, words) in
+        for (setting, invalid, words) in
             [(&self.durable, false, "must be durable"), (&self.auto_delete, true, "cannot be auto-delete")]
         {
-            if let Some(setting) = setting.as_ref().filter(|setting| setting.value == wrong) {
-                let message = format!("{} `{name}` {words}", shown(kind));
+            if let Some(setting) = setting.as_ref().filter(|setting| setting.value == invalid) {
+                let message = format!("{} `{name}` {words}", noun(kind));
                 let diagnostic = Diagnostic::error("wrong-queue-type", message, setting.at);
                 let diagnostic = diagnostic.hint("remove the key, or use `type: classic`");
                 diagnostics.push(diagnostic.also(queue_type.at, "the type is set here"));
@@ -258,7 +259,8 @@ impl QueueKeys {
     }
 }
 
-fn shown(kind: QueueType) -> &'static str {
+/// Returns the noun for a queue of this type.
+fn noun(kind: QueueType) -> &'static str {
     match kind {
         QueueType::Classic => "classic queue",
         QueueType::Quorum => "quorum queue",
@@ -266,7 +268,7 @@ fn shown(kind: QueueType) -> &'static str {
     }
 }
 
-/// Returns the position of the dead-letter target's name, or of the key.
+/// Returns the position of the dead-letter target's name, or of the key if the value contains no name.
 fn place(entry: &Entry) -> Location {
     let named = || entry.node.get("queue").or_else(|| entry.node.get("exchange"));
     let name = if entry.node.text().is_some() { Some(&entry.node) } else { named() };

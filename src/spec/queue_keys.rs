@@ -12,8 +12,8 @@ const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFE
 const WIRING: Key = key(
     "wiring",
     Shape::OneOf(&["arguments", "policy"]),
-    "The way to set it: with arguments of the queue, or with a policy. A policy can change later without recreating \
-     the queue.",
+    "The way in which topo sets the dead-letter target: with queue arguments or with a policy. A policy can change \
+     later without recreating the queue.",
 )
 .or("arguments");
 
@@ -32,7 +32,7 @@ pub(super) static DEFAULTS: Object = Object {
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "The target of dead-lettered messages of every queue, except dead-letter queues and streams.",
+                "The dead-letter target of every queue except dead-letter queues and streams.",
             )
             .like("orders.dead"),
             MAX_RETRIES,
@@ -44,7 +44,7 @@ pub(super) static DEFAULTS: Object = Object {
     is_queue: false,
 };
 
-/// The keys of queues, one for each known argument with its own key.
+/// Returns the queue keys that set arguments, with one key for each known argument.
 fn argument_keys() -> impl Iterator<Item = Key> {
     let own = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
     own.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
@@ -72,7 +72,7 @@ fn queue_arguments() -> Key {
     key(
         "arguments",
         Shape::Arguments(true),
-        "Other arguments, sent unchanged. Known arguments can be set here by their `x-` name.",
+        "Other arguments, which topo sends unchanged. Known arguments can be set here by their `x-` name.",
     )
 }
 
@@ -84,8 +84,8 @@ fn queue_keys() -> &'static [Key] {
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "The target of dead-lettered messages: an entry of `deadLetterQueues`, an exchange, or `none` to drop them on \
-                 purpose.",
+                "The target of dead-lettered messages: an entry of `deadLetterQueues`, an exchange, or `none` to drop them \
+                 intentionally.",
             )
             .like("orders.dead"),
         ];
@@ -103,8 +103,8 @@ pub(crate) static QUEUE: Object = Object {
     keys: Keys::Fixed(|| {
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
             let mut keys = queue_keys().to_vec();
-            let behind = keys.iter().position(|key| key.name == "deadLetter").map_or(0, |index| index + 1);
-            keys.splice(behind..behind, [MAX_RETRIES, RETRY]);
+            let after = keys.iter().position(|key| key.name == "deadLetter").map_or(0, |index| index + 1);
+            keys.splice(after..after, [MAX_RETRIES, RETRY]);
             keys
         });
         &KEYS
@@ -122,7 +122,8 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
             let exchange = key(
                 "exchange",
                 Shape::Object(&DEAD_LETTER_QUEUE_EXCHANGE),
-                "The exchange that routes to it. By default a fanout exchange, named after the queue with the suffix `.dlx`.",
+                "The exchange that routes to the queue. By default, it is a fanout exchange, and its name is the queue name with \
+                 the suffix `.dlx`.",
             );
             queue_keys().iter().copied().chain([exchange]).collect()
         });
@@ -153,20 +154,21 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
     name: "DeadLetterQueueExchange",
     keys: Keys::Fixed(|| {
         static KEYS: &[Key] = &[
-            key("name", Shape::Name, "Its name. By default the queue's name with the suffix `.dlx`.")
+            key("name", Shape::Name, "The exchange name. The default is the queue name with the suffix `.dlx`.")
                 .like("orders.dlx"),
             key(
                 "type",
                 Shape::OneOf(EXCHANGE_TYPES),
-                "Its type. By default a topic exchange is bound with `#`, a direct exchange with the queue's name.",
+                "The exchange type. Without `routingKey`, a topic exchange is bound with `#`, and a direct exchange with the \
+                 queue name.",
             )
             .or("fanout"),
-            key("internal", Shape::Boolean, "If true, only other exchanges, and no clients, can publish to it.")
+            key("internal", Shape::Boolean, "If true, clients cannot publish to the exchange. Only other exchanges can route to it.")
                 .or("false"),
             key(
                 "routingKey",
                 Shape::RoutingKey,
-                "The routing key of the binding. Dead-lettered messages get it as their routing key.",
+                "The routing key of the binding. It is also the routing key of dead-lettered messages.",
             ),
         ];
         KEYS
@@ -202,7 +204,7 @@ static DEAD_LETTER_EXCHANGE: Object = Object {
             key(
                 "routingKey",
                 Shape::RoutingKey,
-                "The routing key of dead-lettered messages. Without it they keep their own.",
+                "The routing key of dead-lettered messages. Without it, messages keep their own routing key.",
             )
             .like("billing"),
             WIRING,

@@ -1,5 +1,5 @@
-//! Adds a checked document to the spec of its vhost. All values are valid at this point; this module only reports
-//! conflicts between two positions.
+//! Adds a checked document to the spec of its vhost. All values in a checked document are valid, so this module only
+//! reports conflicts between two positions.
 
 use super::convert::{
     arguments, boolean, declared_twice, entries, items, on_conflict, sourced, text_or, value_of, with_variants_hint,
@@ -17,7 +17,7 @@ use crate::model::{
     QueueName, SetIn,
 };
 
-/// Adds a document. `spec.default_queue_type` is the type of all documents.
+/// Adds a document to the spec. `spec.default_queue_type` must already contain the default type of all documents.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for (key, globs) in [("owns", &mut spec.owns), ("protect", &mut spec.protect), ("ignore", &mut spec.ignore)] {
         let texts = items(node, key).filter_map(|item| item.text().map(|text| (text, item.at)));
@@ -32,7 +32,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SetBy::Defaults, diagnostics));
     let of_vhost = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
     if of_vhost.is_some_and(|word| word.text().is_none()) {
-        keys.set_type_wrong();
+        keys.mark_type_invalid();
     }
     let of_dead_letter_queues = keys.without_dead_letter();
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
@@ -40,14 +40,14 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
     if let Some(defaults) = defaults {
         keys.retry = RetryKeys::read(defaults, SetBy::Defaults, diagnostics);
-        spec.retry_uses.extend(keys.retry.used());
+        spec.retry_uses.extend(keys.retry.policy_reference());
     }
     for entry in entries(node, "exchanges") {
         exchange(entry, spec, diagnostics);
     }
     for entry in entries(node, "queues") {
         let name = QueueName::new(&*entry.key);
-        incoming(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
         let Some(queue) = queue(entry, &keys, spec, diagnostics) else { continue };
         if is_first_queue(&name, &queue, spec, diagnostics) {
             spec.queues.insert(name, queue);
@@ -55,7 +55,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
     for entry in entries(node, "deadLetterQueues") {
         let name = QueueName::new(&*entry.key);
-        incoming(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        incoming_bindings(entry, &Destination::Queue(name.clone()), spec, diagnostics);
         let Some(queue) = queue(entry, &of_dead_letter_queues, spec, diagnostics) else { continue };
         if is_first_queue(&name, &queue, spec, diagnostics) {
             spec.dead_letter_queues.insert(name, dead_letter_queue(&entry.node, queue));
@@ -75,13 +75,13 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Reads the level of a rule; all documents of a vhost are linted together.
+/// Reads the level of a rule. All documents of a vhost must set the same level, because topo lints them together.
 fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {
         Some(first) if first.value != level => {
             let message = format!("two documents set different levels for the rule `{}`", entry.key);
-            let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
+            let diagnostic = Diagnostic::error("set-twice", message, entry.node.at).also(first.at, "first set here");
             diagnostics.push(diagnostic.hint(with_variants_hint("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
@@ -100,7 +100,7 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
     removed.extend::<Vec<_>>(named("policies", |name| ObjectId::Policy(PolicyName::new(name))));
     let bindings = items(node, "bindings").filter_map(binding);
     removed.extend(bindings.map(|(binding, written)| Sourced::new(ObjectId::Binding(binding), written.source_at)));
-    removed.extend(records::removed(node));
+    removed.extend(records::removed_records(node));
     removed
 }
 
@@ -109,7 +109,7 @@ fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut
         return Some(QueueSpec::external(entry.at));
     }
     let own = QueueKeys::read(&entry.node, SetBy::Itself, diagnostics);
-    spec.retry_uses.extend(own.retry.used());
+    spec.retry_uses.extend(own.retry.policy_reference());
     own.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
 
@@ -137,7 +137,7 @@ fn dead_letter_queue(node: &Node, queue: QueueSpec) -> DeadLetterQueueSpec {
 
 fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let (name, node) = (ExchangeName::new(&*entry.key), &entry.node);
-    incoming(entry, &Destination::Exchange(name.clone()), spec, diagnostics);
+    incoming_bindings(entry, &Destination::Exchange(name.clone()), spec, diagnostics);
     let mut arguments = arguments(node, "arguments");
     let typed = node.get("alternateExchange").and_then(sourced).map(|it| Sourced::new(it.value.to_owned(), it.at));
     let mut places = Places::new();
@@ -147,7 +147,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
             let message = "`alternateExchange` is set twice: as a key and as the argument `alternate-exchange`";
-            let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first here");
+            let diagnostic = Diagnostic::error("set-twice", message, argument.at).also(typed.at, "first set here");
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
         }
@@ -181,8 +181,8 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reads the bindings in the list of a queue or an exchange.
-fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+/// Reads the `bindings` of a queue or exchange, which is the destination of these bindings.
+fn incoming_bindings(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for item in items(&entry.node, "bindings") {
         let Some(source) = item.get("exchange").and_then(sourced) else { continue };
         let binding = Binding {
@@ -191,7 +191,7 @@ fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnosti
             routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
             arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
         };
-        let written = written(item, source.at, entry.at);
+        let written = binding_spec(item, source.at, entry.at);
         add_binding(binding, written, item, spec, diagnostics);
     }
 }
@@ -210,10 +210,10 @@ fn binding(item: &Node) -> Option<(Binding, BindingSpec)> {
         routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
         arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
     };
-    Some((binding, written(item, source.at, destination.at)))
+    Some((binding, binding_spec(item, source.at, destination.at)))
 }
 
-fn written(item: &Node, source_at: Location, destination_at: Location) -> BindingSpec {
+fn binding_spec(item: &Node, source_at: Location, destination_at: Location) -> BindingSpec {
     let arguments = entries(item, "arguments").map(|it| (it.key.clone(), it.node.at));
     BindingSpec {
         at: source_at,
@@ -225,15 +225,15 @@ fn written(item: &Node, source_at: Location, destination_at: Location) -> Bindin
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // An invalid value is left out, so the binding may look like another one.
-    let is_wrong = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
-    if is_wrong && spec.bindings.contains_key(&binding) {
+    // The checked tree omits invalid values, so the binding may equal a different binding.
+    let is_invalid = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
+    if is_invalid && spec.bindings.contains_key(&binding) {
         return;
     }
     if let Some(first) = spec.bindings.get(&binding) {
         let diagnostic =
             Diagnostic::error("declared-twice", format!("binding `{binding}` is declared twice"), written.at);
-        diagnostics.push(diagnostic.label("again here").also(first.at, "first here").hint("keep one of the two"));
+        diagnostics.push(diagnostic.label("again here").also(first.at, "first set here").hint("keep one of the two"));
     } else {
         spec.bindings.insert(binding, written);
     }

@@ -1,5 +1,5 @@
-//! The sections of records: their keys in the grammar, and their conversion to records. Both follow the rows of the
-//! kinds.
+//! The parts of a spec that declare records: their keys in the grammar, and the conversion of their values to records.
+//! Both are derived from the table of record kinds.
 
 use super::convert::{declared_twice, value_of};
 use super::diagnostic::Diagnostics;
@@ -13,8 +13,12 @@ use crate::model::{ArgumentValue, ObjectId, Record, RecordId};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Returns the entries of a document that declare records of a kind, with their names.
-pub(super) fn declared<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<(Option<&'a str>, Location, &'a Node)>> {
+/// Returns the name, the position and the value of each entry that declares records of a kind. The name is `None` if
+/// records of the kind have no names. Returns `None` if the document does not contain the section of the kind.
+pub(super) fn declarations<'a>(
+    row: &RecordRow,
+    document: &'a Node,
+) -> Option<Vec<(Option<&'a str>, Location, &'a Node)>> {
     match row.place {
         Place::Section => {
             let entries = document.get(row.section)?.entries().iter();
@@ -31,8 +35,8 @@ pub(super) fn declared<'a>(row: &RecordRow, document: &'a Node) -> Option<Vec<(O
     }
 }
 
-/// Returns the records under `removed`.
-pub(super) fn removed(node: &Node) -> Vec<Sourced<ObjectId>> {
+/// Returns the records that `removed` lists.
+pub(super) fn removed_records(node: &Node) -> Vec<Sourced<ObjectId>> {
     let of_kind = |row: &'static RecordRow| {
         let names = node.get(row.section).map_or(&[][..], Node::items).iter();
         names.filter_map(|name| {
@@ -43,13 +47,13 @@ pub(super) fn removed(node: &Node) -> Vec<Sourced<ObjectId>> {
     RECORD_KINDS.iter().flat_map(of_kind).collect()
 }
 
-/// Adds the records of a document.
+/// Adds the records of a document to the spec.
 pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for row in RECORD_KINDS {
-        let Some(declared) = declared(row, document) else { continue };
+        let Some(declarations) = declarations(row, document) else { continue };
         let names = spec.sections.entry(row.kind).or_default();
-        names.extend(declared.iter().map(|(name, ..)| name.unwrap_or_default().to_owned()));
-        for (name, at, node) in declared {
+        names.extend(declarations.iter().map(|(name, ..)| name.unwrap_or_default().to_owned()));
+        for (name, at, node) in declarations {
             for record in records(row, name, at, node) {
                 let id = record.record.id.clone();
                 match spec.records.get(&id) {
@@ -61,7 +65,7 @@ pub(super) fn read(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// Returns the records of one name: a single one, or one for each setting.
+/// Returns the records of one entry: a single record, or one record for each setting.
 fn records(row: &RecordRow, name: Option<&str>, at: Location, node: &Node) -> Vec<RecordSpec> {
     let id = |setting: Option<&str>| {
         let key = name.into_iter().chain(setting).map(str::to_owned).collect();
@@ -98,10 +102,10 @@ fn record(id: RecordId, of_kind: &[RecordField], at: Location, table: &Node) -> 
     Some(RecordSpec { at, record: Record::new(id, fields)?, places })
 }
 
-/// The mapping of settings of each kind, in the order of the rows.
+/// The mapping that contains the settings of each kind, in the order of the rows.
 static OBJECTS: LazyLock<Vec<Object>> = LazyLock::new(|| RECORD_KINDS.iter().map(object).collect());
 
-/// The value of a name of each kind.
+/// The shape of the mapping of each kind, in the order of the rows.
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| OBJECTS.iter().map(Shape::Object).collect());
 
 /// The sections whose entries contain records, each with the scope of its kinds and the mapping of an entry.
@@ -115,7 +119,7 @@ static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|
             Some(_) | None => entries.push((section, row.scope, entry(section, key))),
         }
     }
-    // An entry with nothing but one key declares nothing without it.
+    // An entry without its only key would declare nothing, so a single key is required.
     for (.., object) in &mut entries {
         if let Keys::Built(keys) = &mut object.keys
             && let [only] = &mut keys[..]
@@ -126,7 +130,7 @@ static ENTRIES: LazyLock<Vec<(&Section, RecordScope, Object)>> = LazyLock::new(|
     entries
 });
 
-/// The value of a name of each of these sections.
+/// The shape of an entry of each section, in the order of [`ENTRIES`].
 static ENTRY_SHAPES: LazyLock<Vec<Shape>> =
     LazyLock::new(|| ENTRIES.iter().map(|(.., object)| Shape::Object(object)).collect());
 
@@ -165,7 +169,7 @@ fn entry(section: &'static Section, key: Key) -> Object {
     Object { what, name, keys: Keys::Built(vec![key]), external: &[], is_queue: false }
 }
 
-/// Returns the keys of a document of this scope that are sections of records.
+/// Returns the top-level keys that declare records, in a document of this scope.
 pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = RECORD_KINDS.iter().zip(SHAPES.iter());
     let rows = rows.filter(move |(row, _)| row.scope == scope && row.place == Place::Section);
@@ -176,7 +180,7 @@ pub(super) fn sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     whole.chain(entries)
 }
 
-/// Returns the keys of `vhost` that are records.
+/// Returns the keys of the `vhost` mapping that declare records.
 pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     RECORD_KINDS.iter().zip(SHAPES.iter()).filter_map(|(row, shape)| match row.place {
         Place::Vhost(name) => Some(key(name, *shape, row.doc)),
@@ -184,7 +188,7 @@ pub(super) fn vhost_keys() -> impl Iterator<Item = Key> {
     })
 }
 
-/// Returns the keys of `removed` that list records, in a document of this scope.
+/// Returns the keys of `removed` that list the names of records, in a document of this scope.
 pub(super) fn removed_sections(scope: RecordScope) -> impl Iterator<Item = Key> {
     let rows = RecordRow::of_scope(scope).filter(|row| row.place == Place::Section);
     rows.map(|row| key(row.section, NAMES, row.removed_doc))

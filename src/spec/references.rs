@@ -11,8 +11,8 @@ use crate::model::record_kinds::RECORD_KINDS;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, RecordId, Strategy};
 use std::collections::BTreeMap;
 
-/// The maximum number of errors with a suggestion.
-const MOST_SUGGESTIONS: usize = 200;
+/// The maximum number of errors for which topo searches for a suggestion.
+const MAX_SUGGESTIONS: usize = 200;
 
 /// The names that the documents of a vhost declare, with their positions.
 #[derive(Clone, Debug, Default)]
@@ -24,9 +24,11 @@ pub(crate) struct Declared {
     records: BTreeMap<RecordId, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
-    /// True if the declarations cannot be read, so that the names are unknown.
+    /// True if some queue declarations cannot be read, so that not all names are known.
     are_queues_unknown: bool,
+    /// True if some exchange declarations cannot be read.
     are_exchanges_unknown: bool,
+    /// True if some retry policies cannot be read.
     are_retry_policies_unknown: bool,
 }
 
@@ -45,7 +47,7 @@ impl Declared {
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
         for row in RECORD_KINDS {
-            let named = records::declared(row, document).into_iter().flatten();
+            let named = records::declarations(row, document).into_iter().flatten();
             self.records.extend(named.filter_map(|(name, at, _)| Some((RecordId::named(row.kind, name?), at))));
         }
         self.retry_policies.extend(entries("retryPolicies").map(named));
@@ -60,7 +62,7 @@ impl Declared {
         }
     }
 
-    /// Records that another file or document cannot be read, so that missing names may be declared there.
+    /// Marks all names as unknown, because a file or document that cannot be read may declare them.
     pub(crate) fn set_unknown(&mut self) {
         (self.are_queues_unknown, self.are_exchanges_unknown, self.are_retry_policies_unknown) = (true, true, true);
     }
@@ -91,7 +93,7 @@ impl Declared {
     }
 }
 
-/// Checks every reference of a vhost.
+/// Checks every reference in the spec of a vhost or of the cluster.
 pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnostics) {
     let mut check = Check { declared, diagnostics };
     for (binding, written) in &spec.bindings {
@@ -124,8 +126,8 @@ pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnost
     for used in &spec.retry_uses {
         check.retry_policy(&used.value, used.at);
     }
-    check.removed(spec);
-    check.ignored(spec);
+    check.check_removed(spec);
+    check.check_ignored(spec);
 }
 
 struct Check<'a> {
@@ -147,7 +149,14 @@ impl Check<'_> {
                     } else {
                         None
                     };
-                    self.undeclared("the destination of this binding", "queue", name.as_str(), at, suggestion, hint);
+                    self.report_undeclared(
+                        "the destination of this binding",
+                        "queue",
+                        name.as_str(),
+                        at,
+                        suggestion,
+                        hint,
+                    );
                 }
             }
         }
@@ -156,7 +165,7 @@ impl Check<'_> {
     fn exchange(&mut self, name: &ExchangeName, at: Location, what: &str, is_known: &dyn Fn(&ObjectId) -> bool) {
         if !self.declared.has_exchange(name) && !is_known(&ObjectId::Exchange(name.clone())) {
             let suggestion = self.closest(name.as_str(), self.declared.exchanges.keys().map(String::as_str));
-            self.undeclared(what, "exchange", name.as_str(), at, suggestion, None);
+            self.report_undeclared(what, "exchange", name.as_str(), at, suggestion, None);
         }
     }
 
@@ -203,10 +212,10 @@ impl Check<'_> {
 
     /// Suggests a name, but only for the first errors, because the search is slow.
     fn closest<'a>(&self, name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-        if self.diagnostics.iter().len() < MOST_SUGGESTIONS { closest(name, names) } else { None }
+        if self.diagnostics.iter().len() < MAX_SUGGESTIONS { closest(name, names) } else { None }
     }
 
-    fn undeclared(
+    fn report_undeclared(
         &mut self,
         what: &str,
         kind: &str,
@@ -225,7 +234,8 @@ impl Check<'_> {
         self.diagnostics.push(diagnostic.hint(hint));
     }
 
-    fn removed(&mut self, spec: &Spec) {
+    /// Reports objects that are listed under `removed` but also declared, or that topo cannot remove.
+    fn check_removed(&mut self, spec: &Spec) {
         let is_removed = |id: &ObjectId| spec.removed.iter().any(|removed| removed.value == *id);
         for removed in &spec.removed {
             let declared = match &removed.value {
@@ -237,7 +247,7 @@ impl Check<'_> {
                 | ObjectId::Record(_) => self.declared.place(&removed.value),
             };
             if let Some(declared) = declared {
-                let message = format!("{} is both declared and listed under `removed`", quoted(&removed.value));
+                let message = format!("{} is both declared and listed under `removed`", describe(&removed.value));
                 let diagnostic = Diagnostic::error("removed-and-declared", message, removed.at).label("removed here");
                 self.diagnostics.push(diagnostic.also(declared, "declared here").hint("keep one of the two"));
             } else if let Some(name) = removed.value.name().filter(|name| name.starts_with("amq.") || is_reserved(name))
@@ -250,7 +260,8 @@ impl Check<'_> {
         }
     }
 
-    fn ignored(&mut self, spec: &Spec) {
+    /// Reports declared objects that `ignore` matches.
+    fn check_ignored(&mut self, spec: &Spec) {
         let declared = self.declared;
         let named = [
             ("exchange", &declared.exchanges),
@@ -273,7 +284,7 @@ impl Check<'_> {
     }
 }
 
-fn quoted(id: &ObjectId) -> String {
+fn describe(id: &ObjectId) -> String {
     match id {
         ObjectId::Vhost => "the vhost".to_owned(),
         ObjectId::Exchange(name) => format!("exchange `{name}`"),

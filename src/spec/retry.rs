@@ -9,7 +9,7 @@ use super::spec_types::{RetryKeys, RetryPolicySpec, Schedule, SetBy, Setting, Sp
 use crate::model::Strategy;
 use crate::model::units::duration;
 
-/// Adds the `retryPolicies` of a document.
+/// Adds the `retryPolicies` of a document to the spec.
 pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
         if entry.key == NO_RETRY {
@@ -19,7 +19,7 @@ pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagn
         }
         let mut keys = RetryKeys::default();
         keys.table(&entry.node, SetBy::RetryPolicy, diagnostics);
-        keys.count_delays(diagnostics);
+        keys.check_number_of_delays(diagnostics);
         if let Some(first) = spec.retry_policies.get(&entry.key) {
             diagnostics.push(declared_twice("retry policy", &entry.key, entry.at, first.at));
         } else {
@@ -29,7 +29,7 @@ pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagn
 }
 
 impl RetryKeys {
-    /// Reads the keys of a queue or `defaults`.
+    /// Reads the retry keys of a queue or of `defaults`.
     pub(crate) fn read(node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) -> Self {
         let mut keys = Self::default();
         if let Some(entry) = node.entry("retry") {
@@ -41,7 +41,7 @@ impl RetryKeys {
                 }
                 Value::Table(_) => keys.table(&entry.node, set_by, diagnostics),
                 Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => {
-                    keys.is_wrong = true;
+                    keys.is_invalid = true;
                 }
             }
         }
@@ -49,9 +49,9 @@ impl RetryKeys {
             keys.at.push(entry.at);
             let own = keys.count(entry, set_by);
             if let Some((first, own)) = keys.max_retries.as_ref().zip(own.as_ref()) {
-                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is set twice", first.at);
-                diagnostics.push(diagnostic.also(own.at, "and here").hint("keep one of the two"));
-                keys.is_wrong = true;
+                let diagnostic = Diagnostic::error("set-twice", "`maxRetries` is set twice", first.at);
+                diagnostics.push(diagnostic.also(own.at, "also set here").hint("keep one of the two"));
+                keys.is_invalid = true;
             }
             if let Some(own) = own.as_ref().filter(|own| keys.is_none && own.value > 0) {
                 let message = format!("`retry: none` and `maxRetries: {}` contradict each other", own.value);
@@ -59,23 +59,23 @@ impl RetryKeys {
             }
             keys.max_retries = own;
         }
-        keys.count_delays(diagnostics);
+        keys.check_number_of_delays(diagnostics);
         keys
     }
 
-    /// Returns the entry of `retryPolicies` that it names.
-    pub(crate) fn used(&self) -> Option<Sourced<String>> {
+    /// Returns the name of the `retryPolicies` entry that `retry` refers to, with its position.
+    pub(crate) fn policy_reference(&self) -> Option<Sourced<String>> {
         self.policy.as_ref().map(|policy| Sourced::new(policy.value.clone(), policy.at))
     }
 
-    /// Returns the positions of its keys.
+    /// Returns the positions of all retry keys.
     pub(crate) fn places(&self) -> &[Location] {
         &self.at
     }
 
     fn count(&mut self, entry: &Entry, set_by: SetBy) -> Option<Setting<u32>> {
         let count = integer(&entry.node).and_then(|number| u32::try_from(number).ok());
-        self.is_wrong |= count.is_none();
+        self.is_invalid |= count.is_none();
         count.map(|value| Setting { value, at: entry.node.at, set_by })
     }
 
@@ -86,34 +86,34 @@ impl RetryKeys {
         }
         if let Some(entry) = node.entry("strategy") {
             let strategy = entry.node.text().and_then(Strategy::named);
-            self.is_wrong |= strategy.is_none();
+            self.is_invalid |= strategy.is_none();
             self.strategy = strategy.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         if let Some(entry) = node.entry("jitter") {
             let jitter = integer(&entry.node);
-            self.is_wrong |= jitter.is_none();
+            self.is_invalid |= jitter.is_none();
             self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
-        // An invalid key may be a misspelling of another one.
+        // An invalid entry may be a misspelled key, so it does not conflict with a valid key.
         let is_set = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
         if let (Some(delays), Some(backoff)) = (delays.filter(is_set), backoff.filter(is_set)) {
             let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are set", backoff.at);
-            diagnostics.push(diagnostic.also(delays.at, "the other").hint("keep one of the two"));
-            self.is_wrong = true;
+            diagnostics.push(diagnostic.also(delays.at, "`delays` is set here").hint("keep one of the two"));
+            self.is_invalid = true;
         }
         let explicit = delays.map(|entry| (entry, explicit_delays(&entry.node)));
         let computed = backoff.map(|entry| (entry, computed_delays(entry, diagnostics)));
         if let Some((entry, schedule)) = explicit.or(computed) {
-            self.is_wrong |= schedule.is_none();
+            self.is_invalid |= schedule.is_none();
             self.schedule = schedule.map(|value| Setting { value, at: entry.at, set_by });
         }
     }
 
-    /// Reports more delays than retries in one source.
-    fn count_delays(&mut self, diagnostics: &mut Diagnostics) {
+    /// Reports a source that sets more delays than retries.
+    fn check_number_of_delays(&mut self, diagnostics: &mut Diagnostics) {
         if let (Some(schedule), Some(count)) = (&self.schedule, &self.max_retries) {
-            self.is_wrong |= too_many_delays(schedule, count, diagnostics);
+            self.is_invalid |= has_too_many_delays(schedule, count, diagnostics);
         }
     }
 }
@@ -125,7 +125,7 @@ fn integer(node: &Node) -> Option<i64> {
 fn explicit_delays(node: &Node) -> Option<Schedule> {
     let Value::List(items) = &node.value else { return None };
     let delays: Vec<i64> = items.iter().filter_map(integer).collect();
-    // An invalid delay was reported and left out, so the rest is not the intended list.
+    // Invalid delays were reported and omitted. Without any valid delay, there is no schedule.
     (!delays.is_empty()).then_some(Schedule::Delays(delays))
 }
 
@@ -151,18 +151,19 @@ fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Sched
     Some(Schedule::Backoff { initial, factor, max })
 }
 
-/// Reports a schedule with more delays than retries, and returns true if it has more.
-pub(super) fn too_many_delays(
+/// Returns true if a schedule has more delays than retries, and reports this schedule.
+pub(super) fn has_too_many_delays(
     schedule: &Setting<Schedule>,
     count: &Setting<u32>,
     diagnostics: &mut Diagnostics,
 ) -> bool {
     let Schedule::Delays(delays) = &schedule.value else { return false };
-    let is_too_many = delays.len() as u64 > u64::from(count.value);
-    if is_too_many {
+    let has_too_many = delays.len() as u64 > u64::from(count.value);
+    if has_too_many {
         let message = format!("there are more delays ({}) than retries ({})", delays.len(), count.value);
-        let diagnostic = Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the retries");
+        let diagnostic =
+            Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the number of retries");
         diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: each retry has one delay"));
     }
-    is_too_many
+    has_too_many
 }

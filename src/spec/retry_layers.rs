@@ -1,17 +1,17 @@
 //! Merges the retry keys of several sources for a queue: for each setting, the nearest source applies.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::retry::too_many_delays;
+use super::retry::has_too_many_delays;
 use super::spec_types::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule, Setting};
 use crate::model::Strategy;
 use crate::model::units::duration;
 use std::collections::BTreeMap;
 
-/// The sources of the settings of a queue, the nearest first.
+/// The sources of a queue's retry settings, nearest first.
 pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 
 impl<'a> Layers<'a> {
-    /// Orders the sources: the queue, then the entry that it names, then the same for the defaults.
+    /// Orders the sources: the queue, its retry policy, the defaults, and the retry policy of the defaults.
     pub(crate) fn of(
         own: &'a RetryKeys,
         defaults: Option<&'a RetryKeys>,
@@ -32,16 +32,17 @@ impl<'a> Layers<'a> {
         self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
     }
 
-    /// Returns the retries of the queue, if it has any.
+    /// Returns the retries of the queue, if it has any. Reports missing and conflicting settings.
     pub(crate) fn resolve(&self, queue: &str, diagnostics: &mut Diagnostics) -> Option<RetrySpec> {
-        if self.0.iter().any(|keys| keys.is_wrong) {
+        if self.0.iter().any(|keys| keys.is_invalid) {
             return None;
         }
         let count = self.nearest(|keys| &keys.max_retries);
         let strategy = self.nearest(|keys| &keys.strategy);
         let mut schedule = self.nearest(|keys| &keys.schedule);
         let mut jitter = self.nearest(|keys| &keys.jitter);
-        // If the strategy ignores a setting from a farther source, the setting is for other queues.
+        // If the strategy does not support a setting of a more distant source, the setting is intended for other
+        // queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
                 schedule = schedule.filter(|(schedule, _)| schedule <= rank);
@@ -53,7 +54,7 @@ impl<'a> Layers<'a> {
         let first = strategy.as_ref().map(|(_, it)| it.at).or(schedule.as_ref().map(|(_, it)| it.at));
         let count = match (count, &schedule) {
             (Some((rank, count)), Some((nearer, delays))) if *nearer < rank => {
-                if too_many_delays(delays, &count, diagnostics) {
+                if has_too_many_delays(delays, &count, diagnostics) {
                     return None;
                 }
                 count
@@ -82,14 +83,14 @@ impl<'a> Layers<'a> {
 }
 
 impl RetrySpec {
-    /// Reports conflicting settings, and returns true if there are none.
+    /// Returns true if no settings conflict; otherwise, reports the conflict.
     fn is_consistent(&self, diagnostics: &mut Diagnostics) -> bool {
         let problem = self.strategy_problem().or_else(|| self.jitter_problem());
-        let is_fine = problem.is_none();
+        let is_consistent = problem.is_none();
         if let Some(problem) = problem {
             diagnostics.push(problem);
         }
-        is_fine
+        is_consistent
     }
 
     fn strategy_problem(&self) -> Option<Diagnostic> {
@@ -104,11 +105,11 @@ impl RetrySpec {
             }
             (Strategy::Redeliver, Some(schedule)) => {
                 let message = "strategy `redeliver` retries immediately and does not support delays";
-                let hint = "use `ladder`, `republish`, or `delayed` on RabbitMQ 4.3; or remove the delays";
+                let hint = "use `ladder`, `republish` or (on RabbitMQ 4.3) `delayed`, or remove the delays";
                 let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
-                Some(diagnostic.also(strategy.at, "the strategy"))
+                Some(diagnostic.also(strategy.at, "the strategy is set here"))
             }
-            (Strategy::Delayed, Some(schedule)) if !is_even(&delays) => {
+            (Strategy::Delayed, Some(schedule)) if !is_linear(&delays) => {
                 let shown: Vec<String> = delays.iter().take(8).filter_map(|delay| duration(*delay)).collect();
                 let message = format!(
                     "strategy `delayed` only supports delays that grow by the same amount each time, up to a limit, not {}",
@@ -116,7 +117,7 @@ impl RetrySpec {
                 );
                 let hint = "use `ladder` or `republish` for these delays, or delays such as [5s, 10s, 15s, 15s]";
                 let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
-                Some(diagnostic.also(strategy.at, "the strategy"))
+                Some(diagnostic.also(strategy.at, "the strategy is set here"))
             }
             (Strategy::Ladder | Strategy::Delayed, Some(_))
             | (Strategy::Redeliver, None)
@@ -150,9 +151,9 @@ impl RetrySpec {
     }
 }
 
-/// Returns true if the k-th delay is k times the first one, up to the last delay. Quorum queues of 4.3 support no other
-/// delays.
-pub(crate) fn is_even(delays: &[i64]) -> bool {
+/// Returns true if the k-th delay is k times the first delay, but at most the last delay. Quorum queues of RabbitMQ 4.3
+/// support only such delays.
+pub(crate) fn is_linear(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
     delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))
 }

@@ -1,6 +1,6 @@
-//! The rules of scalars that both YAML readers share: the values of plain scalars, the limits of a file, and tags. Tags of
-//! the core schema are applied if they fit the value. Any other tag is reported, because the intended value is usually a
-//! string that starts with `!`.
+//! The rules for scalars that both YAML readers share: the values of plain scalars, the limits of a file, and tags. A
+//! tag of the core schema is applied if it matches the value. Any other tag is reported, because the intended value is
+//! usually a string that starts with `!`.
 
 use super::diagnostic::Diagnostic;
 use super::node::{Absent, Location, Value};
@@ -19,17 +19,17 @@ pub(crate) fn resolve(text: &str) -> Value {
     }
 }
 
-/// The maximum depth: more than any spec needs, and low enough for the stack.
-pub(super) const DEEPEST: usize = 64;
+/// The maximum nesting depth: more than any spec needs, and low enough for the stack.
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// The maximum number of nodes. It is enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The
 /// library's default is reached at 11,000 queues.
-pub(super) const MOST_NODES: usize = 5_000_000;
+pub(super) const MAX_NODES: usize = 5_000_000;
 
 /// The characters that begin a scalar that is not plain.
 pub(super) const QUOTES: [char; 4] = ['"', '\'', '|', '>'];
 
-/// Returns true if the source of a number or boolean differs from the way it is printed.
+/// Returns true if the source of a number or boolean differs from its printed form.
 pub(super) fn differs_from_source(value: &Value, source: &str) -> bool {
     match value {
         Value::Boolean(value) => source != value.to_string(),
@@ -39,7 +39,8 @@ pub(super) fn differs_from_source(value: &Value, source: &str) -> bool {
     }
 }
 
-/// Returns what follows a key without a value: YAML reads `routingKey: #.x` as null.
+/// Returns the reason why the key that ends at a position has no value. In `routingKey: #.x`, for example, YAML reads
+/// `#.x` as a comment.
 pub(super) fn absent_reason(text: &str, end: usize) -> Absent {
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
     match rest.chars().next() {
@@ -55,8 +56,8 @@ pub(super) fn tag_before_value(text: &str, start: usize) -> Option<Range<usize>>
     tag_before(text, start, true)
 }
 
-/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above
-/// it.
+/// Returns the tag before a key that starts at this position. Searches only the same line, because the line above
+/// belongs to a different value.
 pub(super) fn tag_before_key(text: &str, start: usize) -> Option<Range<usize>> {
     tag_before(text, start, false)
 }
@@ -84,14 +85,14 @@ fn tag_before(text: &str, start: usize, includes_lines_above: bool) -> Option<Ra
             rest = &trimmed[..from];
             continue;
         }
-        // Before a colon it is the end of a key: `hello !x: 5`.
+        // A word before a colon is the end of a key: `hello !x: 5`.
         if word.starts_with('!') && !word.ends_with(':') {
             return Some(from..trimmed.len());
         }
         if !word.ends_with('>') {
             return None;
         }
-        // `!<tag:yaml.org,2002:str>` contains a comma.
+        // A verbatim tag such as `!<tag:yaml.org,2002:str>` contains a comma.
         let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
         return trimmed[line..].rfind("!<").map(|at| line + at..trimmed.len());
     }
@@ -113,14 +114,14 @@ fn line_without_comment(line: &str) -> &str {
     line
 }
 
-/// Returns the name of a core schema tag.
+/// Returns the name of a core schema tag; `None` for any other tag.
 fn core_tag(tag: &str) -> Option<&str> {
     let verbatim = || tag.strip_prefix("!<tag:yaml.org,2002:")?.strip_suffix('>');
     let name = tag.strip_prefix("!!").or_else(verbatim)?;
     ["str", "int", "float", "bool", "null", "seq", "map"].contains(&name).then_some(name)
 }
 
-/// Applies a tag to a value. Returns `None` if the tag is unknown or does not fit the value.
+/// Applies a tag to a value. Returns `None` if the tag is unknown or does not match the value.
 pub(super) fn apply_tag(text: &str, tag: &Range<usize>, value: &Value, at: Location) -> Option<Value> {
     let name = text.get(tag.clone()).unwrap_or_default();
     let source = text.get(at.start..at.end).unwrap_or_default();
@@ -144,11 +145,11 @@ pub(super) fn apply_tag(text: &str, tag: &Range<usize>, value: &Value, at: Locat
     }
 }
 
-/// Reports a tag that is not in the core schema, or that does not fit its value.
+/// Creates the diagnostic for a tag that is not in the core schema, or that does not match its value.
 pub(super) fn tag_diagnostic(text: &str, tag: &Range<usize>, value: Location) -> Diagnostic {
     let name = text.get(tag.clone()).unwrap_or_default();
     if core_tag(name).is_some() {
-        let diagnostic = Diagnostic::error("syntax", format!("this is not a `{name}`"), value);
+        let diagnostic = Diagnostic::error("syntax", format!("this value does not match the tag `{name}`"), value);
         return diagnostic.hint("remove the tag, or correct the value after it");
     }
     let at = Location::spanning(value.file, text, tag.clone());
@@ -156,7 +157,7 @@ pub(super) fn tag_diagnostic(text: &str, tag: &Range<usize>, value: Location) ->
     let meant = text.get(tag.start..value.end.max(tag.end)).unwrap_or(name);
     let hint = match name {
         _ if name.starts_with("!!") || name.starts_with("!<") || meant.contains(['\n', '"', '\\', '{', '[']) => {
-            "remove it, or put a string that starts with `!` in quotes".to_owned()
+            "remove the tag, or put a string that starts with `!` in quotes".to_owned()
         }
         _ => format!("put a string that starts with `!` in quotes: \"{meant}\""),
     };

@@ -1,5 +1,5 @@
-//! Renders the grammar as a JSON Schema (draft-07), for editors. Both the parser and the schema use the same tables, so
-//! they know the same keys. Only the parser checks references and the ranges of values with units.
+//! Renders the grammar as a JSON Schema (draft-07) for editors. The parser and the schema use the same tables, so they
+//! accept the same keys. Only the parser checks references and the ranges of values with units.
 
 use super::cluster_keys::CLUSTER_DOCUMENT;
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
@@ -11,7 +11,7 @@ use schemars::Schema;
 use schemars::transform::{RemoveRefSiblings, Transform, transform_subschemas};
 use serde_json::{Map, Value, json};
 
-/// The `$id` of the schema. It is not a URL, because editors and SchemaStore use their own.
+/// The `$id` of the schema. It is not a URL, because editors and SchemaStore use their own URLs.
 const ID: &str = "urn:topo:topology:1";
 /// Keys that exclude each other.
 const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
@@ -26,11 +26,12 @@ pub fn schema() -> Value {
     let mut document = |object: &Object, title: &str, description: &str| {
         let mut document = table(object.keys_of(None), &mut definitions);
         (document["title"], document["description"]) = (title.into(), description.into());
-        document["patternProperties"] = json!({"^x-": {"description": "Ignored: holds anchors."}});
+        document["patternProperties"] =
+            json!({"^x-": {"description": "topo ignores this key. It can define anchors."}});
         document
     };
     let vhost = document(&DOCUMENT, "A spec", "The topology of one RabbitMQ vhost.");
-    let cluster = document(&CLUSTER_DOCUMENT, "A spec of the cluster", "Objects that belong to no vhost.");
+    let cluster = document(&CLUSTER_DOCUMENT, "A cluster spec", "The objects of the cluster.");
     definitions.insert(DOCUMENT.name.to_owned(), vhost);
     definitions.insert(CLUSTER_DOCUMENT.name.to_owned(), cluster);
     let reference = |object: &Object| json!({"$ref": format!("#/definitions/{}", object.name)});
@@ -55,8 +56,8 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// Copies each `description` to `markdownDescription`: editors escape the Markdown of the former, and render the
-/// latter.
+/// Copies each `description` to `markdownDescription`. Editors escape the Markdown in `description`, and render it in
+/// `markdownDescription`.
 struct Markdown;
 
 impl Transform for Markdown {
@@ -69,17 +70,17 @@ impl Transform for Markdown {
 }
 
 impl Object {
-    /// Returns the keys of this mapping, for a queue type if it matters.
+    /// Returns the keys of the mapping. With a queue type, returns only the keys that this type supports.
     pub(super) fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
         let supports = |key: &Key| match (queue_type, known(key.name)) {
-            (Some(QueueType::Stream), None) => !key.not_of_streams,
+            (Some(QueueType::Stream), None) => !key.excludes_streams,
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
             (Some(_), None) | (None, _) => true,
         };
-        // A stream does not dead-letter messages, and a spec can confirm that.
-        let is_none = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
+        // A stream does not dead-letter messages, and a spec can state this with `deadLetter: none`.
+        let is_dead_letter_of_stream = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
         let of_type = |key: &Key| {
-            if is_none(key) {
+            if is_dead_letter_of_stream(key) {
                 Some(Key { shape: Shape::OneOf(&["none"]), example: "none", ..*key })
             } else {
                 supports(key).then_some(*key)
@@ -97,7 +98,7 @@ fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Returns a mapping with these keys and no others.
+/// Returns the schema of a mapping that accepts only these keys.
 fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -125,10 +126,10 @@ fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     table
 }
 
-/// Returns a reference to the definition of a mapping, which is created at its first use.
+/// Returns a reference to the definition of a mapping. The first reference creates the definition.
 fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
     if !definitions.contains_key(object.name) {
-        // Inserted first, so that a recursive mapping ends here.
+        // The placeholder prevents infinite recursion for recursive mappings.
         definitions.insert(object.name.to_owned(), Value::Null);
         let definition = definition(object, definitions);
         definitions.insert(object.name.to_owned(), definition);
@@ -188,7 +189,7 @@ fn capitalized(queue_type: QueueType) -> &'static str {
     }
 }
 
-/// Restricts the keys to those of one queue type.
+/// Restricts the values of a queue's schema to those that one queue type supports.
 fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
     let arguments = queue_arguments(Some(queue_type), definitions);
     table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
@@ -204,7 +205,7 @@ fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String
 fn argument() -> Value {
     let inner = json!({"$ref": "#/definitions/Argument"});
     json!({
-        "description": "Any value but null, which cannot be sent over HTTP.",
+        "description": "Any value except null, which cannot be sent over HTTP.",
         "type": ["boolean", "number", "string", "array", "object"],
         "items": inner,
         "additionalProperties": inner,
@@ -263,7 +264,8 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     })
 }
 
-/// Returns a reference to the arguments of queues. If the type is known, only its arguments are accepted.
+/// Returns a reference to the schema of queue arguments. With a queue type, the schema rejects known arguments that
+/// this type does not support.
 fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
     let name = format!("{}Arguments", queue_type.map_or("Queue", capitalized));
     let mut properties = Map::new();
@@ -287,7 +289,7 @@ fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, 
     json!({"$ref": format!("#/definitions/{name}")})
 }
 
-/// Returns an example value if the grammar has none.
+/// Returns an example value for a policy key with this shape, if there is one.
 fn example(shape: Shape) -> Option<&'static str> {
     match shape {
         Shape::Duration(..) | Shape::Delay => Some("30s"),
@@ -351,6 +353,6 @@ mod tests {
             std::fs::write(COMMITTED, &printed).unwrap();
         }
         let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
-        assert!(committed == printed, "schema/topology.schema.json is old: run the tests with TOPO_UPDATE=1");
+        assert!(committed == printed, "schema/topology.schema.json is outdated: run the tests with TOPO_UPDATE=1");
     }
 }

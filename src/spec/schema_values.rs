@@ -1,44 +1,47 @@
 //! The JSON Schemas of single values, with the texts that editors show. Each alternative has a title, and each pattern
 //! has an error message that editors show instead of the pattern. No value has a description, because an editor would
-//! show it instead of the description of the key. `schema` contains mappings and lists.
+//! show it instead of the description of the key. `schema` creates the schemas of mappings and lists.
 
 use super::shared_keys::EXCHANGE_TYPES;
 use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use serde_json::{Value, json};
 
-/// The pattern of a string that starts with a variable; an editor does not know its value.
+/// The pattern of a string that starts with a variable. An editor cannot check the value of the variable.
 const VARIABLE: &str = r"^\$\{";
 
 /// The pattern of a duration of zero, in any units.
 const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 
-/// The meanings of the words that a list of words offers.
+/// The descriptions of the words in lists of valid words.
 const WORDS: &[(&str, &str)] = &[
-    ("classic", "Not replicated; priorities, transient and exclusive queues."),
-    ("quorum", "Replicated with Raft, always durable, and counts deliveries: for messages that must not be lost."),
-    ("stream", "A replicated log: many consumers, and consuming does not remove messages."),
-    ("ladder", "The broker counts and delays, with one delayed retry queue for each retry; the worker only rejects."),
-    ("republish", "The worker counts, and publishes to a delayed retry queue or to the back of the queue."),
-    ("redeliver", "The broker counts and redelivers immediately; quorum queues."),
-    ("delayed", "The broker counts, with a delay that grows each time; quorum queues of RabbitMQ 4.3."),
+    ("classic", "Not replicated; supports priorities, and can be transient."),
+    ("quorum", "Replicated with Raft and always durable; counts deliveries. For messages that must not be lost."),
+    ("stream", "A replicated log with many consumers; consuming does not remove messages."),
+    ("ladder", "The broker counts attempts and delays retries, with one delayed retry queue for each retry."),
+    ("republish", "The worker counts attempts, and publishes to a delayed retry queue or to the back of the queue."),
+    ("redeliver", "The broker counts attempts and redelivers messages immediately; only for quorum queues."),
+    (
+        "delayed",
+        "The broker counts attempts and delays redeliveries longer each time; only for quorum queues of RabbitMQ 4.3.",
+    ),
     ("refuse", "Show the conflict and change nothing."),
-    ("ifEmpty", "Recreate it if it is empty."),
-    ("migrate", "Recreate it and keep every message and binding."),
-    ("discard", "Delete it with its messages, and declare it again."),
+    ("ifEmpty", "Recreate the object if it is empty."),
+    ("migrate", "Recreate the object and keep every message and binding."),
+    ("discard", "Delete the object with its messages, and declare it again."),
     ("drop-head", "The oldest message is dropped or dead-lettered."),
-    ("reject-publish", "The message is rejected, and the publisher gets a basic.nack."),
-    ("reject-publish-dlx", "The message is rejected and dead-lettered; classic queues."),
+    ("reject-publish", "The message is rejected, and the publisher receives a basic.nack."),
+    ("reject-publish-dlx", "The message is rejected and dead-lettered; only for classic queues."),
     ("at-most-once", "Messages can be lost while they are dead-lettered."),
     (
         "at-least-once",
         "The queue keeps a message until its dead-letter target confirms it; needs `overflow: reject-publish`.",
     ),
-    ("direct", "Routes by an equal routing key."),
+    ("direct", "Routes to bindings with the same routing key as the message."),
     ("fanout", "Routes to all bound queues and exchanges."),
-    ("topic", "Routes by patterns: `*` is one word, `#` is zero or more words."),
+    ("topic", "Routes by patterns: `*` matches one word, `#` matches zero or more words."),
     ("headers", "Routes by the headers of the message."),
-    ("arguments", "By the queue's arguments, which cannot change."),
-    ("policy", "By a policy, which can change without recreating the queue."),
+    ("arguments", "With queue arguments, which cannot change on an existing queue."),
+    ("policy", "With a policy, which can change without recreating the queue."),
 ];
 
 pub(super) fn boolean() -> Value {
@@ -113,7 +116,7 @@ pub(super) fn one_of(words: &[&str]) -> Value {
 
 pub(super) fn exchange_type() -> Value {
     let plugin = json!({
-        "title": "type of a plugin",
+        "title": "plugin type",
         "type": "string",
         "pattern": "^x-",
     });

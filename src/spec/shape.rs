@@ -1,5 +1,5 @@
-//! Shapes: the values that a key of a spec accepts. `keys` builds the grammar from them, `check` validates trees with
-//! it, and `schema` prints it. So the parser and the JSON Schema cannot disagree about a key.
+//! Shapes: the values that a key of a spec accepts. `keys` builds the grammar from shapes, `check` validates trees
+//! against the grammar, and `schema` renders it. Therefore, the parser and the JSON Schema agree about every key.
 
 use crate::model::known_arguments::ValueKind;
 
@@ -10,19 +10,19 @@ pub(crate) enum Shape {
     Text,
     /// The name of an object: 1 to 255 bytes.
     Name,
-    /// A routing key: at most 255 bytes, and not a word that the management API cannot delete.
+    /// A routing key of at most 255 bytes. Words with which the management API cannot delete a binding are invalid.
     RoutingKey,
-    /// The version of the format.
+    /// The format version.
     Version,
     /// `true` or `false`.
     Boolean,
-    /// Milliseconds in this range.
+    /// A duration in milliseconds, in this range.
     Duration(i64, i64),
-    /// Milliseconds of one delay, at least 1. The unit is required, because a plain `5` usually means seconds.
+    /// A delay in milliseconds, at least 1. The unit is required, because a plain `5` usually means seconds.
     Delay,
     /// A number that is at least 1.
     Factor,
-    /// Bytes, at most this number.
+    /// A size in bytes, at most this number.
     Size(i64),
     /// A count in this range.
     Count(i64, i64),
@@ -46,7 +46,7 @@ pub(crate) enum Shape {
     Map(&'static Self),
     /// A mapping with these keys.
     Object(&'static Object),
-    /// A string, or one of these mappings: the one whose first key is present.
+    /// A string, or one of these mappings. Each mapping has a different first key, which identifies it.
     Either(&'static Self, &'static [&'static Object]),
 }
 
@@ -80,18 +80,18 @@ pub(crate) struct Object {
     pub(crate) name: &'static str,
     /// The keys.
     pub(crate) keys: Keys,
-    /// The keys that it can have with `external: true`; empty if it cannot be external.
+    /// The keys that are valid together with `external: true`; empty if the object cannot be external.
     pub(crate) external: &'static [&'static str],
-    /// True if the queue type decides which keys it can have.
+    /// True if the queue type determines the valid keys.
     pub(crate) is_queue: bool,
 }
 
 /// The keys of a mapping.
 #[derive(Debug)]
 pub(crate) enum Keys {
-    /// A table in the source.
+    /// A static table of keys.
     Fixed(fn() -> &'static [Key]),
-    /// Built from another table.
+    /// Keys that are built from another table.
     Built(Vec<Key>),
 }
 
@@ -110,9 +110,9 @@ impl Object {
 pub(crate) struct Key {
     /// The name.
     pub(crate) name: &'static str,
-    /// The values that it accepts.
+    /// The values that the key accepts.
     pub(crate) shape: Shape,
-    /// True if it is required, except on an external object.
+    /// True if the key is required, except on an external object.
     pub(crate) is_required: bool,
     /// The default, as YAML; empty if there is none.
     pub(crate) default: &'static str,
@@ -120,13 +120,13 @@ pub(crate) struct Key {
     pub(crate) example: &'static str,
     /// The documentation, in Markdown.
     pub(crate) doc: &'static str,
-    /// True if streams do not support it, for a key of queues that is not an argument.
-    pub(crate) not_of_streams: bool,
+    /// True for a queue key that streams do not support and that is not an argument.
+    pub(crate) excludes_streams: bool,
 }
 
 /// Creates an optional key.
 pub(crate) const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
-    Key { name, shape, is_required: false, default: "", example: "", doc, not_of_streams: false }
+    Key { name, shape, is_required: false, default: "", example: "", doc, excludes_streams: false }
 }
 
 impl Key {
@@ -135,9 +135,9 @@ impl Key {
         Self { is_required: true, ..self }
     }
 
-    /// Marks the key as not supported by streams.
-    pub(crate) const fn not_of_streams(self) -> Self {
-        Self { not_of_streams: true, ..self }
+    /// Marks the key as unsupported on streams.
+    pub(crate) const fn excludes_streams(self) -> Self {
+        Self { excludes_streams: true, ..self }
     }
 
     /// Sets the default.

@@ -1,5 +1,5 @@
-//! The parts of the grammar that several objects share: the properties of queues and exchanges, the bindings under both,
-//! and the retries of queues, of `defaults` and of `retryPolicies`.
+//! The parts of the grammar that several objects share: the common properties of queues and exchanges, their bindings,
+//! and the retry keys of queues, `defaults` and `retryPolicies`.
 
 use super::shape::{Key, Keys, Object, Shape, key};
 use crate::model::Strategy;
@@ -8,7 +8,7 @@ pub(super) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING)
 
 const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
 
-/// The exchange types of every broker; plugins add others, which start with `x-`.
+/// The exchange types of every broker. The types that plugins add start with `x-`.
 pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
 
 pub(super) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
@@ -26,7 +26,7 @@ pub(super) const BINDING_ARGUMENTS: Key = key(
 .like("{x-match: all, region: eu}");
 
 pub(super) const DURABLE: Key =
-    key("durable", Shape::Boolean, "If true, the object survives a restart of the broker.").or("true");
+    key("durable", Shape::Boolean, "If true, the object survives a broker restart.").or("true");
 
 pub(super) const AUTO_DELETE: Key =
     key("autoDelete", Shape::Boolean, "If true, the broker deletes the object when it is no longer used.").or("false");
@@ -36,14 +36,15 @@ pub(super) const CONFLICT: Key = key(
     ON_CONFLICT,
     "The resolution of a difference that the broker cannot change in place: `refuse` shows the conflict, \
      `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, \
-     `discard` deletes and recreates it.",
+     `discard` recreates it without its messages.",
 )
 .or("refuse");
 
 pub(super) const EXTERNAL: Key = key(
     "external",
     Shape::Boolean,
-    "The object is managed elsewhere: it must exist, and topo never changes it. It may have bindings, but no other keys.",
+    "If true, the object is managed elsewhere: it must exist, and topo never changes it. Only a few other keys are valid, \
+     such as `bindings`.",
 )
 .or("false");
 
@@ -75,15 +76,16 @@ const STRATEGIES: Shape = Shape::OneOf(&[
 /// The number of retries.
 pub(super) const MAX_RETRIES: Key = key(
     "maxRetries",
-    Shape::Count(0, MOST_RETRIES),
+    Shape::Count(0, MAX_RETRY_COUNT),
     "The number of retries of a failed message after the first attempt: N retries are N + 1 deliveries. 0 means that \
      the first failure is final. The default is the number of `delays`.",
 )
 .like("5")
-.not_of_streams();
+.excludes_streams();
 
-/// More than any queue needs; it fits into every integer type that a broker or a worker may use.
-const MOST_RETRIES: i64 = 1_000_000;
+/// The maximum number of retries. It is more than any queue needs, and a valid value for every integer type that a
+/// broker or a worker may use.
+const MAX_RETRY_COUNT: i64 = 1_000_000;
 
 const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
 
@@ -94,7 +96,7 @@ pub(super) const RETRY: Key = key(
     "The retries of a failed message: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
 )
 .like("{delays: [5s, 30s, 5m]}")
-.not_of_streams();
+.excludes_streams();
 
 static RETRY_TABLE: Object =
     Object { what: "`retry`", name: "Retry", keys: Keys::Fixed(|| &RETRY_KEYS), external: &[], is_queue: false };
@@ -126,12 +128,13 @@ static RETRY_KEYS: [Key; 5] = [
         "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
     )
     .like("[5s, 30s, 5m]"),
-    key("backoff", Shape::Object(&BACKOFF), "Computed delays: each is the previous one multiplied by `factor`.")
+    key("backoff", Shape::Object(&BACKOFF), "Computed delays: each delay is the previous delay multiplied by `factor`.")
         .like("{initial: 2s, factor: 2, max: 60s}"),
     key(
         "jitter",
         Shape::Delay,
-        "The most by which a worker can shorten a delay with a per-message `expiration`; for `republish` with delays.",
+        "The maximum time by which a worker can shorten a delay with a per-message `expiration`. Only for `republish` \
+         with delays.",
     )
     .like("500ms"),
 ];

@@ -16,39 +16,39 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Spec {
     /// The names of all files of the run, by [`Location::file`].
     pub files: Vec<String>,
-    /// The vhost, with its first position.
+    /// The vhost name, with its position in the first document.
     pub vhost: Sourced<VhostName>,
     /// The name that the cluster must have; `None` for a vhost.
     pub cluster_name: Option<Sourced<String>>,
     /// The description.
     pub description: Option<Sourced<String>>,
-    /// The type of queues without a type.
+    /// The type of queues that are declared without a type.
     pub default_queue_type: Option<Sourced<QueueType>>,
-    /// The names that the spec manages.
+    /// Globs for the names that the spec manages.
     pub owns: Vec<Sourced<Glob>>,
-    /// The names that topo never deletes or recreates.
+    /// Globs for the names of objects that topo never deletes or recreates.
     pub protect: Vec<Sourced<Glob>>,
-    /// The names that topo ignores.
+    /// Globs for the names of objects that topo ignores.
     pub ignore: Vec<Sourced<Glob>>,
     /// The objects to delete.
     pub removed: Vec<Sourced<ObjectId>>,
     /// Retry policies, by name.
     pub retry_policies: BTreeMap<String, RetryPolicySpec>,
-    /// The uses of retry policies.
+    /// The references to retry policies, in queues and defaults.
     pub retry_uses: Vec<Sourced<String>>,
-    /// Exchanges, including external ones, without those of dead-letter queues.
+    /// Exchanges, including external exchanges, but without the exchanges of dead-letter queues.
     pub exchanges: BTreeMap<ExchangeName, ExchangeSpec>,
-    /// Queues, including external ones, without dead-letter queues.
+    /// Queues, including external queues, but without dead-letter queues.
     pub queues: BTreeMap<QueueName, QueueSpec>,
-    /// Dead-letter queues, including external ones.
+    /// Dead-letter queues, including external queues.
     pub dead_letter_queues: BTreeMap<QueueName, DeadLetterQueueSpec>,
-    /// All bindings, without those of dead-letter queues to their own exchanges.
+    /// All bindings, without the bindings of dead-letter queues to their own exchanges.
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
     /// Records.
     pub records: BTreeMap<RecordId, RecordSpec>,
-    /// The kinds of records with a section, even an empty one, with the declared names.
+    /// The record kinds that have a section, with the declared names. A section can be empty.
     pub sections: BTreeMap<RecordKind, BTreeSet<String>>,
     /// The levels of lint rules.
     pub lint: BTreeMap<String, Sourced<Level>>,
@@ -85,63 +85,63 @@ pub enum SetBy {
 /// An exchange.
 #[derive(Clone, Debug)]
 pub struct ExchangeSpec {
-    /// The position of its name.
+    /// The position of the exchange name.
     pub at: Location,
-    /// True if it is external.
+    /// True if the exchange is external.
     pub is_external: bool,
     /// True if an external exchange may be missing.
     pub is_optional: bool,
     /// The type; empty on an external exchange.
     pub kind: Sourced<String>,
-    /// True if it is durable.
+    /// True if the exchange is durable.
     pub durable: bool,
-    /// True if the broker deletes it with its last binding.
+    /// True if the broker deletes the exchange when its last binding is deleted.
     pub auto_delete: bool,
-    /// True if only exchanges can publish to it.
+    /// True if clients cannot publish to the exchange, and only other exchanges can route to it.
     pub internal: bool,
-    /// The exchange for messages that it cannot route.
+    /// The alternate exchange.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
     /// Other arguments.
     pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
     /// The resolution of conflicts.
     pub on_conflict: Option<OnConflict>,
-    /// The places that set its arguments.
+    /// The places that set the arguments.
     pub places: Places,
 }
 
 /// A queue or stream.
 #[derive(Clone, Debug)]
 pub struct QueueSpec {
-    /// The position of its name.
+    /// The position of the queue name.
     pub at: Location,
-    /// True if it is external.
+    /// True if the queue is external.
     pub is_external: bool,
     /// The type; `None` on an external queue.
     pub queue_type: Option<Setting<QueueType>>,
-    /// True if it is durable; `None` means durable.
+    /// True if the queue is durable; `None` means durable.
     pub durable: Option<Setting<bool>>,
-    /// True if the broker deletes it with its last consumer; `None` means no.
+    /// True if the broker deletes the queue when its last consumer is canceled; `None` means false.
     pub auto_delete: Option<Setting<bool>>,
-    /// Arguments by RabbitMQ's names, without `x-queue-type` and without `x-dead-letter-…` except the strategy.
+    /// Arguments by RabbitMQ's names, without the queue type, the dead-letter exchange and the dead-letter routing key.
     pub arguments: BTreeMap<String, Setting<ArgumentValue>>,
     /// The dead-letter target; `None` if it is not set.
     pub dead_letter: Option<Setting<DeadLetter>>,
-    /// The retries; `None` if they are not set, or set to `none`.
+    /// The retries; `None` if no retries are set, or if they are set to `none`.
     pub retry: Option<RetrySpec>,
     /// The resolution of conflicts.
     pub on_conflict: Option<Setting<OnConflict>>,
-    /// The places that set its arguments.
+    /// The places that set the arguments.
     pub places: Places,
 }
 
 /// A dead-letter target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeadLetter {
-    /// None, set explicitly.
+    /// No dead-letter target, set explicitly with `none`.
     Nowhere,
     /// An entry of `deadLetterQueues`.
     Queue {
-        /// The entry.
+        /// The name of the entry.
         name: QueueName,
         /// The wiring.
         wiring: Wiring,
@@ -150,7 +150,7 @@ pub enum DeadLetter {
     Exchange {
         /// The exchange; empty for the default exchange.
         exchange: ExchangeName,
-        /// The routing key; without it, messages keep their own.
+        /// The routing key of dead-lettered messages; `None` if messages keep their own routing key.
         routing_key: Option<String>,
         /// The wiring.
         wiring: Wiring,
@@ -160,10 +160,10 @@ pub enum DeadLetter {
 /// The way to set the dead-letter target of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wiring {
-    /// By its own arguments.
+    /// With arguments of the queue.
     #[default]
     Arguments,
-    /// By a policy for this queue.
+    /// With a policy for this queue.
     Policy,
 }
 
@@ -172,39 +172,39 @@ pub enum Wiring {
 pub struct DeadLetterQueueSpec {
     /// The queue.
     pub queue: QueueSpec,
-    /// The name of its exchange, if it is set.
+    /// The name of the queue's exchange, if it is set.
     pub exchange_name: Option<Sourced<ExchangeName>>,
-    /// The type of its exchange, `fanout` by default.
+    /// The type of the queue's exchange; `fanout` by default.
     pub exchange_type: Sourced<String>,
-    /// True if its exchange is internal.
+    /// True if the queue's exchange is internal.
     pub exchange_internal: bool,
-    /// The routing key of the binding, which dead-lettered messages get, if it is set.
+    /// The routing key of the binding and of dead-lettered messages, if it is set.
     pub routing_key: Option<String>,
 }
 
 /// The positions of a binding.
 #[derive(Clone, Debug)]
 pub struct BindingSpec {
-    /// The binding.
+    /// The position of the binding.
     pub at: Location,
-    /// The name of its source.
+    /// The position of the source name.
     pub source_at: Location,
-    /// The name of its destination.
+    /// The position of the destination name.
     pub destination_at: Location,
-    /// The routing key, or the binding if it has none.
+    /// The position of the routing key, or of the source name if there is no routing key.
     pub key_at: Location,
-    /// The values of its arguments.
+    /// The positions of the argument values, by argument name.
     pub arguments: BTreeMap<String, Location>,
 }
 
 /// A policy.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
-    /// The position of its name.
+    /// The position of the policy name.
     pub at: Location,
     /// The pattern.
     pub pattern: Sourced<String>,
-    /// The kinds of objects that it applies to.
+    /// The kinds of objects that the policy applies to.
     pub apply_to: Sourced<ApplyTo>,
     /// The priority.
     pub priority: Priority,
@@ -215,16 +215,16 @@ pub struct PolicySpec {
 /// A record.
 #[derive(Clone, Debug)]
 pub struct RecordSpec {
-    /// The position of its name.
+    /// The position of the record's name or setting.
     pub at: Location,
     /// The record.
     pub record: Record,
-    /// The positions of its fields, and of the keys of its definition, by RabbitMQ's names.
+    /// The positions of the fields, and of the keys of a definition, by RabbitMQ's names.
     pub places: BTreeMap<String, Location>,
 }
 
 impl QueueSpec {
-    /// Creates an external queue, about which nothing else is known.
+    /// Creates the spec of an external queue, which has no other settings.
     pub(crate) fn external(at: Location) -> Self {
         Self {
             at,
@@ -242,7 +242,7 @@ impl QueueSpec {
 }
 
 impl DeadLetter {
-    /// Returns its wiring; `None` for [`DeadLetter::Nowhere`].
+    /// Returns the wiring; `None` for [`DeadLetter::Nowhere`].
     pub fn wiring(&self) -> Option<Wiring> {
         match self {
             Self::Nowhere => None,
@@ -260,16 +260,16 @@ pub struct RetrySpec {
     pub strategy: Option<Setting<Strategy>>,
     /// The delays, if there are any.
     pub schedule: Option<Setting<Schedule>>,
-    /// The maximum by which a worker can shorten a delay, in milliseconds.
+    /// The maximum time by which a worker can shorten a delay, in milliseconds.
     pub jitter: Option<Setting<i64>>,
-    /// The nearest entry of `retryPolicies` that it uses, if there is one.
+    /// The nearest entry of `retryPolicies` that the queue uses, if there is one.
     pub policy: Option<Setting<String>>,
 }
 
 /// The delays of retries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
-    /// The delays in milliseconds; the last one repeats.
+    /// The delays in milliseconds. The last delay repeats.
     Delays(Vec<i64>),
     /// Computed delays.
     Backoff {
@@ -285,15 +285,15 @@ pub enum Schedule {
 /// An entry of `retryPolicies`.
 #[derive(Clone, Debug)]
 pub struct RetryPolicySpec {
-    /// The position of its name.
+    /// The position of the entry's name.
     pub at: Location,
-    /// The keys.
+    /// The retry keys.
     pub(crate) keys: RetryKeys,
 }
 
 impl RetryPolicySpec {
     /// Returns true if this entry sets the value at a position.
-    pub fn says(&self, at: Location) -> bool {
+    pub fn sets_value_at(&self, at: Location) -> bool {
         fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
             setting.as_ref().map(|it| it.at)
         }
@@ -315,11 +315,11 @@ pub(crate) struct RetryKeys {
     /// The positions of all retry keys.
     pub(super) at: Vec<Location>,
     /// True if a key is invalid, so that the retries are unknown.
-    pub(super) is_wrong: bool,
+    pub(super) is_invalid: bool,
 }
 
 impl Schedule {
-    /// Returns the first delays, in milliseconds.
+    /// Returns the first `count` delays, in milliseconds.
     pub fn delays(&self, count: u32) -> Vec<i64> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         match self {
@@ -333,13 +333,14 @@ impl Schedule {
 }
 
 impl RetrySpec {
-    /// Returns the position of the strategy or delays, otherwise that of the number of retries.
+    /// Returns the position of the strategy. Without a strategy, returns the position of the delays or of the number of
+    /// retries.
     pub fn at(&self) -> Location {
         let strategy = self.strategy.as_ref().map(|it| it.at);
         strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
     }
 
-    /// Returns the delay of each retry in milliseconds; empty without delays.
+    /// Returns the delay of each retry in milliseconds; empty if no delays are set.
     pub fn delays(&self) -> Vec<i64> {
         self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))
     }

@@ -1,20 +1,20 @@
-//! Explains invalid YAML: replaces the messages of the library, with hints for routing keys, patterns and variables. It
-//! also locates the cause, because the library reports some mistakes much later: an unclosed bracket, a tab that indents
-//! a line, and a colon without a space after it.
+//! Explains invalid YAML: replaces the messages of the library, and adds hints for routing keys, patterns and
+//! variables. Also locates the cause of mistakes that the library reports much later: an unclosed bracket, a tab that
+//! indents a line, and a colon without a space after it.
 
 use super::diagnostic::Diagnostic;
 use super::explained::key_names;
 use super::node::Location;
-use super::scalar::{DEEPEST, MOST_NODES};
+use super::scalar::{MAX_DEPTH, MAX_NODES};
 use crate::model::count::number;
 
 /// YAML's limit for a key without a leading `? `, in characters.
-const LONGEST_KEY: usize = 1024;
+const MAX_KEY_LENGTH: usize = 1024;
 
-/// Returns the diagnostic for an error of the library.
-pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Diagnostic {
+/// Creates the diagnostic for an error of the library.
+pub(super) fn diagnostic(text: &str, at: Location, error_text: String) -> Diagnostic {
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
-    let has = |words: &[&str]| words.iter().any(|word| text_of_error.contains(word));
+    let has = |words: &[&str]| words.iter().any(|word| error_text.contains(word));
     let error = |message: &str| Diagnostic::error("syntax", message, at);
     if has(&["unknown anchor"]) {
         let at = word(text, at);
@@ -40,13 +40,13 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
     if has(&["Depth", "recursion limit"]) {
         return Diagnostic::error(
             "too-large",
-            format!("mappings and lists are nested more than {DEEPEST} levels deep"),
+            format!("mappings and lists are nested more than {MAX_DEPTH} levels deep"),
             at,
         )
         .hint("no spec needs this; topo does not read the file");
     }
     if has(&["Nodes {", "Events {", "ScalarBytes {"]) {
-        let message = format!("this file has more than {} values", number(MOST_NODES as u64));
+        let message = format!("this file has more than {} values", number(MAX_NODES as u64));
         return Diagnostic::error("too-large", message, at).hint("no spec needs this; topo does not read the file");
     }
     if has(&["alias replay", "budget", "limit", "exceeded"]) {
@@ -54,7 +54,8 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
             .hint("no spec needs this; topo does not expand the file");
     }
     if line.contains("${") && has(&["flow"]) {
-        return Diagnostic::error("syntax", text_of_error, at).hint("put \"${NAME}\" in quotes inside `{ }` and `[ ]`");
+        return Diagnostic::error("syntax", error_text, at)
+            .hint("put a variable in quotes inside `{ }` and `[ ]`: \"${NAME}\"");
     }
     if has(&["`%'", "`@'", "``'"]) {
         let at = word(text, at);
@@ -67,7 +68,7 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
         return Diagnostic::error("syntax", message, at).hint("put a string that starts with this character in quotes");
     }
     if has(&["unexpected character"]) && has(&["{0}"]) {
-        return error("the file contains a NUL").hint("save the file as UTF-8 text");
+        return error("the file contains a NUL character").hint("save the file as UTF-8 text");
     }
     let is_key_missing = has(&["mapping values are not allowed", "simple key", "did not find expected key"]);
     if let Some(diagnostic) = missing_space(text, at).filter(|_| is_key_missing) {
@@ -78,7 +79,7 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
             .hint("put a string that contains `: ` in quotes, or correct the indentation of this line");
     }
     if has(&["null into string"]) {
-        return error("a key cannot be null").hint("put it in quotes if it is a name");
+        return error("a key cannot be null").hint("put the key in quotes if it is a name");
     }
     if has(&["unknown escape character"]) {
         return error("unknown escape sequence in double quotes")
@@ -91,10 +92,10 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
         return error("expected a mapping for `<<`").hint("put the anchor before a mapping: `&name {type: quorum}`");
     }
     if let Some(key) = long_key(text, at).filter(|_| has(&["unclosed bracket", "expected ',' or", "simple key"])) {
-        return Diagnostic::error("syntax", format!("this key is longer than {LONGEST_KEY} characters"), key)
+        return Diagnostic::error("syntax", format!("this key is longer than {MAX_KEY_LENGTH} characters"), key)
             .hint("YAML limits keys to this length, and RabbitMQ limits names to 255 bytes");
     }
-    if let Some(comment) = comment_in_brackets(text, at, &text_of_error) {
+    if let Some(comment) = comment_in_brackets(text, at, &error_text) {
         let at = word(text, Location::spanning(at.file, text, comment..comment + 1));
         let meant = text.get(at.start..at.end).unwrap_or_default();
         return Diagnostic::error("syntax", "`#` starts a comment, so the bracket before it is not closed", at)
@@ -115,13 +116,13 @@ pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Dia
     if has(&["block mapping, did not find expected key", "block collection, did not find expected '-'"]) {
         return error("inconsistent indentation").hint("align it with the lines around it");
     }
-    Diagnostic::error("syntax", text_of_error, at)
+    Diagnostic::error("syntax", error_text, at)
 }
 
-/// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None`
-/// if that would change the meaning of the file.
-pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<String> {
-    if let Some(comment) = comment_in_brackets(text, at, text_of_error) {
+/// Returns the text with the invalid character replaced, so that the rest of the file can be read. Positions in the
+/// text remain valid. Returns `None` if the replacement would change the meaning of the file.
+pub(super) fn repair(text: &str, at: Location, error_text: &str) -> Option<String> {
+    if let Some(comment) = comment_in_brackets(text, at, error_text) {
         let mut text = text.to_owned();
         text.replace_range(comment..=comment, "_");
         return Some(text);
@@ -129,7 +130,7 @@ pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<S
     let is_start = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
     let is_sign = text.get(at.start..).is_some_and(|rest| rest.starts_with(['*', '&', '%', '@', '`']));
     let is_merge = text.get(..at.start).is_some_and(|before| before.trim_end().ends_with("<<:"));
-    if !is_start.clone().any(|known| text_of_error.contains(known)) || !is_sign || is_merge {
+    if !is_start.clone().any(|known| error_text.contains(known)) || !is_sign || is_merge {
         return None;
     }
     let mut text = text.to_owned();
@@ -137,16 +138,16 @@ pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<S
     Some(text)
 }
 
-/// Returns the position of the `#` of `{routingKey: #.x}`, if it hides the closing bracket.
-fn comment_in_brackets(text: &str, at: Location, text_of_error: &str) -> Option<usize> {
+/// Returns the position of a `#` that hides a closing bracket, as in `{routingKey: #.x}`.
+fn comment_in_brackets(text: &str, at: Location, error_text: &str) -> Option<usize> {
     let open = ["unclosed bracket", "did not find expected ',' or", "only valid inside a block"];
-    if !open.iter().any(|known| text_of_error.contains(known)) {
+    if !open.iter().any(|known| error_text.contains(known)) {
         return None;
     }
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
     let start = if is_opening { at.start } else { open_brackets(text, at)?.0.start };
     let line = text.get(start..)?.lines().next()?;
-    // An intentional comment has a space after its `#`, and no key before it.
+    // An intentional comment has a space after its `#`, and no key directly before its `#`.
     let found = line
         .match_indices(": #")
         .find(|(at, sign)| line[at + sign.len()..].starts_with(|c: char| !c.is_whitespace() && c != '#'));
@@ -163,7 +164,7 @@ fn long_key(text: &str, at: Location) -> Option<Location> {
     let line = before[..start.min(before.len())].matches('\n').count() + 1;
     let column = text[..start].rsplit('\n').next()?.chars().count() + 1;
     let key = Location { file: at.file, start, end: start + word.len(), line, column };
-    (word.chars().count() > LONGEST_KEY).then_some(key)
+    (word.chars().count() > MAX_KEY_LENGTH).then_some(key)
 }
 
 /// Extends a position to the end of its word.
@@ -173,7 +174,7 @@ fn word(text: &str, at: Location) -> Location {
     Location { end: at.start + length.max(at.end - at.start), ..at }
 }
 
-/// Reports a bracket that is not closed.
+/// Creates the diagnostic for a bracket that is not closed.
 fn bracket(text: &str, at: Location) -> Diagnostic {
     let scanned = open_brackets(text, at);
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
@@ -194,7 +195,7 @@ fn bracket(text: &str, at: Location) -> Diagnostic {
     diagnostic.also(at, "not closed before this")
 }
 
-/// Returns the innermost open bracket at a position; skips quotes and comments.
+/// Returns the innermost open bracket at a position, and true if it is a brace. Skips quotes and comments.
 fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     let mut open: Vec<(Location, bool)> = Vec::new();
     let (mut quote, mut before, mut line, mut column) = (None, '\n', 1, 0);
@@ -226,7 +227,7 @@ fn open_brackets(text: &str, at: Location) -> Option<(Location, bool)> {
     open.pop()
 }
 
-/// Returns the first tabs in an indentation, on this line or a later one.
+/// Returns the first tabs in the indentation of this line or of a later line.
 pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     let skipped = at.line.saturating_sub(1);
     let mut start = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
@@ -242,13 +243,13 @@ pub(super) fn tab(text: &str, at: Location) -> Option<Location> {
     None
 }
 
-/// Reports `type:quorum` on this line, or on the lines directly above it.
+/// Creates the diagnostic for a missing space, as in `type:quorum`, on this line or on the lines directly above it.
 pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.split_inclusive('\n').take(at.line).collect();
     let mut found = None;
     for (index, line) in lines.iter().enumerate().rev() {
         let content = line.trim();
-        match joined(content) {
+        match joined_pair(content) {
             Some(pair) => found = Some((index, pair)),
             // The error may be on the next line, after comments and empty lines.
             None if index + 1 == lines.len() || content.is_empty() || content.starts_with('#') => {}
@@ -263,8 +264,8 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
 }
 
-/// Returns a key of a spec and its value, if there is no space between them.
-fn joined(content: &str) -> Option<(&str, &str)> {
+/// Returns a key of a spec and its value, if there is no space between the key and the value.
+fn joined_pair(content: &str) -> Option<(&str, &str)> {
     let content = content.strip_prefix("- ").unwrap_or(content);
     let content = content.split(" #").next()?.trim_end();
     let (key, value) = content.split_once(':')?;

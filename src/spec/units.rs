@@ -1,16 +1,17 @@
-//! Parses durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes, and checks ages (`7D`). For the
-//! common notations that topo does not accept, such as `1.5h`, `PT30S` or `1Gi`, the error is a hint with the valid one.
+//! Parses durations (`1h30m`) into milliseconds and sizes (`64KiB`) into bytes, and checks ages (`7D`). For common
+//! notations that topo does not accept, such as `1.5h`, `PT30S` or `1Gi`, the error is a hint with the accepted
+//! notation.
 
 use crate::model::units as shown;
 
 /// A unit and its length in milliseconds or bytes.
 type Units = &'static [(&'static str, i64)];
 
-/// Units in milliseconds. Months and years are missing because they have no fixed length.
+/// The units of durations, in milliseconds. Months and years have no fixed length, so durations do not support them.
 const DURATION: Units =
     &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
 
-/// Units in bytes: decimal units are powers of 1000, binary units are powers of 1024.
+/// The units of sizes, in bytes. Decimal units are powers of 1000, and binary units are powers of 1024.
 const SIZE: Units = &[
     ("B", 1),
     ("KB", 1000),
@@ -23,26 +24,26 @@ const SIZE: Units = &[
     ("TiB", 1 << 40),
 ];
 
-/// The pattern of durations in the schema; the parser accepts exactly these.
+/// The pattern of durations in the JSON Schema. The parser accepts the same notation.
 pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
-/// The pattern of sizes in the schema; the parser accepts exactly these.
+/// The pattern of sizes in the JSON Schema. The parser accepts the same notation.
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-/// The broker's pattern of `x-max-age`, extended by `d`.
+/// The pattern of ages in the JSON Schema: the broker's pattern for `x-max-age`, and the unit `d`.
 pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
 
-/// Parses `500ms` or `1h30m` into milliseconds; otherwise returns a hint, if there is one.
+/// Parses a duration such as `500ms` or `1h30m` into milliseconds. The error is a hint, if there is one.
 pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     let mut total = 0_i64;
     let mut rest = text;
     while !rest.is_empty() {
-        let (part, behind) = part(rest, DURATION).ok_or_else(|| duration_hint(text))?;
+        let (part, after) = part(rest, DURATION).ok_or_else(|| duration_hint(text))?;
         total = total.checked_add(part).ok_or(None)?;
-        rest = behind;
+        rest = after;
     }
     if text.is_empty() { Err(duration_hint(text)) } else { Ok(total) }
 }
 
-/// Parses `64KiB` into bytes; otherwise returns a hint, if there is one.
+/// Parses a size such as `64KiB` into bytes. The error is a hint, if there is one.
 pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     match part(text, SIZE) {
         Some((bytes, "")) => Ok(bytes),
@@ -50,7 +51,7 @@ pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     }
 }
 
-/// Parses an age into RabbitMQ's notation: `7d` becomes `7D`.
+/// Converts an age to RabbitMQ's notation: `7d` becomes `7D`. The error is a hint, if there is one.
 pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -63,7 +64,7 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     Err(max_age_hint(text))
 }
 
-/// Splits a number with its unit from the start of the text.
+/// Parses a number with its unit at the start of the text. Returns the value and the rest of the text.
 fn part(text: &str, units: Units) -> Option<(i64, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: i64 = text[..digits].parse().ok()?;
@@ -157,7 +158,7 @@ fn max_age_hint(text: &str) -> Option<String> {
     known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
 }
 
-/// Formats a duration in the largest unit of which it is a multiple.
+/// Formats a duration in the largest unit that divides it exactly.
 fn in_one_unit(milliseconds: i64) -> Option<String> {
     let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
     let (unit, length) =

@@ -9,7 +9,7 @@ use super::shape::{Key, Object, Shape};
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 
-/// Names of RabbitMQ, its clients or other parts of a spec, and the key that they mean.
+/// Names from RabbitMQ, its clients or other parts of a spec, each with the corresponding key.
 const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("source", "exchange"),
     ("exchange", "source"),
@@ -28,8 +28,8 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("policy", "policies"),
 ];
 
-/// Reports an unknown key, and returns the suggested one. `is_listed` records whether the keys of this mapping were
-/// listed, which happens once.
+/// Reports an unknown key, and returns the suggested key. `is_listed` is true if an earlier error listed the keys of
+/// this mapping, which topo does only once.
 pub(super) fn report_unknown_key(
     entry: &Entry,
     table: &Node,
@@ -45,12 +45,12 @@ pub(super) fn report_unknown_key(
     let suggestion = by_argument
         .filter(|_| misplaced.is_none())
         .or_else(|| if misplaced.is_none() { closest(&entry.key, names()) } else { None })
-        .or_else(|| meant(&entry.key, &keys));
+        .or_else(|| corresponding_key(&entry.key, &keys));
     let hint = match (misplaced, suggestion) {
         (Some(hint), _) => Some(hint),
         (None, Some(name)) => Some(format!("did you mean `{name}`?")),
         (None, None) if supports_arguments(&keys) && entry.key.starts_with("x-") => {
-            Some("put an argument that topo does not know under `arguments:`".to_owned())
+            Some("put other arguments under `arguments:`".to_owned())
         }
         (None, None) if *is_listed => None,
         (None, None) => {
@@ -66,7 +66,7 @@ pub(super) fn report_unknown_key(
     suggestion
 }
 
-/// Returns the type that a queue sets itself.
+/// Returns the type that the queue itself sets.
 fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
     table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
 }
@@ -92,18 +92,19 @@ fn misplaced(key: &str, kind: &Object) -> Option<&'static str> {
             Some("write `deadLetter: {exchange: …, routingKey: …}`")
         }
         ("Queue" | "DeadLetterQueue" | "QueueDefaults", "exclusive") => Some(
-            "remove the key: an exclusive queue is deleted with the connection that declares it, so a spec cannot declare one",
+            "remove the key: an exclusive queue is deleted with the connection that declares it, so a spec cannot \
+             declare it",
         ),
         (_, _) => None,
     }
 }
 
-/// Returns a hint for a key of the other kind of document: the one of a vhost, or the one of the cluster.
+/// Returns a hint for a vhost key in a cluster document, or for a cluster key in a vhost document.
 fn of_other_document(key: &str, kind: &Object) -> Option<String> {
     let is_key_of = |other: &Object| other.keys().iter().any(|known| known.name == key);
     match kind.name {
         "Document" if key == "cluster" => {
-            Some("describe the cluster in a document of its own: move its keys behind a line `---`".to_owned())
+            Some("describe the cluster in a separate document: move its keys below a line `---`".to_owned())
         }
         "Document" if is_key_of(&CLUSTER_DOCUMENT) => {
             Some(format!("`{key}` belongs to the cluster: write it in a document with `cluster: {{}}`"))
@@ -115,15 +116,15 @@ fn of_other_document(key: &str, kind: &Object) -> Option<String> {
     }
 }
 
-/// Returns the key for a name from elsewhere: RabbitMQ's definitions, or another kind of binding.
-fn meant(word: &str, keys: &[Key]) -> Option<&'static str> {
+/// Returns the key that corresponds to one of the [`FOREIGN_NAMES`].
+fn corresponding_key(word: &str, keys: &[Key]) -> Option<&'static str> {
     let plain = word.replace(['-', '_'], "").to_lowercase();
     let found = FOREIGN_NAMES.iter().filter(|(known, _)| *known == plain);
     found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
-/// Reports an invalid key of a policy definition, and returns true if it is invalid: a queue key, a misspelled key, or
-/// an unknown key that is not spelled like RabbitMQ's.
+/// Returns true if a key of a policy definition is invalid, and reports it. Queue keys, misspelled keys, and unknown
+/// keys that do not follow RabbitMQ's spelling are invalid.
 pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
@@ -140,8 +141,7 @@ pub(super) fn refuse_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) ->
     if is_strange {
         let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
             Some(key) => format!("did you mean `{key}`?"),
-            None => "write a key that topo does not know as RabbitMQ spells it, for example `federation-upstream-set`"
-                .to_owned(),
+            None => "use RabbitMQ's spelling for other keys, for example `federation-upstream-set`".to_owned(),
         };
         let diagnostic = Diagnostic::error("unknown-key", format!("unknown key `{}` in a policy", entry.key), entry.at);
         diagnostics.push(diagnostic.label("unknown key").hint(hint));

@@ -1,16 +1,17 @@
-//! Checks single values: converts a scalar to the shape that the grammar expects, and reports every other value.
+//! Checks single values: converts a scalar to the shape that the grammar expects, or reports a value that does not
+//! match.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::hints::{self, closest, listed};
+use super::hints::{self, closest, join_or};
 use super::node::{Entry, Location, Node, Value};
 use super::shape::Shape;
 use super::shared_keys::EXCHANGE_TYPES;
 use super::{scalar, units};
 use crate::model::names::MAX_NAME_BYTES;
-use crate::model::retry::LONGEST_DELAY;
+use crate::model::retry::MAX_DELAY;
 use crate::model::units::{duration, size};
 
-/// The exchange types of plugins, for suggestions if the `x-` is missing.
+/// The exchange types of plugins, for suggestions if the prefix `x-` is missing.
 const PLUGIN_TYPES: &[&str] = &[
     "x-consistent-hash",
     "x-delayed-message",
@@ -64,7 +65,7 @@ fn report(
     diagnostics.push(diagnostic);
 }
 
-/// Checks a scalar against a scalar shape.
+/// Checks a scalar against a scalar shape. Returns the node with the converted value; `None` if the value is invalid.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -94,7 +95,7 @@ pub(crate) fn check(
     }
 }
 
-/// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected one.
+/// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected type.
 struct Problem {
     code: &'static str,
     message: Option<String>,
@@ -102,7 +103,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-fn kind(expected: &str, hint: Option<String>) -> Problem {
+fn wrong_type(expected: &str, hint: Option<String>) -> Problem {
     Problem { code: "wrong-type", message: None, label: expected.to_owned(), hint }
 }
 
@@ -117,53 +118,58 @@ fn expects_text(shape: Shape) -> bool {
 fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
     match (shape, &node.value) {
         (Shape::Boolean, Value::Boolean(_)) => Ok(node.value.clone()),
-        (Shape::Boolean, value) => Err(kind("`true` or `false`", hints::boolean(value))),
+        (Shape::Boolean, value) => Err(wrong_type("`true` or `false`", hints::boolean(value))),
         (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
         (Shape::Delay, Value::Integer(number)) => {
             let hint =
                 format!("a number without a unit means milliseconds: write {number}s for seconds, or {number}ms");
-            Err(kind("a duration with its unit", Some(hint)))
+            Err(wrong_type("a duration with its unit", Some(hint)))
         }
-        (Shape::Delay, _) => duration_value(node, 1, LONGEST_DELAY, subject),
+        (Shape::Delay, _) => duration_value(node, 1, MAX_DELAY, subject),
         (Shape::Factor, Value::Integer(number)) if *number < 1 => Err(small_factor(subject, number)),
         (Shape::Factor, Value::Float(number)) if *number < 1.0 => Err(small_factor(subject, number)),
         (Shape::Factor, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
         (Shape::Factor, Value::Text(text)) => {
-            Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
+            Err(number_as_text(text, subject).unwrap_or_else(|| wrong_type("a number", None)))
         }
-        (Shape::Factor, _) => Err(kind("a number", None)),
+        (Shape::Factor, _) => Err(wrong_type("a number", None)),
         (Shape::Size(most), _) => size_value(node, most, subject),
         (Shape::Count(least, most), Value::Integer(number)) => {
             within(*number, least, most, subject, |number| number.to_string())
         }
         (Shape::Count(..), Value::Text(text)) => Err(number_as_text(text, subject).unwrap_or_else(|| {
             let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
-            kind("an integer", has_unit.then(|| "a count is an integer without a unit".to_owned()))
+            wrong_type("an integer", has_unit.then(|| "a count is an integer without a unit".to_owned()))
         })),
         (Shape::Count(..), Value::Float(number)) => {
             let whole = (number.fract() == 0.0 && number.abs() < 1e15).then(|| format!("write {number}"));
-            Err(kind("an integer", whole.or(Some("a count is an integer".to_owned()))))
+            Err(wrong_type("an integer", whole.or(Some("a count is an integer".to_owned()))))
         }
-        (Shape::Count(..), _) => Err(kind("an integer", None)),
+        (Shape::Count(..), _) => Err(wrong_type("an integer", None)),
         (Shape::Number, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
         (Shape::Number, Value::Text(text)) => {
-            Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
+            Err(number_as_text(text, subject).unwrap_or_else(|| wrong_type("a number", None)))
         }
-        (Shape::Number, _) => Err(kind("a number", None)),
+        (Shape::Number, _) => Err(wrong_type("a number", None)),
         (Shape::Version, Value::Integer(1)) => Ok(node.value.clone()),
         (Shape::Version, Value::Integer(other)) => {
             let message = format!("unknown format version {other}");
-            Err(bad("version", message, "this version of topo reads version 1", Some("write `version: 1`".to_owned())))
+            Err(bad(
+                "version",
+                message,
+                "this version of topo supports version 1",
+                Some("write `version: 1`".to_owned()),
+            ))
         }
-        (Shape::Version, _) => Err(kind("the number 1", Some("write `version: 1`".to_owned()))),
+        (Shape::Version, _) => Err(wrong_type("the number 1", Some("write `version: 1`".to_owned()))),
         (Shape::MaxAge, Value::Text(text)) => units::max_age(text)
             .map(Value::Text)
-            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("an age such as `7D`", hint))),
+            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| wrong_type("an age such as `7D`", hint))),
         (Shape::MaxAge, Value::Integer(number)) => {
             let hint = format!("RabbitMQ's units are Y, M, D, h, m and s: write {number}D for days");
-            Err(kind("an age such as `7D`", Some(hint)))
+            Err(wrong_type("an age such as `7D`", Some(hint)))
         }
-        (Shape::MaxAge, _) => Err(kind("an age such as `7D`", None)),
+        (Shape::MaxAge, _) => Err(wrong_type("an age such as `7D`", None)),
         (Shape::Text, Value::Text(_)) => Ok(node.value.clone()),
         (Shape::Name, Value::Text(text)) if text.is_empty() && ["`exchange`", "`source`"].contains(&subject) => {
             let hint = "remove this binding: the default exchange routes to every queue by its name";
@@ -181,10 +187,10 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             }
             let message =
                 format!("{subject} cannot be {text:?}").replace('"', if text.contains('\n') { "\"" } else { "`" });
-            let label = format!("expected {}", listed(words.iter().copied()));
+            let label = format!("expected {}", join_or(words.iter().copied()));
             Err(bad("wrong-value", message, &label, hints::other_word(text, words)))
         }
-        (Shape::OneOf(words), value) => Err(kind(&listed(words.iter().copied()), hints::not_word(value, words))),
+        (Shape::OneOf(words), value) => Err(wrong_type(&join_or(words.iter().copied()), hints::not_word(value, words))),
         (Shape::ExchangeType, Value::Text(text)) => {
             if EXCHANGE_TYPES.contains(&text.as_str()) || text.starts_with("x-") {
                 return Ok(node.value.clone());
@@ -192,11 +198,11 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let plugins = PLUGIN_TYPES.iter().filter(|known| known.trim_start_matches("x-") == text);
             let suggestion = plugins.copied().next().or_else(|| closest(text, EXCHANGE_TYPES.iter().copied()));
             let hint = suggestion.map(|word| format!("did you mean `{word}`?"));
-            let label = format!("expected {}, or an `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
+            let label = format!("expected {}, or an `x-…` plugin type", join_or(EXCHANGE_TYPES.iter().copied()));
             Err(bad("wrong-value", format!("unknown exchange type `{text}`"), &label, hint))
         }
         (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, _) => {
-            Err(kind("a string", hints::text(node, shape)))
+            Err(wrong_type("a string", hints::text(node, shape)))
         }
         (
             Shape::Arguments(_)
@@ -207,21 +213,23 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             | Shape::Object(_)
             | Shape::Either(..),
             _,
-        ) => Err(kind("a single value", None)),
+        ) => Err(wrong_type("a single value", None)),
     }
 }
 
 fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<Value, Problem> {
     let milliseconds = match &node.value {
         Value::Integer(number) => *number,
-        Value::Text(text) => units::duration(text)
-            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("a duration such as `30s`", hint)))?,
+        Value::Text(text) => units::duration(text).map_err(|hint| {
+            number_as_text(text, subject).unwrap_or_else(|| wrong_type("a duration such as `30s`", hint))
+        })?,
         Value::Float(_) => {
-            let hint = "a number without a unit means whole milliseconds; with a unit, write 1h30m".to_owned();
-            return Err(kind("a duration such as `30s`", Some(hint)));
+            let hint = "a number without a unit means whole milliseconds; write a duration with units such as 1h30m"
+                .to_owned();
+            return Err(wrong_type("a duration such as `30s`", Some(hint)));
         }
         Value::Null(_) | Value::Boolean(_) | Value::List(_) | Value::Table(_) => {
-            return Err(kind("a duration such as `30s`", None));
+            return Err(wrong_type("a duration such as `30s`", None));
         }
     };
     within(milliseconds, least, most, subject, |number| {
@@ -232,10 +240,11 @@ fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<V
 fn size_value(node: &Node, most: i64, subject: &str) -> Result<Value, Problem> {
     let bytes = match &node.value {
         Value::Integer(number) => *number,
-        Value::Text(text) => units::size(text)
-            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("a size such as `64KiB`", hint)))?,
+        Value::Text(text) => units::size(text).map_err(|hint| {
+            number_as_text(text, subject).unwrap_or_else(|| wrong_type("a size such as `64KiB`", hint))
+        })?,
         Value::Null(_) | Value::Boolean(_) | Value::Float(_) | Value::List(_) | Value::Table(_) => {
-            return Err(kind("a size such as `64KiB`", None));
+            return Err(wrong_type("a size such as `64KiB`", None));
         }
     };
     within(bytes, 0, most, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
@@ -250,7 +259,7 @@ fn within(number: i64, least: i64, most: i64, subject: &str, show: impl Fn(i64) 
 }
 
 fn small_factor(subject: &str, number: impl std::fmt::Display) -> Problem {
-    let hint = "1 keeps the delay as it is, 2 doubles it each time".to_owned();
+    let hint = "1 keeps the delay constant, 2 doubles it each time".to_owned();
     bad("out-of-range", format!("{subject} cannot be {number}"), "at least 1", Some(hint))
 }
 
@@ -293,16 +302,16 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
     } else if name.len() > MAX_NAME_BYTES {
-        Some(format!("it has {} bytes, the maximum is 255", name.len()))
+        Some(format!("it has {} bytes; the maximum is 255", name.len()))
     } else if name.contains(['\r', '\n', '\0']) {
-        // The broker silently removes CR and LF, so another object would be declared.
-        Some("it contains a line break or a NUL".to_owned())
+        // The broker silently removes CR and LF, so a different object would be declared.
+        Some("it contains a line break or a NUL character".to_owned())
     } else {
         None
     }
 }
 
-/// Checks the value of an argument, which can be anything but null.
+/// Checks the value of an argument, which can be any value except null.
 pub(crate) fn argument(node: &Node, subject: &str, key_at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     match &node.value {
         Value::Null(_) => {

@@ -19,7 +19,7 @@ impl Variables {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Returns the value, if it is set.
+    /// Returns the value of a variable; `None` if the variable is not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -31,7 +31,7 @@ impl FromIterator<(String, String)> for Variables {
     }
 }
 
-/// Replaces every variable in a tree, and reports those that have no value.
+/// Replaces every variable in a tree, and reports variables without a value.
 pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &mut Diagnostics) {
     let at = node.at;
     match &mut node.value {
@@ -53,7 +53,7 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
     }
 }
 
-/// Returns the text with its variables replaced, or `None` if it has none.
+/// Returns the text with its variables replaced, or `None` if the text contains no variables.
 fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Diagnostics) -> Option<String> {
     // The first check is fast and nearly always sufficient.
     if !text.as_bytes().contains(&b'$') || !text.contains("${") {
@@ -62,20 +62,20 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
     let mut replaced = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
-        let behind = &rest[start + 2..];
+        let after = &rest[start + 2..];
         if let Some(before) = rest[..start].strip_suffix('$') {
             replaced.push_str(before);
             replaced.push_str("${");
-            rest = behind;
+            rest = after;
             continue;
         }
         replaced.push_str(&rest[..start]);
-        let Some(end) = behind.find('}') else {
+        let Some(end) = after.find('}') else {
             let diagnostic = Diagnostic::error("variable", "this variable has no closing `}`", at);
             diagnostics.push(diagnostic.hint("write $${ for a literal ${"));
             return Some(replaced);
         };
-        let inside = &behind[..end];
+        let inside = &after[..end];
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -87,11 +87,13 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             (Some(_) | None, Some(default)) => replaced.push_str(default),
             (None, None) if is_name(name) => {
                 let message = format!("the variable `{name}` is not set");
-                // `TOPO_VAR_FILE` is `--var-file`.
-                let variable = if name == "FILE" { String::new() } else { format!(" or TOPO_VAR_{name}") };
+                // `TOPO_VAR_FILE` sets `--var-file`, not the variable `FILE`.
+                let sources = match name {
+                    "FILE" => "--var FILE=VALUE or --var-file".to_owned(),
+                    _ => format!("--var {name}=VALUE, --var-file or TOPO_VAR_{name}"),
+                };
                 let hint = format!(
-                    "use --var {name}=VALUE, --var-file{variable} to set it, or write ${{{name}:-DEFAULT}}; other \
-                     environment variables are not read"
+                    "set it with {sources}, or write ${{{name}:-DEFAULT}}; topo does not read other environment variables"
                 );
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
@@ -101,7 +103,7 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
         }
-        rest = &behind[end + 1..];
+        rest = &after[end + 1..];
     }
     replaced.push_str(rest);
     Some(replaced)

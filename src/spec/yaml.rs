@@ -3,7 +3,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Absent, Entry, Location, Node, SourceFile, Value};
-use super::scalar::{self, DEEPEST, MOST_NODES, QUOTES, absent_reason, differs_from_source};
+use super::scalar::{self, MAX_DEPTH, MAX_NODES, QUOTES, absent_reason, differs_from_source};
 use super::{plain_yaml, syntax};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -13,27 +13,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The maximum number of aliases. It is enough for a merge key in every queue of the largest specs.
-const MOST_ALIASES: usize = 1_000_000;
+const MAX_ALIASES: usize = 1_000_000;
 /// The maximum expansion of aliases, in events of the library (a scalar is one event), regardless of the file size.
-const MOST_REPLAYED: usize = 2_000_000;
+const MAX_REPLAYED: usize = 2_000_000;
 
-/// The maximum number of parses of a file: each skipped mistake requires another one.
-const MOST_READ: usize = 20;
+/// The maximum number of times that topo parses a file. Each repaired mistake requires one more parse.
+const MAX_PARSES: usize = 20;
 
-/// Returns all documents of a file, or `None` if it cannot be read, which is reported.
+/// Parses all documents of a file. Returns `None` if the file cannot be read, and reports the reason.
 ///
-/// Invalid YAML is reported and removed where possible, so that one unquoted routing key does not hide other mistakes.
+/// Invalid YAML is reported and repaired where possible, so that one unquoted routing key does not hide other mistakes.
 /// Duplicate keys do not stop the parser either.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
 }
 
-/// Returns all documents of a file, without [`plain_yaml`].
+/// Parses all documents of a file with the library, without [`plain_yaml`].
 pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let mut repaired: Option<String> = None;
     let mut duplicate: Option<Location> = None;
     let (mut last_line, mut replaced) = (0, Vec::new());
-    for _ in 0..MOST_READ {
+    for _ in 0..MAX_PARSES {
         let text = repaired.as_deref().unwrap_or(&source.text);
         let policy = if duplicate.is_some() { DuplicateKeyPolicy::LastWins } else { DuplicateKeyPolicy::Error };
         let error = match serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, policy)) {
@@ -44,12 +44,12 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             }
             Err(error) => error,
         };
-        let (at, text_of_error) = place(file, text, &error);
+        let (at, error_text) = place(file, text, &error);
         if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) && duplicate.is_none() {
             duplicate = Some(at);
             continue;
         }
-        let tag = scalar::tag_before_value(text, at.start).filter(|_| is_about_a_tag(&text_of_error));
+        let tag = scalar::tag_before_value(text, at.start).filter(|_| is_about_a_tag(&error_text));
         if let Some(tag) = tag {
             let diagnostic = scalar::tag_diagnostic(text, &tag, at);
             if diagnostic.primary == at {
@@ -61,10 +61,10 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             repaired = Some(text);
             continue;
         }
-        let without = syntax::without(text, at, &text_of_error);
-        // A later error on a line that was changed may be caused by the change.
+        let without = syntax::repair(text, at, &error_text);
+        // The repair may cause a later error on the same line.
         if without.is_some() || at.line != last_line {
-            diagnostics.push(syntax::diagnostic(text, at, text_of_error));
+            diagnostics.push(syntax::diagnostic(text, at, error_text));
         }
         if let (None, Some(at)) = (&without, duplicate) {
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
@@ -72,16 +72,16 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
         last_line = at.line;
         replaced.push(at.start);
         let without = without?;
-        // The removed text can be before the position of the error.
+        // The repaired text can be before the position of the error.
         replaced.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
         repaired = Some(without);
     }
     None
 }
 
-/// Returns true if the library rejects the value after a tag.
-fn is_about_a_tag(text_of_error: &str) -> bool {
-    text_of_error.contains("tagged scalar") || text_of_error.starts_with("invalid ")
+/// Returns true if the library's error is about the value after a tag.
+fn is_about_a_tag(error_text: &str) -> bool {
+    error_text.contains("tagged scalar") || error_text.starts_with("invalid ")
 }
 
 /// Converts the documents to trees, without duplicate keys.
@@ -103,7 +103,7 @@ fn trees(
         let others = diagnostics.iter().len();
         trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
         if diagnostics.iter().len() == others {
-            // Two different numbers can be the same key, such as 1 and 01.
+            // Two different texts can be the same key, such as 1 and 01.
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
     }
@@ -111,21 +111,20 @@ fn trees(
 }
 
 fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
-    // An alias bomb is a small file, so the limit depends on the file size. Most of the time is spent before a bomb is
-    // rejected.
-    let most_replayed = (100_000 + 64 * text.len()).min(MOST_REPLAYED);
+    // An alias bomb is a small file, so the limit depends on the file size. A low limit also rejects a bomb sooner.
+    let most_replayed = (100_000 + 64 * text.len()).min(MAX_REPLAYED);
     serde_yaml::options! {
         budget: serde_yaml::budget! {
-            max_depth: DEEPEST,
-            max_nodes: MOST_NODES,
-            max_events: 2 * MOST_NODES,
-            max_aliases: MOST_ALIASES,
-            max_anchors: MOST_ALIASES,
-            max_merge_keys: MOST_ALIASES,
+            max_depth: MAX_DEPTH,
+            max_nodes: MAX_NODES,
+            max_events: 2 * MAX_NODES,
+            max_aliases: MAX_ALIASES,
+            max_anchors: MAX_ALIASES,
+            max_merge_keys: MAX_ALIASES,
             max_documents: 100_000,
             max_total_scalar_bytes: 1 << 30,
             max_recorded_anchor_events: 5_000_000,
-            // One `&defaults` in every queue is a normal use of anchors.
+            // Every queue can use one anchor, such as `&defaults`. This is a normal use of anchors.
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
@@ -138,7 +137,7 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
     }
 }
 
-/// The values that the library returns, before they are resolved.
+/// A value that the library returns, before it is resolved.
 enum Raw {
     /// Null, a boolean or a number: resolved again from the source.
     Plain,
@@ -235,7 +234,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                     if let Value::Null(why) = &mut node.value
                         && node.at.start == node.at.end
                     {
-                        // Such a null has no position of its own.
+                        // A missing value has no position.
                         *why = absent_reason(text, at.end);
                     }
                     Entry { key: key.value, at, node }
@@ -285,11 +284,11 @@ fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Locatio
 fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     let error = error.without_snippet();
     let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
-    let text_of_error = error.to_string();
-    (at, text_of_error.split(" at line ").next().unwrap_or_default().to_owned())
+    let error_text = error.to_string();
+    (at, error_text.split(" at line ").next().unwrap_or_default().to_owned())
 }
 
-/// Replaces the values that begin at these positions with null, because they are not the intended ones.
+/// Replaces the values that begin at these positions with null, because repairs changed the intended values.
 fn replace_with_null(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;
@@ -304,14 +303,14 @@ fn replace_with_null(node: &mut Node, places: &[usize]) {
     }
 }
 
-/// Reports every duplicate key of a mapping, and removes the later ones.
+/// Reports every duplicate key of a mapping, and removes every entry except the first.
 fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
     match &mut node.value {
         Value::Table(entries) => {
             let mut seen: BTreeMap<String, Location> = BTreeMap::new();
             entries.retain(|entry| match seen.get(&entry.key) {
                 Some(first) => {
-                    diagnostics.push(duplicate_key(&entry.key, entry.at).also(*first, "first here"));
+                    diagnostics.push(duplicate_key(&entry.key, entry.at).also(*first, "first set here"));
                     false
                 }
                 None => seen.insert(entry.key.clone(), entry.at).is_none(),

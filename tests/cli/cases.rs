@@ -1,4 +1,4 @@
-//! Definitions files of real brokers, unchanged, about which topo once made false statements.
+//! Definitions files of real brokers, unchanged, for which earlier versions of topo printed incorrect statements.
 
 use serde_json::{Value, json};
 

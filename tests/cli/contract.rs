@@ -1,4 +1,4 @@
-//! `topo contract`: each format through the real binary.
+//! Tests each format of `topo contract` with the real binary.
 
 use std::path::Path;
 
@@ -81,16 +81,16 @@ fn shell_reads_the_variables() {
     let met =
         met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be set by two queues: `a-b` and `a.b`");
     met.expect_text("print them separately: --queue a-b or --queue a.b");
-    // A worker in a shell publishes the copy first and acknowledges afterwards.
+    // A worker in a shell publishes the copy first, and then acknowledges the message.
     let obeyed = run(&["--format", "env", "--queue", "mail's"]).expect_code(0);
     obeyed.expect_text("\nMAIL_S_ON_FAILURE=publish\n").expect_text("\nMAIL_S_ON_FAILURE_THEN=basic.ack\n");
 }
 
 #[test]
 fn queue_option_selects_queues() {
-    // Selected explicitly, a queue without retries is shown, too.
+    // `--queue` also selects queues without retries.
     let plain = run(&["--queue", "plain"]).expect_code(0);
-    plain.expect_text("dead-letter none: messages that are given up are dropped");
+    plain.expect_text("dead-letter none: messages are dropped when the worker gives up");
     let both = run(&["--queue", "plain", "--queue", "orders.work", "--format", "json"]).expect_code(0).json();
     assert_eq!(both["vhosts"]["shop"]["queues"].as_object().unwrap().len(), 2);
     run(&["--queue", "log"]).expect_code(64).expect_no_result().expect_error("`log` is a stream");
@@ -106,14 +106,14 @@ fn dead_letter_none_is_listed() {
     let spec = "queues:\n  clicks: {type: classic, messageTtl: 1m, deadLetter: none}\n  plain: {type: classic}\n";
     let output = Topo::offline().spec(spec).run(["contract"]).expect_code(0);
     let output = output.expect_text("dead-letter none (`deadLetter: none`)");
-    output.expect_text("a message that is given up and one that expires are dropped").expect_no_text("plain");
+    output.expect_text("a message that is given up and a message that expires are dropped").expect_no_text("plain");
 }
 
 #[test]
 fn first_line_names_the_version_and_its_origin() {
     let first = |output: Output| output.expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
     let assumed = first(run(&[]));
-    assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
+    assert!(assumed.contains("RabbitMQ 4.3 (the newest known; override with --broker-version)"), "{assumed}");
     let reported = first(run(&["--broker-version", "4.0"]));
     assert!(reported.contains("RabbitMQ 4.0 (set by --broker-version)"), "{reported}");
 }
@@ -124,7 +124,7 @@ fn schema_is_printed() {
     assert_eq!(schema.json()["title"], "topo contract");
 }
 
-/// The dead-letter exchange routes by the message's own key, and its only binding has another key.
+/// The dead-letter exchange routes by the message's own key, and its only binding has a different key.
 const NOWHERE: &str = "\
 version: 1
 vhost: shop
@@ -157,7 +157,8 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert!(dropped["warnings"].as_array().unwrap().contains(&text.into()), "{dropped}");
     assert_eq!(kept["deadLetters"]["reach"], "always");
     assert_eq!(kept["deadLetters"]["queue"], "orders.dlq");
-    // A message with the queue's name as its key would be dropped, so it goes directly to the dead-letter queue.
+    // The dead-letter exchange would drop a message with the queue's name as its key, so the contract contains the
+    // dead-letter queue instead of the exchange.
     assert_eq!(
         kept["deadLetteredMessage"]["publish"],
         serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]})
@@ -174,7 +175,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead-lettered messages are unroutable"]));
 }
 
-/// The spec binds an external dead-letter queue to an external exchange, and another one to its own exchange.
+/// The spec binds one external dead-letter queue to an external exchange, and another to an exchange of the spec.
 const EXTERNAL_BINDINGS: &str = "\
 version: 1
 vhost: shop
@@ -209,8 +210,8 @@ fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
     }
 }
 
-/// Queue `b` dead-letters with the literal key `#.b`, which the exchange `e2` drops. Other messages with a key that this pattern
-/// would match arrive.
+/// Queue `b` dead-letters with the literal key `#.b`, which the exchange `e2` drops. `e2` routes messages with other
+/// keys that the pattern `#.b` would match.
 #[test]
 fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
     let spec = "exchanges: {e2: {type: topic, alternateExchange: e4}, e4: {type: topic}}\n\
@@ -225,7 +226,8 @@ fn literal_key_that_looks_like_a_pattern_is_not_listed_as_dropped() {
     assert_eq!(dead_letters["droppedKeys"], serde_json::json!([]));
 }
 
-/// The bindings of retries do not count as bindings of the queue, which gets its messages through the default exchange.
+/// The bindings of the generated retry exchanges are not bindings of the queue itself, which receives its messages
+/// through the default exchange.
 #[test]
 fn messages_of_the_default_exchange_keep_the_name_of_a_queue_with_retries_as_their_key() {
     let spec = "exchanges: {e1: {type: topic, alternateExchange: e3}, e3: {type: fanout}, e4: {type: topic}}\nqueues:\n  \

@@ -1,4 +1,4 @@
-//! `topo explain`: the lifecycle of a message word for word, and the pages of other names.
+//! Tests `topo explain`: the lifecycle of a message word for word, and the pages of rules, hazards, keys and terms.
 
 use super::expect_file;
 use crate::support::{Output, Topo};
@@ -78,7 +78,7 @@ fn heading_names_the_version_and_its_origin() {
             output.stdout.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
         };
         let assumed = heading(at("120", &[name]));
-        assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
+        assert!(assumed.contains("RabbitMQ 4.3 (the newest known; override with --broker-version)"), "{assumed}");
         let reported = heading(at("120", &[name, "--broker-version", "3.13"]));
         assert!(reported.contains("RabbitMQ 3.13 (set by --broker-version)"), "{reported}");
     }
@@ -110,7 +110,7 @@ fn unknown_names_are_reported() {
 fn rule_page_needs_no_spec() {
     let page = Topo::offline().run(["explain", "transient-queue"]).expect_code(0);
     assert!(page.stdout.starts_with("# transient-queue"), "{page}");
-    // For a queue with the name of a rule, an explicit spec selects the queue.
+    // If a queue has the name of a rule, an explicit spec selects the queue.
     assert!(at("80", &["lazy-mode"]).expect_code(0).stdout.starts_with("# lazy-mode"));
     at("80", &["lazy-mode", "-f", "topology.yaml"]).expect_code(0).expect_text("lazy-mode · classic queue");
     at("80", &["transient-queue", "-f", "topology.yaml"]).expect_code(0).expect_text("# transient-queue");
@@ -150,7 +150,7 @@ fn json_contains_the_explanation() {
     assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
 }
 
-/// Pages are found by the broker's and the spec's names of a key, and by similar names, without a spec.
+/// `topo explain` finds a page by the name of a key in RabbitMQ or in a spec, or by a similar name. It needs no spec.
 #[test]
 fn pages_need_no_spec() {
     let explain = |what: &str| Topo::offline().env("COLUMNS", "80").run(["explain", what]);
@@ -190,12 +190,13 @@ fn words_of_plans_and_reports_have_entries() {
     let json = topo.run(["explain", "drift", "--format", "json"]).expect_code(0).json();
     assert_eq!((&json["stories"][0]["kind"], &json["stories"][0]["word"]), (&"word".into(), &"drift".into()));
     topo.run(["explain", "migrat"]).expect_code(64).expect_text("did you mean `migrate`?");
-    // A term that is also an error code has both entries.
+    // A word that is both a term and an error code has two entries.
     let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("neither declared nor external");
-    both.expect_text("In plans and reports: An object that exists");
+    both.expect_text("In plans and reports: An object on the broker");
 }
 
-/// A page takes precedence over a queue of the default spec and mentions it; an explicit spec selects the queue.
+/// A page takes precedence over a queue of the default spec, and mentions this queue. An explicit spec selects the
+/// queue.
 #[test]
 fn queue_with_the_name_of_a_term_is_mentioned() {
     let topo =

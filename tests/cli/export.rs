@@ -1,4 +1,4 @@
-//! `topo export` without a broker: definitions files in, files out.
+//! Tests `topo export` without a broker, from definitions files.
 
 use serde_json::json;
 
@@ -98,11 +98,11 @@ fn export_errors_are_reported() {
     topo().run(["export", "--definitions", "none.json"]).expect_code(64).expect_error("cannot read none.json");
     let wrong = Topo::offline().file("definitions.json", "[]").run(FROM).expect_code(65);
     wrong.expect_error("definitions.json is not a usable definitions file");
-    // The definitions of a single vhost do not contain its name.
+    // The definitions of a single vhost do not contain the name of the vhost.
     let of_one =
         json!({"rabbit_version": "3.8.9", "queues": [], "exchanges": [], "bindings": [], "policies": []}).to_string();
     let topo = Topo::offline().file("definitions.json", &of_one);
-    topo.run(FROM).expect_code(64).expect_error("does not name its vhost").expect_text("--vhost NAME");
+    topo.run(FROM).expect_code(64).expect_error("does not specify a vhost").expect_text("--vhost NAME");
     let named = topo.run(with(&["--vhost", "shop", "-q"])).expect_code(0);
     assert_eq!(named.stdout, "version: 1\nvhost: shop\n");
     let from_input = Topo::offline().input(&definitions()).run(["export", "--definitions", "-", "-q"]).expect_code(0);
@@ -132,7 +132,7 @@ fn output_target_is_a_spec_a_folder_or_standard_output() {
     stray.expect_error("unexpected argument `definitions.json`").expect_text("--definitions definitions.json");
 }
 
-/// Each vhost gets one file with any name, or no file is written.
+/// Either each vhost has a file, regardless of its name, or topo writes no file.
 #[test]
 fn every_vhost_name_yields_a_readable_file() {
     let queue = |vhost: &str| json!({"name": "q", "vhost": vhost, "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"}});
@@ -153,7 +153,7 @@ fn every_vhost_name_yields_a_readable_file() {
     assert_eq!(written[..2], ["%2E..yaml", "%2Ehidden.yaml"]);
     let plan = ["plan", "--against", "definitions.json", "specs", "--detailed-exitcode"];
     topo.run(plan).expect_code(0).expect_text("No changes").expect_text("vhost .hidden");
-    // A failed write leaves no file.
+    // A failed export leaves no files.
     topo.run(with(&["--out", "specs", "--force"])).expect_code(0);
     std::fs::remove_file(topo.path("specs/%2E..yaml")).unwrap();
     let last = topo.path(&format!("specs/{}", written[3]));
@@ -224,9 +224,9 @@ fn unsupported_objects_are_counted() {
         assert!(output.says(&format!("not in the spec: {line}")), "{line}\n{output}");
         assert!(topo.read("spec.yaml").contains(&format!("#   {line}\n")), "{line}");
     }
-    // The first of two duplicates counts, as for a broker.
+    // topo uses the first of two duplicates, as a broker does.
     assert!(topo.read("spec.yaml").contains("maxLength: 1"), "{}", topo.read("spec.yaml"));
-    // A plan against the file considers policies that govern new objects.
+    // A plan against the file takes into account policies of the file that govern new objects.
     let topo = topo.file("more.yaml", "version: 1\nvhost: shop\nqueues: {q2: {type: classic}}\n");
     let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
     plan.expect_text("operator policy cap will govern queue q2, created by this plan: max-length 5");
@@ -246,7 +246,7 @@ fn binding(source: &str, queue: &str, key: &str) -> serde_json::Value {
     json!({"source": source, "vhost": "/", "destination": queue, "destination_type": "queue", "routing_key": key, "arguments": {}})
 }
 
-/// The exported spec of a file, and the report.
+/// Exports a definitions file, and returns the spec and the report.
 fn export_of(file: serde_json::Value) -> (String, String) {
     let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
     (output.stdout.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" "), output.stderr)
@@ -299,7 +299,7 @@ fn shared_retry_queue_is_not_the_retry_of_one_queue() {
     let (spec, _) = export_of(file(vec![queue("a"), queue("b"), queue("c"), wait.clone()]));
     assert!(spec.contains("messages wait here for 5s, and then go to exchange `ev`"), "{spec}");
     assert!(!spec.contains("manual retr") && !spec.contains("delays"), "{spec}");
-    // The workers' queues dead-letter to it.
+    // The queues of the workers dead-letter to the retry queue.
     let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
     let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
     let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here for 5s, and then go to \
@@ -362,7 +362,7 @@ fn entry_that_the_broker_would_refuse_is_named_with_its_line() {
                 \"auto_delete\": false},\n    {\"name\": \"work\", \"vhost\": \"/\"}\n  ]\n}\n";
     let topo = Topo::offline().file("definitions.json", file);
     topo.run(FROM).expect_code(65).expect_error("definitions.json is not a usable definitions file").expect_text(
-        "queue `work` (line 5): missing field `durable`, which has no default in RabbitMQ 3.10.8 (only from 4.0 on)",
+        "queue `work` (line 5): missing field `durable`, which has no default in RabbitMQ 3.10.8 (only in 4.0 and later)",
     );
     topo.run(with(&["--broker-version", "4.0.5"])).expect_code(0).expect_text("work");
 }

@@ -1,8 +1,8 @@
-//! The fingerprint of a plan covers its changes and nothing else of the spec.
+//! Tests that the fingerprint of a plan covers its changes and no other parts of the spec.
 
 use crate::support::Topo;
 
-/// The definitions of a live broker with two queues.
+/// The definitions of a broker with two queues.
 const LIVE: &str = r#"{"rabbit_version": "4.0.5", "rabbitmq_version": "4.0.5", "vhosts": [{"name": "shop"}], "policies": [],
     "exchanges": [], "bindings": [], "queues": [
     {"name": "base", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
@@ -43,7 +43,7 @@ fn prune_accepts_kinds_as_a_separate_argument() {
     let joined = fingerprint_of(LIVE, &spec, &["--prune=bindings"]);
     assert_eq!(joined, fingerprint_of(LIVE, &spec, &["--prune", "bindings"]));
     assert_ne!(joined, fingerprint_of(LIVE, &spec, &["--prune"]), "queue `more` is pruned");
-    // A path is not a kind.
+    // `--prune` accepts a kind as the next argument, but not a path.
     assert_eq!(fingerprint_of(LIVE, &spec, &["--prune"]), fingerprint_of(LIVE, &spec, &["--prune", "topology.yaml"]));
 }
 
@@ -66,10 +66,11 @@ fn unused_allowance_suggests_the_right_address() {
         "warning: `--allow message-loss@queues/shop/more:5` has a limit, and the number of messages at risk is unknown; \
          use --allow message-loss@queues/shop/more\n"
     );
-    for effective in ["message-loss@queues/shop/more", "message-loss", "reorder"] {
-        assert_eq!(plan(effective), "", "{effective}");
+    for sufficient in ["message-loss@queues/shop/more", "message-loss", "reorder"] {
+        assert_eq!(plan(sufficient), "", "{sufficient}");
     }
-    // Allowances are judged together: the plan is allowed by one, or the nearest is reported.
+    // topo evaluates several allowances together: one of them allows the hazard, or topo reports the one that is
+    // closest.
     let both = |first: &str, second: &str| {
         let line = ["plan", "--against", "live.json", "--allow", first, "--allow", second];
         topo.run(line).expect_code(0).stderr
@@ -91,7 +92,7 @@ fn every_change_affects_the_fingerprint() {
         ("a binding", fingerprint(&NEW.replace("new: {", "new: {bindings: [{exchange: amq.topic, routingKey: a}], "))),
         ("a deletion", fingerprint(&NEW.replace("queues:", "removed: {queues: [more]}\nqueues:"))),
         ("an option", fingerprint_of(LIVE, NEW, &["--prune"])),
-        // The current value affects the fingerprint, too.
+        // The current values affect the fingerprint, too.
         ("a current vhost", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: the shop}"))),
         ("a current value", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: a shop}"))),
     ];
@@ -101,7 +102,7 @@ fn every_change_affects_the_fingerprint() {
     }
 }
 
-/// The step of a policy is the same for all governed queues; its effects differ.
+/// The step of the policy is the same for any number of governed queues, but its effects differ.
 #[test]
 fn effects_of_a_step_affect_the_fingerprint() {
     let policy = "policies: {limits: {pattern: \"^(more|new)$\", definition: {maxLength: 100}}}\n";

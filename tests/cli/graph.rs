@@ -1,4 +1,4 @@
-//! `topo graph`: each format through the real binary.
+//! Tests each format of `topo graph` with the real binary.
 
 use super::expect_file;
 use crate::support::{Output, Topo};
@@ -24,7 +24,8 @@ deadLetterQueues:
   orders.dead: {type: quorum}
 ";
 
-/// A tier is missing and another is obsolete. A queue has another type, and one is no longer declared.
+/// A broker on which a tier is missing and another tier is obsolete. One queue has a different type, and one queue is
+/// no longer declared.
 const LIVE: &str = r##"{
   "vhosts": [{"name": "shop"}], "policies": [],
   "exchanges": [
@@ -61,7 +62,7 @@ fn run(arguments: &[&str]) -> Output {
     topo().run(["graph"].into_iter().chain(arguments.iter().copied()))
 }
 
-/// A folder with a saved plan.
+/// Returns a folder with a saved plan.
 fn planned() -> Topo {
     let spec = SPEC.replacen("exchanges:", "removed: {queues: [orders.old]}\nexchanges:", 1);
     let topo = Topo::offline().spec(&spec).file("live.json", LIVE);
@@ -96,17 +97,18 @@ fn saved_plan_is_drawn_with_its_marks() {
     ] {
         assert!(svg.stdout.contains(text), "{text}: {svg}");
     }
-    // Objects without a change have no mark.
+    // Unchanged objects have no mark.
     assert!(svg.stdout.contains(">unrouted</text>"), "{svg}");
-    // A plan without a broker is drawn although it cannot be applied; a spec next to it would not be read.
+    // A plan without a broker can be drawn, although it cannot be applied. `--plan` excludes a spec, which topo would
+    // not read.
     topo.run(["graph", "topology.yaml", "--plan", "plan.json"]).expect_code(64).expect_no_result();
     let unread = topo.run(["graph", "--plan", "topology.yaml"]).expect_code(65).expect_no_result();
     unread.expect_error("topology.yaml is not a plan");
     let other = topo.run(["graph", "--plan", "plan.json", "--vhost", "other"]).expect_code(64).expect_no_result();
-    other.expect_error("the plan does not contain vhost `other`").expect_text("it is for shop");
+    other.expect_error("the plan does not contain vhost `other`").expect_text("the plan contains shop");
 }
 
-/// A plan without any mark would appear to change nothing.
+/// Without this note, a plan that changes only policies would seem to change nothing.
 #[test]
 fn note_lists_policies_that_are_not_drawn() {
     let policy =
@@ -141,23 +143,23 @@ fn near_selects_the_neighbors_of_a_queue() {
     let nearer = ["orders.work<", "orders.mail<", "orders<", "orders.dead<", "unrouted<"];
     assert_eq!(names(&["--focus", "orders.work", "--depth", "2"]), nearer);
     assert_eq!(names(&["--focus", "waits", "--depth", "9"]).len(), 8);
-    // With `--full`, the queue and its tiers count as one, too.
+    // With `--show all`, a queue and its tiers still count as one step.
     let all = run(&["--focus", "orders.work", "--depth", "0", "--show", "all"]).expect_code(0);
     all.expect_text("orders.work.retry.over<br/>").expect_no_text("\"orders<br/>");
     let unknown = run(&["--focus", "orders.wrok"]).expect_code(64).expect_no_result();
-    unknown.expect_error("no queue and no exchange `orders.wrok`").expect_text("did you mean `orders.work`?");
+    unknown.expect_error("no queue or exchange `orders.wrok`").expect_text("did you mean `orders.work`?");
     let part = run(&["--focus", "ders."]).expect_code(64).expect_no_result();
     part.expect_text(
         "did you mean one of `orders.dead`, `orders.dead.dlx`, `orders.log`, `orders.mail`, `orders.work`?",
     );
     let one = run(&["--focus", "ail"]).expect_code(64).expect_no_result();
     one.expect_text("did you mean `orders.mail`?");
-    // Generated names are not suggested.
+    // topo does not suggest generated names.
     let tier = run(&["--focus", "orders.work.retry"]).expect_code(0).stdout;
     assert!(tier.contains("\"orders.work<"), "{tier}");
     let tier = run(&["--focus", "retry"]).expect_code(64).expect_no_result();
-    tier.expect_error("no queue and no exchange `retry`").expect_no_text("did you mean");
-    // An exchange has neighbors, too.
+    tier.expect_error("no queue or exchange `retry`").expect_no_text("did you mean");
+    // `--focus` also accepts exchanges.
     let of_exchange = ["orders.work<", "orders.mail<", "orders<", "unrouted<"];
     assert_eq!(names(&["--focus", "orders"]), of_exchange);
     assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
@@ -181,7 +183,7 @@ fn format_follows_the_file_name() {
     assert!(markdown.starts_with("```mermaid\nflowchart LR\n") && markdown.ends_with("\n```\n"), "{markdown}");
     topo.run(["graph", "--out", "b.svg", "--format", "dot"]).expect_code(0);
     assert!(topo.read("b.svg").starts_with("digraph"));
-    // A file whose name contradicts its format is not written.
+    // topo refuses a file name that contradicts the format.
     for (name, hint) in
         [("c.png", "rsvg-convert -f png"), ("c.PDF", "rsvg-convert -f pdf"), ("c.txt", "use the extension .svg, .dot")]
     {
@@ -194,15 +196,15 @@ fn format_follows_the_file_name() {
     assert!(topo.read("c").starts_with("flowchart LR\n"));
 }
 
-/// A graph file is replaced without a question. A spec, which a typing error may select, is not.
+/// topo replaces a graph file without `--force`, but not a spec, which a typing error may select.
 #[test]
 fn only_a_graph_file_is_replaced_without_force() {
     let topo = topo();
     for name in ["a.svg", "a.dot", "a.mmd", "a.md"] {
         topo.run(["graph", "--out", name]).expect_code(0);
-        let picture = topo.read(name);
+        let drawn = topo.read(name);
         topo.run(["graph", "--focus", "orders.mail", "--out", name]).expect_code(0);
-        assert_ne!(topo.read(name), picture, "{name} is drawn again");
+        assert_ne!(topo.read(name), drawn, "{name} is drawn again");
     }
     topo.write("page.md", "# Ours\n\n```mermaid\nflowchart LR\n```\n");
     for name in ["topology.yaml", "page.md"] {
@@ -239,7 +241,7 @@ fn long_name_is_not_a_directive_in_a_comment() {
     }
 }
 
-/// Names with syntax of the formats.
+/// Names that contain syntax of the output formats.
 const ODD: &str = r##"version: 1
 vhost: '"</svg>]'
 exchanges: {'end': {type: topic}, 'a"b<c>&amp;`d`%%': {type: direct}}
@@ -291,7 +293,7 @@ fn unusual_names_are_escaped() {
 
     let dot = draw("dot");
     for line in dot.lines() {
-        // After the removal of escaped text, quotes are balanced.
+        // After escaped quotes are removed, the remaining quotes are balanced.
         assert_eq!(line.replace("\\\\", "").replace("\\\"", "").matches('"').count() % 2, 0, "{line}");
     }
     for label in
@@ -343,8 +345,8 @@ fn limit_of_github_is_reported() {
     assert_eq!(svg.stderr, "");
 }
 
-/// The graph of a plan of this spec as DOT, against a broker with these queues. Exchange `dead.dlx` exists and is bound
-/// to `dead`.
+/// Returns the graph of a plan of this spec as DOT, against a broker with these queues. The exchange `dead.dlx` exists
+/// and is bound to `dead`.
 fn dot_of(spec: &str, queues: &str) -> Output {
     let exchange = "{\"name\": \"dead.dlx\", \"vhost\": \"shop\", \"type\": \"fanout\", \"durable\": true, \"auto_delete\": false, \
                     \"internal\": false, \"arguments\": {}}";
@@ -359,7 +361,7 @@ fn dot_of(spec: &str, queues: &str) -> Output {
     topo.run(["graph", "--plan", "plan.json", "--format", "dot"]).expect_code(0)
 }
 
-/// A queue of the management API: its name, and further arguments.
+/// Returns a queue of the management API with this name and additional arguments.
 fn live(name: &str, arguments: &str) -> String {
     format!(
         "{{\"name\": \"{name}\", \"vhost\": \"shop\", \"durable\": true, \"auto_delete\": false, \
@@ -374,9 +376,9 @@ policies: {p: {pattern: '^[ab]$', applyTo: queues, definition: {messageTtl: 9s}}
     let queues = [live("a", ""), live("b", ", \"x-message-ttl\": 1000"), live("c", "")].join(", ");
     let output = dot_of(spec, &queues);
     let output = output.expect_text("label=\"~ a\\nclassic queue · ttl 9s\"").expect_text("\\nchanged\\n");
-    // For b, the shorter TTL is its own; c is not affected.
+    // The effective TTL of `b` is its own, which is shorter. The policy does not match `c`.
     output.expect_text("label=\"b\\nclassic queue · ttl 1s\"").expect_text("label=\"c\\nclassic queue\"");
-    // The exchange of a dead-letter queue remains part of it.
+    // The change does not make topo draw the exchange of a dead-letter queue separately.
     let spec = "queues: {a: {type: classic, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic}}
 policies: {p: {pattern: '^dead$', applyTo: queues, definition: {maxLength: 9}}}\n";
     let queues = [live("a", ", \"x-dead-letter-exchange\": \"dead.dlx\""), live("dead", "")].join(", ");
@@ -396,12 +398,12 @@ fn manual_retries_are_drawn_in_a_plan() {
     let made = dot_of(&format!("queues: {{{work}, {wait}}}\n"), &live_work);
     let made = made.expect_text("label=\"+ wait\\nclassic queue · ttl 5s\"");
     let made = made.expect_text("tooltip=\"wait → work\\nretry, out and back\\ncreated\"");
-    // Before, the broker dropped rejected messages.
+    // Before the plan, the broker drops rejected messages, so this arrow is new, too.
     made.expect_text("tooltip=\"work → wait\\nretry, out and back\\ncreated\"");
     let gone =
         dot_of(&format!("queues: {{{work}}}\nremoved: {{queues: [wait]}}\n"), &[live_work, live_wait].join(", "));
     let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
     let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
-    // Then the broker drops rejected messages: the queue with that name is deleted.
+    // After the plan, the broker drops rejected messages, because the queue with this name is deleted.
     gone.expect_text("label=\"work\\nclassic queue · dead-lettered messages are unroutable\"");
 }

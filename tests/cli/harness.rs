@@ -1,4 +1,4 @@
-//! Tests of the binary runner, with a shell as the binary.
+//! Tests the runner of the binary, with a shell instead of the binary.
 
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn streams_code_files_and_environment_are_set() {
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("typedb", "y100\n"));
     assert_eq!(shell.read("out"), "new\n");
     let names = shell.run(["-c", "env | cut -d= -f1 | sort | tr '\\n' ' '"]).expect_code(0);
-    // PWD, and in some shells OLDPWD, SHLVL and _, are set by the shell.
+    // The shell itself sets PWD, and some shells set OLDPWD, SHLVL and _.
     assert!(!names.stdout.contains("PATH") && !names.stdout.contains("CARGO"), "{names}");
 }
 
@@ -58,14 +58,14 @@ fn run_can_be_interrupted() {
     assert_eq!(running.wait().code, None);
 }
 
-/// A shell cannot set a trap for a signal that it ignores from its start.
+/// A shell cannot trap a signal that it ignores from its start.
 #[test]
 fn a_script_can_trap_a_signal() {
     let status = child("bash").args(["-c", "trap 'exit 7' INT; kill -s INT $$; exit 1"]).status().unwrap();
     assert_eq!(status.code(), Some(7));
 }
 
-/// As by `tests/run &` in a script, or `nohup cargo test &`.
+/// `tests/run &` in a script, or `nohup cargo test &`, makes the tests ignore the signal.
 #[test]
 fn children_can_be_interrupted_where_the_tests_ignore_the_signal() {
     let suite = std::env::current_exe().unwrap();

@@ -1,25 +1,25 @@
-//! Names, file names and values that move the cursor, change the direction of text, or contain workflow commands.
+//! Tests names, file names and values that move the cursor, change the text direction, or contain workflow commands.
 
 use std::fs;
 
 use crate::support::{Output, Topo};
 
-/// One of each kind: C0 without and with a line break, DEL, C1, line and paragraph separators, bidirectional controls,
-/// zero width, a byte order mark, a tag, an invisible character. A workflow command separates words.
+/// A character of each kind: C0 with and without a line break, DEL, C1, line and paragraph separators, bidirectional
+/// controls, zero width, a byte order mark, a tag, and an invisible character.
 pub(crate) const HIDDEN: &str = "\u{1b}[31m\u{7}\u{8}\t\u{7f}\u{9b}1m\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{200d}\u{feff}\u{e0041}\u{3164}";
 pub(crate) const COMMANDS: &str = " ::set-output name=x::y ##[add-path]z";
 
-/// For queue names, which cannot contain line breaks.
+/// Returns hostile text for queue names, which cannot contain line breaks.
 fn name() -> String {
     format!("q{HIDDEN}{COMMANDS}")
 }
 
-/// For routing keys, arguments and files.
+/// Returns hostile text for routing keys, arguments and files.
 fn lines() -> String {
     format!("k{HIDDEN}\n::error title=pwned::k\r\n::add-mask::k{COMMANDS}")
 }
 
-/// True if a character must not be printed, independent of topo's own list.
+/// Returns true if a character must not be printed. Does not use the list of topo.
 fn is_hostile(c: char) -> bool {
     let code = u32::from(c);
     (code < 0x20 && c != '\n')
@@ -29,10 +29,10 @@ fn is_hostile(c: char) -> bool {
 }
 
 /// Fails if a stream or a written file is harmful. In a workflow, each line that begins with `::` is a command, so only
-/// topo's own may.
+/// topo itself may print such lines.
 #[track_caller]
 fn expect_harmless(output: &Output, text: &str) {
-    // topo's zero-width space keeps a name with `@` from being a mention in Markdown.
+    // In Markdown, topo inserts a zero-width space after `@`, so that a name does not mention a user.
     let text = text.replace("@\u{200b}", "@");
     let hostile: Vec<String> =
         text.chars().filter(|c| is_hostile(*c)).map(|c| format!("{:04x}", u32::from(c))).collect();
@@ -53,7 +53,8 @@ fn expect_harmless(output: &Output, text: &str) {
 pub(crate) fn harmless(output: Output) -> Output {
     expect_harmless(&output, &output.stdout);
     expect_harmless(&output, &output.stderr);
-    // A runner finds its legacy commands anywhere in a line. JSON and YAML, which programs read, keep the name.
+    // A runner detects its legacy commands anywhere in a line. JSON and YAML, which programs read, contain the name
+    // unchanged.
     let is_document = ["{", "version:", "formatVersion:", "#"].iter().any(|start| output.stdout.starts_with(start));
     if output.stdout.starts_with('{') {
         let document = serde_json::from_str::<serde_json::Value>(&output.stdout);
@@ -63,13 +64,13 @@ pub(crate) fn harmless(output: Output) -> Output {
     output
 }
 
-/// A quoted YAML string: YAML requires escapes for hidden characters.
+/// Returns the text as a quoted YAML string, in which hidden characters are escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let one = |c: char| if is_hostile(c) || c == '\n' { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
     format!("\"{}\"", text.chars().map(one).collect::<String>())
 }
 
-/// A spec in which every possible text is hostile.
+/// Returns a spec in which every text is hostile if possible.
 fn spec() -> String {
     let (name, lines) = (quoted(&name()), quoted(&lines()));
     format!(
@@ -83,7 +84,7 @@ fn spec() -> String {
     )
 }
 
-/// A broker with similar objects, some in conflict with the spec.
+/// Returns a broker with similar objects, some of them in conflict with the spec.
 fn definitions() -> String {
     let (name, lines) = (name(), lines());
     serde_json::json!({
@@ -141,7 +142,7 @@ fn plans_escape_hostile_names() {
             plan(&["-v", "--show", "all", "--prune"]).expect_code(0);
         }
     }
-    // A file contains the text of a terminal.
+    // A written file contains the same text as the terminal.
     let topo = topo();
     for also in ["json", "markdown", "github"] {
         let file = format!("{also}=also.{also}");
@@ -160,7 +161,7 @@ fn graphs_contracts_and_explanations_escape_hostile_names() {
         for more in [&[][..], &["--show", "all"], &["--plan", "plan.json"]] {
             let arguments = || ["graph", "--format", format].into_iter().chain(more.iter().copied());
             let shown = harmless(topo.run(arguments())).expect_code(0);
-            // A file contains the text of a terminal.
+            // A written file contains the same text as the terminal.
             let file = format!("drawing.{format}");
             let output = topo.run(arguments().chain(["--out", &file])).expect_code(0);
             assert_eq!(topo.read(&file), shown.stdout, "{output}");
@@ -182,7 +183,7 @@ fn graphs_contracts_and_explanations_escape_hostile_names() {
 #[test]
 fn exports_escape_hostile_names() {
     let output = harmless(topo().run(["export", "--definitions", "live.json"]));
-    // Escaped text is read back unchanged.
+    // An import of the escaped text returns the original text.
     let topo = topo();
     let written = harmless(topo.run(["export", "--definitions", "live.json", "--out", "exported.yaml"])).expect_code(0);
     expect_harmless(&written, &topo.read("exported.yaml"));

@@ -1,4 +1,4 @@
-//! Layout of plans at several widths.
+//! Tests the layout of plans at several widths.
 
 use super::expect_file;
 use crate::support::{Output, Topo};
@@ -13,7 +13,7 @@ deadLetterQueues:
   orders.dead: {type: classic}
 ";
 
-/// A queue with another TTL, and a tier of an older broker.
+/// A broker on which the queue has a different TTL, and which has an obsolete tier.
 const LIVE: &str = r#"{
   "vhosts": [{"name": "shop"}], "exchanges": [], "bindings": [], "policies": [],
   "queues": [
@@ -42,9 +42,9 @@ fn generated_objects_are_listed_with_their_queue() {
         let output = plan(columns, "empty", &["--show", "all"]);
         fits(&output, columns);
         expect_file(&output, &format!("plan-show-all-{columns}.txt"));
-        // In the order in which a failed message passes them, each once.
-        let resolutions_of = ["dlx", "retry", "retry.switch", "retry.over", "retry.first", "retry.first.switch"];
-        let exchanges = resolutions_of.map(|it| format!("        + exchange orders.work.{it}\n"));
+        // Lists the exchanges in the order in which a failed message passes them, each once.
+        let suffixes = ["dlx", "retry", "retry.switch", "retry.over", "retry.first", "retry.first.switch"];
+        let exchanges = suffixes.map(|it| format!("        + exchange orders.work.{it}\n"));
         let tiers = ["1.5s", "2.30s"].map(|it| format!("        + queue orders.work.retry.{it}\n"));
         let last = ["        + exchange orders.work.return\n".to_owned()];
         let family = exchanges.iter().chain(&tiers).chain(&last);
@@ -75,7 +75,7 @@ fn sentences_wrap_between_words() {
     }
 }
 
-/// One line per object with a symbol, readable from the left in a log.
+/// The short plan has one line per object, which begins with a symbol, so that a log is readable.
 #[test]
 fn short_plan_has_one_line_per_object() {
     let spec = "\
@@ -110,8 +110,10 @@ policies:
         expect_file(&output, name);
     }
     let output = run("--short");
-    output.expect_text("1 unmanaged, matches `owns`: kept without --prune").expect_no_text("orders.old");
-    // The complete plan counts the same lines; an additional file is complete.
+    output
+        .expect_text("unmanaged objects that match `owns`: 1 (kept; --prune deletes them)")
+        .expect_no_text("orders.old");
+    // The complete plan has the same summary. Additional files contain the complete plan.
     let output = run("--short --also text=whole.txt --also markdown=plan.md");
     let summary = output.stdout.lines().find(|line| line.starts_with("Plan: ")).unwrap_or_else(|| panic!("{output}"));
     assert!(topo.read("whole.txt").contains(summary) && topo.read("whole.txt").contains("an application that"));
@@ -127,18 +129,18 @@ policies:
     output.expect_text("vhost a\n  + vhost a\n  + queue q\nvhost b\n  + vhost b\n  + queue q\nPlan: ");
 }
 
-/// A heading and the details of an object wrap between their parts, and between words if a part is too long.
+/// Headings and details of an object wrap between their parts, or between words if a part is too long.
 #[test]
 fn plans_and_headings_fit_60_columns() {
     for columns in [60, 80] {
         let output = plan(columns, "live.json", &[]);
-        // Commands and YAML are copied, so topo does not wrap them.
+        // topo does not wrap commands and YAML, because users copy them.
         let is_copied = |line: &str| line.contains("--recreate ") || line.contains(" pattern: ");
         let wide = output.stdout.lines().find(|line| line.chars().count() > columns && !is_copied(line));
         assert_eq!(wide, None, "{columns} columns: {output}");
         let heading: Vec<&str> = output.stdout.lines().take_while(|line| !line.is_empty()).collect();
         assert_eq!(heading.join(" ").replace(" · ", " "), {
-            "vhost shop no broker: against live.json as RabbitMQ 4.3.6 spec topology.yaml"
+            "vhost shop no broker: compared with live.json as RabbitMQ 4.3.6 spec topology.yaml"
         });
         let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(SPEC);
         for command in [&["explain", "orders.work"][..], &["contract"], &["validate"]] {

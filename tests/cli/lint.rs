@@ -1,4 +1,4 @@
-//! Lint rules: their list, their levels, and their exit codes.
+//! Tests the list of lint rules, their levels, and the exit codes.
 
 use crate::support::Topo;
 
@@ -65,10 +65,10 @@ fn flag_sets_the_level_of_a_rule() {
         .run(["validate", "--lint", "no-dead-letter=loud"])
         .expect_code(64)
         .expect_error("`loud` is not one of off, info");
-    topo().run(["validate", "--lint", "no-dead-letter"]).expect_code(64).expect_error("write RULE=off");
+    topo().run(["validate", "--lint", "no-dead-letter"]).expect_code(64).expect_error("expected RULE=off");
 }
 
-/// Otherwise, a job that validates and plans would print each annotation twice.
+/// A job that runs both `validate` and `plan` would otherwise print each annotation twice.
 #[test]
 fn plan_can_omit_findings() {
     let annotations = |flags: &str| topo().run(flags.split(' ')).expect_code(0).stdout;
@@ -97,7 +97,7 @@ fn findings_at_or_above_fail_on_end_a_run() {
     let plan = code("plan --against empty --detailed-exitcode --fail-on warning", 1);
     plan.expect_text("Plan: ").expect_error("2 findings at or above --fail-on warning");
     code("plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=info --fail-on warning", 0);
-    // The finding that ends the run is printed.
+    // topo prints the finding that ends the run.
     let notes = "plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=off --fail-on info";
     code(notes, 1).expect_text("info[no-dead-letter]");
     topo().env("TOPO_FAIL_ON", "warning").run(["validate"]).expect_code(1);
@@ -120,8 +120,8 @@ fn invalid_allow_comment_is_a_spec_error() {
     validate(&levels("no-dead-letter: loud")).expect_code(65).expect_text("loud");
 }
 
-/// Repeated findings of a generated spec: the first ones in full, the next ones as lines, and the number of the others.
-/// JSON has all.
+/// For repeated findings of a generated spec, topo prints the first ones in full, the next ones as lines, and the
+/// number of the remaining ones. JSON contains all findings.
 #[test]
 fn repeated_findings_are_counted() {
     let queue = |n| format!("  q{n}: {{type: classic, maxLength: 9, messageTtl: 7d}}\n");

@@ -1,4 +1,4 @@
-//! Memory is proportional to the input: a few megabytes of arguments do not take gigabytes.
+//! Tests that memory is proportional to the input: a few megabytes of arguments do not need gigabytes.
 
 use std::fs;
 use std::thread::sleep;
@@ -15,7 +15,7 @@ pub(crate) fn peak(topo: &Topo, arguments: &[&str]) -> (Output, usize) {
     let mut running = topo.start(arguments.iter().copied());
     let mut peak = 0;
     while !running.is_over() {
-        // A process that has just ended has no such line.
+        // `/proc` has no such line for a process that has just ended.
         let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
@@ -25,7 +25,7 @@ pub(crate) fn peak(topo: &Topo, arguments: &[&str]) -> (Output, usize) {
     (running.wait(), peak)
 }
 
-/// A definitions file whose queues have that argument.
+/// Returns a definitions file whose queues have this argument.
 fn definitions(queues: usize, argument: &str) -> String {
     let queue = |n| {
         format!(
@@ -78,7 +78,7 @@ fn excessive_arguments_are_truncated_and_named() {
     assert!(peak < BASE + 160 * MEBIBYTE + 20 * file.len(), "{peak}");
 }
 
-/// Parameters, shovel settings and saved plans hold any JSON, most of which topo ignores.
+/// Parameters, shovel settings and saved plans can contain any JSON, most of which topo ignores.
 #[test]
 fn unused_json_takes_proportional_memory() {
     let list = format!("[{}1]", "{\"\":1},".repeat(1_000_000));

@@ -1,4 +1,4 @@
-//! The command line through the real binary, without a broker.
+//! Tests the command line with the real binary, without a broker.
 
 mod retries;
 use std::path::Path;
@@ -22,7 +22,7 @@ mod shells;
 mod usage;
 mod versions;
 
-/// Fails unless standard output equals that file of `tests/cli/expected`. `TOPO_UPDATE=1` rewrites the file.
+/// Fails unless standard output equals this file of `tests/cli/expected`. `TOPO_UPDATE=1` rewrites the file.
 #[track_caller]
 fn expect_file(output: &Output, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/expected").join(name);

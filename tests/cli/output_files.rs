@@ -1,4 +1,4 @@
-//! Output files: written completely, through links, and only over regular files.
+//! Tests that topo writes output files completely, follows links, and replaces only regular files.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ const SPEC: &str = "queues: {orders: {type: classic}}\n";
 /// A graph file, which another graph may replace.
 const OLD: &str = "digraph topology {\n";
 
-/// A shell in which `topo` is the binary under test.
+/// Returns a shell in which `topo` is the binary under test.
 fn shell() -> Topo {
     let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
     Topo::of(Path::new("/bin/bash"))
@@ -40,7 +40,7 @@ const WRITERS: [&str; 5] = [
     "plan --against empty --also markdown=",
 ];
 
-/// A file of that name, with the extension of a spec.
+/// Returns the name with the extension of a spec if the writer requires it.
 fn called(writer: &str, name: &str) -> String {
     if writer.starts_with("export") { format!("{name}.yaml") } else { name.to_owned() }
 }
@@ -66,7 +66,7 @@ fn pipe_receives_the_output() {
         ran(&topo, &writer(one, "pipe.yaml"));
         assert!(fs::symlink_metadata(topo.path("pipe.yaml")).unwrap().file_type().is_fifo(), "{one}");
         assert!(reader.join().unwrap().contains("orders"), "{one}");
-        // A shell passes `>(…)` as a pipe under `/dev/fd`. `export` accepts only spec names and `-`.
+        // A shell passes `>(…)` as a pipe under `/dev/fd`. `export` accepts only spec file names and `-`.
         if one.starts_with("export") {
             continue;
         }
@@ -102,7 +102,7 @@ fn link_is_followed() {
     topo.run(["-c", &writer(WRITERS[0], "a")]).expect_code(1).expect_error("cannot write a");
 }
 
-/// By each of its names, into a pipe and into a file: both results are written in order.
+/// topo writes to standard output under each of its names, a pipe or a file. Both results appear in order.
 #[test]
 fn standard_output_can_be_named() {
     let topo = shell();
@@ -116,14 +116,14 @@ fn standard_output_can_be_named() {
     }
 }
 
-/// As root in a container, a replaced `/dev/null` would affect every process.
+/// If root in a container replaced `/dev/null`, every process would be affected.
 #[test]
 fn device_is_not_replaced() {
     let topo = shell_with_definitions();
     let made = Command::new("mknod").arg(topo.path("null.yaml")).args(["c", "1", "3"]).output().unwrap();
     let is_usable = made.status.success() && fs::write(topo.path("null.yaml"), "nothing").is_ok();
     if !is_usable {
-        // Written to the terminal: the harness hides the output of passing tests.
+        // Written to the terminal, because the test harness hides the output of passing tests.
         let note =
             "tests/cli/output_files.rs: no device can be made here (root can, on most machines), so none is tried\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
@@ -135,7 +135,7 @@ fn device_is_not_replaced() {
     }
 }
 
-/// A link with a guessed name of a temporary file is not followed.
+/// An attacker could create a link with the guessed name of a temporary file.
 #[test]
 fn temporary_files_follow_no_link() {
     let topo = shell_with_definitions();
@@ -149,14 +149,14 @@ fn temporary_files_follow_no_link() {
     }
 }
 
-/// A failed write keeps the old file and leaves no other.
+/// After a failed write, the old file remains, and no temporary file is left.
 #[test]
 fn write_is_atomic() {
     let topo = shell_with_definitions();
     for one in WRITERS {
         let file = called(one, "kept/file");
         topo.write(&file, OLD);
-        // Less space than the output requires.
+        // The file size limit is smaller than the output.
         let starved = format!("trap '' XFSZ; ulimit -f 0; {} > /dev/null", writer(one, &file));
         topo.run(["-c", &starved]).expect_code(1).expect_error(&format!("cannot write {file}"));
         assert_eq!(topo.read(&file), OLD, "{one}");

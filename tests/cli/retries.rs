@@ -1,5 +1,5 @@
-//! Retry strategies that a queue type or version does not support: the hints of `topo validate --broker-version` name
-//! exactly the supported ones.
+//! Tests the errors for retry strategies that a queue type or version does not support. The hints of
+//! `topo validate --broker-version` list exactly the supported strategies.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ const VERSIONS: [&str; 5] = ["3.8.9", "3.10.8", "3.13.7", "4.0.5", "4.3.6"];
 struct Retry<'a> {
     kind: &'a str,
     count: u32,
-    /// Other keys of the queue.
+    /// Additional keys of the queue.
     keys: &'a str,
-    /// The schedule as keys of `retry`; empty for none.
+    /// The schedule as keys of `retry`; empty for no schedule.
     schedule: &'a str,
 }
 
@@ -30,7 +30,7 @@ impl Retry<'_> {
     }
 }
 
-/// The strategies of the hint ``use `strategy: ladder` or `strategy: republish` ``; `None` without such a hint.
+/// Returns the strategies of the hint ``use `strategy: ladder` or `strategy: republish` ``; `None` without such a hint.
 fn named(output: &Output, before: &str) -> Option<BTreeSet<String>> {
     let hint = output.stderr.lines().find_map(|line| line.trim().strip_prefix("= help: "))?;
     let list = hint.strip_prefix(before)?.strip_prefix("use ").filter(|list| list.starts_with("`strategy: "))?;
@@ -48,8 +48,8 @@ fn works(outputs: &[(&str, Output)]) -> BTreeSet<String> {
     outputs.iter().filter(|it| it.1.code == Some(0)).map(|it| it.0.to_owned()).collect()
 }
 
-/// Every strategy on every type and version with every kind of schedule: an unsupported strategy names exactly those
-/// that validate.
+/// Validates each strategy on every queue type and version, with every kind of schedule. The error for an unsupported
+/// strategy lists exactly the strategies that validate.
 #[test]
 fn refused_strategy_names_exactly_the_valid_ones() {
     let topo = Topo::offline();
@@ -84,7 +84,7 @@ fn refused_strategy_names_exactly_the_valid_ones() {
     assert!(as_it_is > 20 && without_delays > 10, "{as_it_is} and {without_delays} hints were checked");
 }
 
-/// Checks each error that a queue type or a version causes.
+/// Checks each error that is caused by a queue type or a version.
 #[test]
 fn unsupported_type_or_version_is_named() {
     let topo = Topo::offline();
@@ -101,11 +101,11 @@ fn unsupported_type_or_version_is_named() {
         let output = Retry { kind, count: 3, keys: "", schedule }.validated(&topo, strategy, version).expect_code(65);
         output.expect_text(broker_error).expect_text(&format!("use {named}"));
     }
-    // A classic queue does not support a count alone.
+    // A classic queue does not support `maxRetries` without delays.
     topo.rewrite("queues: {work: {type: classic, maxRetries: 3, deadLetter: none}}\n");
     let refused = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(65);
     refused.expect_text("which does not count deliveries").expect_text("or use `type: quorum`");
-    // Consuming does not remove messages from a stream.
+    // Streams support neither retries nor dead-lettering, because consuming does not remove messages from a stream.
     for keys in ["maxRetries: 3", "retry: {delays: [1s]}", "deadLetter: dead"] {
         for version in ["3.10.8", "4.3.6"] {
             topo.rewrite(&format!("queues: {{work: {{type: stream, {keys}}}}}\n"));
@@ -114,12 +114,12 @@ fn unsupported_type_or_version_is_named() {
             assert!(refused.stderr.contains(key) && refused.stderr.contains("stream"), "{refused}");
         }
     }
-    // Defaults for all queues do not apply to streams.
+    // Defaults for queues do not apply to streams.
     topo.rewrite("defaults: {maxRetries: 3, deadLetter: none}\nqueues: {work: {type: stream}}\n");
     topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(0);
 }
 
-/// Dead-lettered messages of a ladder keep their keys, so they require an exchange that routes every key.
+/// A ladder changes the keys of dead-lettered messages, so it requires an exchange that routes every key.
 #[test]
 fn direct_dead_letter_exchange_is_refused_only_with_a_ladder() {
     let topo = Topo::offline();

@@ -1,4 +1,5 @@
-//! Completions and man pages contain every command and flag of the help, and the installed shells load them.
+//! Tests that completions and man pages contain every command and flag of the help, and that installed shells load the
+//! completions.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,7 +9,7 @@ use crate::support::Topo;
 
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "powershell"];
 
-/// The commands in the help.
+/// Returns the commands in the help.
 fn commands() -> Vec<String> {
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -18,7 +19,7 @@ fn commands() -> Vec<String> {
     names.into_iter().filter(|name| name != "help").collect()
 }
 
-/// The long flags of a command, without their dashes.
+/// Returns the long flags of a command, without their dashes.
 fn flags(command: &str) -> BTreeSet<String> {
     let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
     let lines = help.lines().filter(|line| line.trim_start().starts_with('-'));
@@ -42,14 +43,14 @@ fn completions_have_every_command_and_flag() {
     Topo::offline().run(["completions", "tcsh"]).expect_code(64).expect_text("powershell");
 }
 
-/// The output of a shell that runs this in a folder with its completions, as `script`. `None`, with a note, if the
-/// shell is missing. `tests/run` installs zsh and fish.
+/// Runs a script in a shell, in a folder with its completions, and returns the output. Returns `None` and prints a note
+/// if the shell is missing. `tests/run` installs zsh and fish.
 fn run_shell(shell: &str, arguments: &[&str]) -> Option<String> {
     let program = if shell == "powershell" { "pwsh" } else { shell };
     let is_here = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(is_here || shell != "bash");
     if !is_here {
-        // Written to the terminal: the harness hides the output of passing tests.
+        // Written to the terminal, because the test harness hides the output of passing tests.
         let note = format!("tests/cli/shells.rs: there is no {program} here, so it does not read its completions\n");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return None;
@@ -72,7 +73,7 @@ fn shells_read_their_completions() {
     run_shell("powershell", &["-NoProfile", "-NonInteractive", "-Command", read]);
 }
 
-/// Uses zsh's own lookup of the completion function of a command.
+/// Uses zsh's own lookup of the completion function.
 #[test]
 fn zsh_finds_the_completion_of_topo() {
     let script =
@@ -97,7 +98,7 @@ fn fish_offers_flags_and_values() {
     }
 }
 
-/// Calls the function as bash does, in a folder with a file.
+/// Calls the function as bash does, in a folder that contains a file.
 #[test]
 fn bash_offers_values_instead_of_files() {
     let topo = Topo::offline();

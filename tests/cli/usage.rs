@@ -1,4 +1,4 @@
-//! The command line itself: usage errors, help, the sources of specs, and output streams.
+//! Tests the command line: usage errors, help, the sources of specs, and output streams.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// A shell in which `topo` is the binary under test.
+/// Returns a shell in which `topo` is the binary under test.
 fn shell(script: &str) -> Output {
     let script = script.replace("topo ", &format!("{} ", env!("CARGO_BIN_EXE_topo")));
     Topo::of(Path::new("/bin/bash")).spec(SPEC).run(["-c", &script])
@@ -32,14 +32,14 @@ fn usage_errors_exit_with_64_and_one_sentence() {
         ("plan --timeout 0s", "must be greater than zero"),
         ("apply -y --lock-timeout soon", "use for example 500ms, 30s or 5m"),
         ("plan --allow danger", "`danger` is not a hazard"),
-        ("plan --recreate orders", "write ADDRESS=ifEmpty"),
+        ("plan --recreate orders", "expected ADDRESS=ifEmpty"),
         ("plan --recreate queues/v/orders=burn", "`burn` is not one of"),
         ("plan --recreate orders=discard", "--recreate"),
         ("plan --recreate queues/v/q=ifEmpty --recreate queues/v/q=migrate", "is set twice: =ifEmpty and =migrate"),
-        ("plan --target orders", "write queues/VHOST/NAME"),
+        ("plan --target orders", "use the form queues/VHOST/NAME"),
         ("plan --prune=users", "`users` cannot be pruned"),
         ("plan --format xml", "invalid value 'xml'"),
-        ("plan --var novalue", "write NAME=VALUE"),
+        ("plan --var novalue", "expected NAME=VALUE"),
         ("plan --broker-version 4.0", "--against"),
         ("plan --against empty --broker-version four", "is not a RabbitMQ version"),
         ("plan --url amqp://localhost", "must start with http:// or https://"),
@@ -121,7 +121,7 @@ fn help_fits_the_screen_and_explains_every_flag() {
             }
         }
     }
-    // The description of a flag is beside it or on the next line.
+    // The description of a flag is next to the flag or on the next line.
     for command in [
         "plan",
         "apply",
@@ -169,13 +169,13 @@ fn invalid_spec_exits_with_65_for_every_command() {
         let output = output.expect_text("error[wrong-value]: `type` cannot be `clasic`");
         output.expect_text("topology.yaml:3:").expect_text("did you mean `classic`?");
     }
-    // JSON output contains the errors as its result.
+    // The JSON output contains the errors.
     let output = topo.run(["validate", "--format", "json"]).expect_code(65);
     let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(found["diagnostics"][0]["at"]["line"], 3, "{output}");
     let output = topo.run(["validate", "--format", "github"]).expect_code(65);
     assert!(output.stdout.starts_with("::error file=topology.yaml,line=3,col="), "{output}");
-    // So does an empty result.
+    // Without errors, the JSON output is an empty list.
     topo.rewrite(SPEC);
     let output = topo.run(["validate", "--format", "json"]).expect_code(0);
     let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
@@ -203,7 +203,7 @@ fn unusable_files_exit_with_65() {
     }
     topo.write("secret.yaml", SPEC);
     std::fs::set_permissions(topo.path("secret.yaml"), std::fs::Permissions::from_mode(0o000)).unwrap();
-    // Root can read everything.
+    // Root can read every file.
     if std::fs::read(topo.path("secret.yaml")).is_err() {
         topo.run(["validate", "secret.yaml"]).expect_code(65).expect_error("cannot read secret.yaml");
     }
@@ -220,7 +220,7 @@ fn missing_spec_lists_the_searched_paths() {
 #[test]
 fn specs_come_from_files_folders_and_standard_input() {
     let counted = |output: Output, expected: &str| drop(output.expect_code(0).expect_text(expected));
-    // The default paths: the file takes precedence over the folder.
+    // At the default paths, the file takes precedence over the folder.
     let topo = Topo::offline().file("topology/a.yaml", "version: 1\nvhost: a\nqueues: {q: {type: classic}}\n");
     topo.write("topology/deep/b.yml", "version: 1\nvhost: b\n");
     topo.write("topology/.hidden.yaml", "not: [a spec");
@@ -228,16 +228,16 @@ fn specs_come_from_files_folders_and_standard_input() {
     counted(topo.run(["validate"]), "topology: vhost b: ");
     topo.write("topology.yaml", "version: 1\nvhost: c\n");
     counted(topo.run(["validate"]), "topology.yaml: vhost c: ");
-    // Several, in both notations.
+    // Several specs, as an argument and as a flag.
     counted(topo.run(["validate", "topology/a.yaml", "-f", "topology.yaml"]), "vhost a: 0 exchanges, 1 queue,");
     let output = topo.run(["plan", "--against", "empty", "--vhost", "b", "topology"]).expect_code(0);
     output.expect_text("+ vhost b").expect_no_text("vhost a");
-    // The environment is used only without arguments.
+    // topo uses the environment variable only if there are no arguments.
     let topo = topo.env("TOPO_FILE", "topology/a.yaml");
     counted(topo.run(["validate"]), "topology/a.yaml: vhost a: ");
     topo.run(["validate", "topology.yaml"]).expect_code(0).expect_no_text("vhost a");
     topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
-    // Standard input.
+    // The spec comes from standard input.
     let topo = Topo::offline().input("version: 1\nvhost: typed\nqueues: {q: {type: clasic}}\n");
     topo.run(["validate", "-"]).expect_code(65).expect_text("<stdin>:3:");
     let topo = Topo::offline().input("version: 1\nvhost: typed\n");
@@ -258,11 +258,11 @@ fn variables_come_from_flags_files_and_the_environment() {
     let both = ["validate", "--var-file", "vars", "--var", "SHOP=from-flag"];
     topo.run(both).expect_code(0).expect_text("vhost from-flag:");
     topo.write("vars", "SHOP: a\n");
-    topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE").expect_text("not YAML");
+    topo.run(both).expect_code(64).expect_error("vars:1: expected NAME=VALUE").expect_text("not YAML");
     topo.write("vars", "SHOP\n");
-    topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE");
+    topo.run(both).expect_code(64).expect_error("vars:1: expected NAME=VALUE");
     topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
-    // Values that a shell would parse differently, and lines that would set nothing.
+    // Values that a shell would parse differently, and lines that set no variable.
     for (line, error, hint) in [
         ("export SHOP=a", "vars:1: variable names cannot contain spaces", "write SHOP=a"),
         ("SHOP=\"a\"", "vars:1: the quotes would be part of the value", "write SHOP=a"),
@@ -307,14 +307,14 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         }
         std::fs::remove_file(topo.path("specs/below/link.yaml")).unwrap();
     }
-    // A folder with that name, inside the path or at its end.
+    // A link to a folder, inside the path or at its end.
     link("/proc", "topology");
     topo.run(["validate"]).expect_code(65).expect_error("topology is a symbolic link");
     for name in ["topology/", "./topology/", "topology/."] {
         topo.run(["validate", name]).expect_code(65).expect_error("topology is a symbolic link");
     }
     topo.run(["validate", "topology/self/environ"]).expect_code(65).expect_error("topology is a symbolic link");
-    // A trailing slash follows the link; so do the components of an absolute path.
+    // A trailing slash makes the system follow a link, and so does a link in the middle of an absolute path.
     std::fs::remove_file(topo.path("topology")).unwrap();
     topo.write("outside/o.yaml", "secret: hush\n");
     link("../outside", "specs/topology");
@@ -327,7 +327,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         output.expect_error("topology is a symbolic link to a target outside its directory");
     }
     topo.write("outside/o.yaml", valid);
-    // Links inside the folder, as in mounted configuration maps, and pipes of the shell.
+    // topo accepts links inside the folder, as in mounted configuration maps, and pipes of the shell.
     link("../a.yaml", "specs/below/link.yaml");
     link("specs", "inside");
     topo.run(["validate", "specs"]).expect_code(0);
@@ -335,7 +335,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
     shell("topo validate <(cat topology.yaml)").expect_code(0);
 }
 
-/// A pull request could replace a variable file with a link and name a queue after any value.
+/// A pull request could replace a variable file with a link to a secret, and use the secret as the name of a queue.
 #[test]
 fn variable_files_are_regular_files_inside_their_directory() {
     let spec = "version: 1\nvhost: v\nqueues: {\"${SHOP}\": {type: classic}}\n";
@@ -357,7 +357,7 @@ fn variable_files_are_regular_files_inside_their_directory() {
     refused("deploy", "deploy is not a regular file");
     topo.write("nul.vars", "SHOP=a\0SECRET=hush\n");
     refused("nul.vars", "nul.vars:1: the line contains a NUL character");
-    // A link inside the folder, as in mounted configuration maps, and a pipe of the shell.
+    // topo accepts a link inside the folder, as in mounted configuration maps, and a pipe of the shell.
     link("vars", "deploy/linked.vars");
     topo.run(["validate", "--var-file", "deploy/linked.vars"]).expect_code(0);
     shell("topo validate --var-file <(echo SHOP=piped)").expect_code(0);
@@ -385,7 +385,7 @@ fn command_without_a_spec_suggests_an_argument() {
 fn several_levels_fit_into_the_environment() {
     let topo = topo().env("TOPO_LINT", "unbounded-queue=error,no-dead-letter=off");
     topo.run(["validate"]).expect_code(1).expect_text("error[unbounded-queue]").expect_no_text("[no-dead-letter]");
-    // Arguments take precedence, even over exclusive variables.
+    // Arguments take precedence, even over variables that exclude them.
     let topo = topo.env("TOPO_FAIL_ON", "warning");
     topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
     let topo = topo.env("TOPO_PLAN", "missing.json");
@@ -399,7 +399,7 @@ fn boolean_variables_accept_common_values() {
         let output = topo().env("TOPO_QUIET", value).run(["validate"]).expect_code(0);
         assert_eq!(output.stdout.contains("Valid."), loud, "{value}: {output}");
     }
-    // Arguments take precedence, even over exclusive variables.
+    // Arguments take precedence, even over variables that exclude them.
     let output = topo().env("TOPO_QUIET", "1").run(["-v", "validate"]).expect_code(0);
     output.expect_text("Valid.");
     topo().env("TOPO_QUIET", "perhaps").run(["validate"]).expect_code(64).expect_error("'perhaps'");
@@ -413,7 +413,7 @@ fn closed_pipe_ends_the_run_silently() {
         let output = shell(&format!("{line} | (exec 0<&-); echo \"${{PIPESTATUS[0]}}\"")).expect_code(0);
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("0\n", ""), "{output}");
     }
-    // A full disk is an error.
+    // A full disk causes an error.
     if Path::new("/dev/full").exists() {
         shell("topo schema >/dev/full").expect_code(1).expect_error("cannot write to standard output");
     }
@@ -450,7 +450,7 @@ fn plan_fits_the_screen() {
     for columns in [60, 80, 120] {
         let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(&topo.read("topology.yaml"));
         let output = topo.run(["plan", "--against", "empty"]).expect_code(0);
-        // The summary is a single line at any width: scripts search for it.
+        // The summary is a single line at any width, because scripts search for it.
         let mut lines = output.stdout.lines().filter(|line| !line.starts_with("Plan: "));
         assert!(lines.all(|line| line.chars().count() <= columns), "at {columns}: {output}");
     }

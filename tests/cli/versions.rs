@@ -1,10 +1,10 @@
-//! `topo validate --broker-version`, and messages about unsupported and unknown versions.
+//! Tests `topo validate --broker-version`, and the messages about unsupported and unknown versions.
 
 use serde_json::json;
 
 use crate::support::Topo;
 
-/// Valid and invalid objects of several versions.
+/// Objects that are valid in some versions and invalid in others.
 const SPEC: &str = "\
 version: 1
 vhost: shop
@@ -28,7 +28,7 @@ fn topo() -> Topo {
     Topo::offline().spec(SPEC)
 }
 
-/// One line per finding: rule and position.
+/// Returns one line per finding: rule and position.
 fn found(version: &str) -> Vec<String> {
     let output = topo().run(["validate", "--format", "json", "--broker-version", version]);
     let document = output.json();
@@ -89,8 +89,8 @@ fn text_output_has_the_line_and_a_hint() {
     );
     assert_eq!(
         output.stderr,
-        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since
-                            RabbitMQ 4.3: 3.10.25 stores it and ignores it
+        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only from
+                            RabbitMQ 4.3 on: 3.10.25 stores it and ignores it
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
@@ -98,8 +98,8 @@ fn text_output_has_the_line_and_a_hint() {
   |
   = help: remove `delayedRetryType` until the broker is 4.3
 
-warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since
-                            RabbitMQ 4.3: 3.10.25 stores it and ignores it
+warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` only from
+                            RabbitMQ 4.3 on: 3.10.25 stores it and ignores it
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
@@ -134,8 +134,8 @@ warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated,
    |
    = help: remove the `ha-` keys, and use `type: quorum` for queues that must be replicated
 
-error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12;
-                          the broker is 3.10.25
+error[refused-by-broker]: policy `limits`: `applyTo: quorum_queues` requires RabbitMQ 3.12; the
+                          broker is 3.10.25
   --> topology.yaml:16:41
    |
 16 |   limits: {pattern: '^orders', applyTo: quorum_queues, definition: {maxLength: 1000}}
@@ -154,7 +154,7 @@ fn assumed_version_is_printed() {
     assert!(
         output
             .stdout
-            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known; set another with --broker-version.\n")
+            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known; override with --broker-version.\n")
     );
     assert_eq!(output.stderr, "");
     let output = fine.run(["validate", "--format", "json"]).expect_code(0).json();
@@ -175,13 +175,13 @@ fn assumed_version_is_printed() {
 
 #[test]
 fn unsupported_and_unknown_versions_are_reported() {
-    let supported = "topo supports RabbitMQ 3.8 to 4.3, and later ones as if they were 4.3";
+    let supported = "topo supports RabbitMQ 3.8 to 4.3, and treats later versions as 4.3";
     for version in ["3.7", "3.7.28", "2.8.7"] {
         topo().run(["validate", "--broker-version", version]).expect_code(64).expect_no_result().expect_text(supported);
         let line = ["plan", "--against", "empty", "--broker-version", version];
         topo().run(line).expect_code(64).expect_no_result().expect_text(supported);
     }
-    let note = "info: RabbitMQ 5.0.0 is newer than the versions that this topo knows; topo assumes the behavior of 4.3";
+    let note = "info: RabbitMQ 5.0.0 is newer than the newest supported version; topo assumes the behavior of 4.3";
     let topo = Topo::offline().spec("queues: {orders: {type: quorum}}\n");
     topo.run(["validate", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
     topo.run(["plan", "--against", "empty", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
@@ -193,7 +193,7 @@ fn unsupported_and_unknown_versions_are_reported() {
     topo.run(["plan", "--against", "old.json", "--broker-version", "3.8"]).expect_code(0);
 }
 
-/// The variable applies to `validate`; a live broker reports its own version.
+/// The variable applies to `validate`. A live broker reports its own version.
 #[test]
 fn version_variable_does_not_affect_a_plan() {
     let topo = topo().env("TOPO_BROKER_VERSION", "3.10").url("http://127.0.0.1:1");
@@ -209,8 +209,8 @@ fn plan_prints_the_warnings() {
     let first: Vec<&str> = output.stderr.lines().take(2).map(str::trim).collect();
     assert_eq!(
         first.join(" "),
-        "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: \
-         4.0.9 stores it and ignores it topology.yaml:8"
+        "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` only from RabbitMQ \
+         4.3 on: 4.0.9 stores it and ignores it topology.yaml:8"
     );
     assert!(
         output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec, write `messageTtl`\n"),
@@ -229,7 +229,7 @@ fn plan_prints_the_warnings() {
     plan.plan();
     let quiet = topo().run(line.into_iter().chain(["-q"])).expect_code(0);
     assert_eq!(quiet.stderr, "");
-    // Only warnings of the selected objects.
+    // topo prints only warnings of the selected objects.
     let output = topo().run(line.into_iter().chain(["--target", "queues/shop/orders.mail"])).expect_code(0);
     output.expect_text("unknown-argument").expect_no_text("no-effect-setting");
 }

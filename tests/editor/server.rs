@@ -1,4 +1,4 @@
-//! A client of yaml-language-server: JSON-RPC over its standard streams.
+//! Implements a client of yaml-language-server: JSON-RPC over its standard streams.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::tool;
 use crate::support::child;
 
-/// Longer than any response takes on a busy machine.
+/// The timeout of a response, which is sufficient on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server and its open documents.
+/// A server with its open documents.
 pub(crate) struct Server {
     child: Child,
     input: ChildStdin,
@@ -24,7 +24,8 @@ pub(crate) struct Server {
     opened: u64,
 }
 
-/// Splits a text at the `|` that marks the cursor: the text without it, and the cursor's line and character.
+/// Splits a text at the `|` that marks the cursor. Returns the text without it, and the line and character of the
+/// cursor.
 pub(crate) fn cursor(text: &str) -> (String, Value) {
     let (before, behind) = text.split_once('|').expect("the text contains a cursor");
     let line = before.matches('\n').count();
@@ -72,7 +73,7 @@ impl Server {
         self.input.flush().unwrap();
     }
 
-    /// Returns the first desired message, and answers requests of the server meanwhile.
+    /// Returns the first message that matches, and responds to requests of the server in the meantime.
     fn until<T>(&mut self, desired: impl Fn(&Value) -> Option<T>) -> T {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -83,7 +84,7 @@ impl Server {
                 Err(RecvTimeoutError::Disconnected) => panic!("the language server has ended"),
             };
             if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-                // The documents name the schema; the server downloads none.
+                // The documents refer to the schema, so the server need not download schemas.
                 let settings =
                     json!({"validate": true, "completion": true, "hover": true, "schemaStore": {"enable": false}});
                 let setting = |item: &Value| if item["section"] == "yaml" { settings.clone() } else { Value::Null };
@@ -125,12 +126,12 @@ impl Server {
         (uri, diagnostics)
     }
 
-    /// The diagnostics of a document: the underlined text, and the message.
+    /// Returns the diagnostics of a document: the underlined text, and the message.
     pub(crate) fn diagnostics(&mut self, text: &str) -> Vec<(String, String)> {
         let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
         let (_, diagnostics) = self.open(text);
         let underlined = |range: &Value| {
-            // The line before the first one names the schema.
+            // The first line of a document refers to the schema.
             let line = text.lines().nth(number(&range["start"]["line"]).saturating_sub(1)).unwrap_or_default();
             let (from, to) = (number(&range["start"]["character"]), number(&range["end"]["character"]));
             line.chars().take(to).skip(from).collect()
@@ -145,7 +146,7 @@ impl Server {
         self.request(method, json!({"textDocument": {"uri": uri}, "position": position}))
     }
 
-    /// The completions at `|` with their documentation.
+    /// Returns the completions at `|` with their documentation.
     pub(crate) fn completions(&mut self, text: &str) -> Vec<(String, String)> {
         let found = self.at_cursor("textDocument/completion", text);
         let items = found["items"].as_array().or(found.as_array()).cloned().unwrap_or_default();
@@ -156,7 +157,7 @@ impl Server {
         items.iter().map(|item| (item["label"].as_str().unwrap().to_owned(), meaning(item))).collect()
     }
 
-    /// The hover text at `|`, without the line that names its source.
+    /// Returns the hover text at `|`, without the line that shows its source.
     pub(crate) fn hover(&mut self, text: &str) -> String {
         let found = self.at_cursor("textDocument/hover", text);
         let text = found["contents"]["value"].as_str().unwrap_or_default();
@@ -171,7 +172,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads a message: header and body.
+/// Reads a message with its header and body.
 fn read(output: &mut impl BufRead) -> Option<Value> {
     let mut length = 0;
     loop {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{Stage, since, supports_streams};
 use crate::support::{Outcome, text, until};
 
-/// `Broker::totals`: the queue itself reports the count right after a publish.
+/// Used by `Broker::totals`: a classic queue itself reports the count immediately after a publish.
 #[test]
 fn total_of_a_classic_queue_is_current() {
     let stage = Stage::new("live");
     let amqp = stage.amqp();
-    stage.queue("q", "classic", json!({})).created();
+    stage.queue("q", "classic", json!({})).expect_created();
     assert_eq!(stage.totals("q")["messages"], 0);
     for count in 1..=3 {
         amqp.fill("q", 1);
@@ -24,12 +24,12 @@ fn total_of_a_classic_queue_is_current() {
     assert_eq!(counts, [3, 1, 2].map(Value::from));
 }
 
-/// `broker::guard::TWO_TICKS`: the count is from the last tick, every 5 s.
+/// Used by `broker::guard`: the count of a quorum queue is from the last tick, every 5 s.
 #[test]
 fn total_of_a_quorum_queue_is_from_the_last_tick() {
     let stage = Stage::new("tick");
     let amqp = stage.amqp();
-    stage.queue("q", "quorum", json!({})).created();
+    stage.queue("q", "quorum", json!({})).expect_created();
     amqp.fill("q", 3);
     assert_eq!(amqp.ready("q"), 3, "a passive declare asks the queue");
     let mut messages = 3;
@@ -44,7 +44,8 @@ fn total_of_a_quorum_queue_is_from_the_last_tick() {
         amqp.fill("q", 1);
         messages += 1;
         let stale = stage.totals("q")["messages"].clone();
-        // Right after a tick, the next is seconds away; after a pause of the machine, another tick is awaited.
+        // Immediately after a tick, the next tick is seconds away. After a pause of the machine, the test waits for
+        // another tick.
         if not_yet.is_some_and(|asked| asked.elapsed() < Duration::from_secs(4)) {
             assert!(stale == messages - 1 && amqp.ready("q") == messages, "{stale}");
             return;
@@ -52,14 +53,14 @@ fn total_of_a_quorum_queue_is_from_the_last_tick() {
     }
 }
 
-/// `broker::guard`: a missing count is not 0.
+/// Used by `broker::guard`, which does not treat a missing count as 0.
 #[test]
 fn stream_has_no_total() {
     if !supports_streams() {
         return;
     }
     let stage = Stage::new("stream");
-    stage.queue("q", "stream", json!({})).created();
+    stage.queue("q", "stream", json!({})).expect_created();
     stage.amqp().fill("q", 2);
     let totals = stage.totals("q");
     for field in ["messages", "messages_ready", "messages_unacknowledged"] {
@@ -67,12 +68,12 @@ fn stream_has_no_total() {
     }
 }
 
-/// `Broker::totals`: the list is read even for a single queue.
+/// Used by `Broker::totals`, which reads the list even for a single queue.
 #[test]
 fn single_queue_has_no_total_before_3_11() {
     let stage = Stage::new("single");
     for kind in ["classic", "quorum"] {
-        stage.queue(kind, kind, json!({})).created();
+        stage.queue(kind, kind, json!({})).expect_created();
         let path = format!("{}?disable_stats=true&enable_queue_totals=true", stage.path("queues", &[kind]));
         let queue = stage.http.get(&path).expect_status(200);
         // Measured on 3.10.8 and 4.0.5.
@@ -80,11 +81,11 @@ fn single_queue_has_no_total_before_3_11() {
     }
 }
 
-/// `broker::wire::QueueTotals`: all three, also with columns.
+/// Used by `broker::wire::QueueTotals`: the list contains all three totals, even if the request selects columns.
 #[test]
 fn totals_can_be_selected_by_columns() {
     let stage = Stage::new("columns");
-    stage.queue("q", "classic", json!({})).created();
+    stage.queue("q", "classic", json!({})).expect_created();
     let totals = stage.in_list(
         "q",
         "disable_stats=true&enable_queue_totals=true\
@@ -95,7 +96,7 @@ fn totals_can_be_selected_by_columns() {
     assert_eq!(Value::from(totals), expected);
 }
 
-/// `broker::guard`: "empty" is a total of 0, not ready plus unacknowledged.
+/// Used by `broker::guard`: "empty" means a total of 0, because ready plus unacknowledged can be 0 earlier.
 #[test]
 fn pending_dead_lettered_messages_are_neither_ready_nor_unacknowledged() {
     let stage = Stage::new("backlog");
@@ -105,7 +106,7 @@ fn pending_dead_lettered_messages_are_neither_ready_nor_unacknowledged() {
         ("x-dead-letter-exchange", text("not.there")),
         ("x-dead-letter-strategy", text("at-least-once")),
     ];
-    // Required for the strategy; quorum queues of 3.8.9 refuse overflow.
+    // At-least-once dead-lettering requires this argument, which quorum queues of 3.8.9 refuse.
     arguments.extend(since(3, 10).then(|| ("x-overflow", text("reject-publish"))));
     amqp.declare_queue("q", &arguments).unwrap();
     amqp.fill("q", 2);
@@ -125,18 +126,18 @@ fn pending_dead_lettered_messages_are_neither_ready_nor_unacknowledged() {
     assert_eq!(stage.take("q", "ack_requeue_true").body, json!([]), "a get does not see them either");
 }
 
-/// `Broker::totals`: the reason not to read statistics.
+/// Used by `Broker::totals`, which does not read statistics for this reason.
 #[test]
 fn statistics_of_a_new_queue_are_delayed() {
     let stage = Stage::new("statistics");
     let mut number = 0;
-    // The first statistics arrive within about a second; an early read finds none.
+    // The first statistics arrive within about a second, so an early read finds none.
     let queue = until("a new queue without statistics", || {
         number += 1;
         let queue = format!("q{number}");
-        stage.queue(&queue, "classic", json!({})).created();
+        stage.queue(&queue, "classic", json!({})).expect_created();
         let young = stage.http.get(&stage.path("queues", &[&queue]));
-        // The read may fail on 3.10.8: a list answers 500 until the first statistics exist.
+        // On 3.10.8, the read can fail: a list responds with 500 until the first statistics exist.
         (young.status == 500 || young.expect_status(200).get("messages").is_none()).then_some(queue)
     });
     assert_eq!(stage.amqp().publish("", &queue, "hello"), Outcome::Routed);
@@ -144,12 +145,12 @@ fn statistics_of_a_new_queue_are_delayed() {
     stage.vhost.until_counted(&queue, 1);
 }
 
-/// `Broker::activity`: a new consumer is not in the list yet.
+/// Used by `Broker::activity`: the list does not contain a new consumer yet.
 #[test]
 fn consumers_are_listed_with_their_addresses() {
     let stage = Stage::new("consumers");
     let amqp = stage.amqp();
-    stage.queue("q", "classic", json!({})).created();
+    stage.queue("q", "classic", json!({})).expect_created();
     let _consumer = amqp.hold("q", 0);
     let list = until("the consumer", || {
         let list = stage.http.get(&stage.path("consumers", &[])).expect_status(200);

@@ -1,4 +1,4 @@
-//! Destinations of dead-lettered messages: the basis of `deadLetter` and `deadLetterQueues` in `expand`.
+//! Destinations of dead-lettered messages. `deadLetter` and `deadLetterQueues` in `expand` rely on these facts.
 
 use serde_json::{Value, json};
 
@@ -9,51 +9,52 @@ fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
     until(&format!("{count} messages in {queue}"), || (amqp.ready(queue) == count).then_some(()));
 }
 
-/// A direct exchange requires a key in the queue's setting; topic and fanout exchanges do not.
+/// A direct exchange requires a routing key in the queue's settings; topic and fanout exchanges do not.
 #[test]
 fn dead_lettered_message_keeps_its_routing_key_by_default() {
     let stage = Stage::new("keys");
     let amqp = stage.amqp();
-    stage.queue("dead", "classic", json!({})).created();
-    stage.put("exchanges", "dlx", json!({"type": "direct", "durable": true, "internal": true})).created();
-    stage.bind("dlx", "dead", json!({"routing_key": "own"})).created();
-    stage.bind("dlx", "dead", json!({"routing_key": "explicit"})).created();
+    stage.queue("dead", "classic", json!({})).expect_created();
+    stage.put("exchanges", "dlx", json!({"type": "direct", "durable": true, "internal": true})).expect_created();
+    stage.bind("dlx", "dead", json!({"routing_key": "own"})).expect_created();
+    stage.bind("dlx", "dead", json!({"routing_key": "explicit"})).expect_created();
     for kind in ["classic", "quorum"] {
         for (arguments, key, arrives) in [
             (json!({"x-dead-letter-exchange": "dlx"}), "own", "own"),
             (json!({"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": "explicit"}), "other", "explicit"),
         ] {
-            stage.queue("q", kind, arguments).created();
-            stage.bind("amq.topic", "q", json!({"routing_key": key})).created();
+            stage.queue("q", kind, arguments).expect_created();
+            stage.bind("amq.topic", "q", json!({"routing_key": key})).expect_created();
             amqp.publish("amq.topic", key, "hello");
             stage.reject("q");
             until_ready(&amqp, "dead", 1);
             let dead_message = amqp.get("dead").unwrap();
             assert_eq!((dead_message.exchange.as_str(), dead_message.routing_key.as_str()), ("dlx", arrives));
-            stage.delete("queues", "q").taken();
+            stage.delete("queues", "q").expect_no_content();
         }
     }
 }
 
-/// `plan::target`: the exchange and its bindings before the queue.
+/// Used by `plan::target`, which includes the exchange and its bindings with the queue.
 #[test]
 fn dead_lettered_message_is_dropped_if_its_exchange_is_missing() {
     let stage = Stage::new("missing");
     let amqp = stage.amqp();
-    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
+    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).expect_created();
     amqp.fill("q", 1);
     stage.reject("q");
     until("the message to be dropped", || (stage.totals("q")["messages"] == 0).then_some(()));
 }
 
-/// `known_arguments`: rejected, expired, and dropped from the head of a full queue.
+/// Used by `known_arguments`: the queue dead-letters messages that are rejected, that expire, and that it drops from
+/// the head because it is full.
 #[test]
 fn rejected_expired_and_excess_messages_are_dead_lettered() {
     let stage = Stage::new("reasons");
     let amqp = stage.amqp();
-    stage.queue("dead", "classic", json!({})).created();
-    stage.put("exchanges", "dlx", json!({"type": "fanout", "durable": true})).created();
-    stage.bind("dlx", "dead", json!({})).created();
+    stage.queue("dead", "classic", json!({})).expect_created();
+    stage.put("exchanges", "dlx", json!({"type": "fanout", "durable": true})).expect_created();
+    stage.bind("dlx", "dead", json!({})).expect_created();
     for (limit, messages, reason) in [
         (json!({"x-max-length": 10}), 1, "rejected"),
         (json!({"x-message-ttl": 1}), 1, "expired"),
@@ -61,7 +62,7 @@ fn rejected_expired_and_excess_messages_are_dead_lettered() {
     ] {
         let mut arguments = limit;
         arguments["x-dead-letter-exchange"] = json!("dlx");
-        stage.queue("q", "classic", arguments).created();
+        stage.queue("q", "classic", arguments).expect_created();
         for _ in 0..messages {
             amqp.publish("", "q", "hello");
         }
@@ -71,11 +72,12 @@ fn rejected_expired_and_excess_messages_are_dead_lettered() {
         let dead_message = until(reason, || stage.take("dead", "ack_requeue_false").body.get(0).cloned());
         let death: &Value = &dead_message["properties"]["headers"]["x-death"][0];
         assert_eq!((&death["reason"], &death["queue"]), (&json!(reason), &json!("q")));
-        stage.delete("queues", "q").taken();
+        stage.delete("queues", "q").expect_no_content();
     }
 }
 
-/// `plan::effects`: pending dead-lettered messages are kept only while the queue is at-least-once.
+/// Used by `plan::effects`: pending dead-lettered messages are kept only while the strategy of the queue is
+/// at-least-once.
 #[test]
 fn pending_dead_lettered_messages_are_dropped_without_at_least_once() {
     let waiting = json!({"dead-letter-exchange": "not.there", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"});
@@ -86,15 +88,15 @@ fn pending_dead_lettered_messages_are_dropped_without_at_least_once() {
             assert_eq!(written.status, 400, "unsupported strategy: {written:?}");
             continue;
         }
-        written.created();
-        stage.queue("q", "quorum", json!({})).created();
+        written.expect_created();
+        stage.queue("q", "quorum", json!({})).expect_created();
         stage.amqp().fill("q", 5);
         (0..3).for_each(|_| stage.reject("q"));
         until("the tick", || (stage.totals("q")["messages"] == 5).then_some(()));
         let mut left = waiting.clone();
         left.as_object_mut().unwrap().remove(key);
-        stage.policy("p", 1.0, left).taken();
-        // Other messages stay.
+        stage.policy("p", 1.0, left).expect_no_content();
+        // The other messages stay.
         until("the tick", || (stage.totals("q")["messages"] == 2).then_some(()));
         assert_eq!(stage.amqp().ready("q"), 2, "without {key}");
     }

@@ -1,15 +1,15 @@
-//! Delivery limits of quorum queues: `model::known_arguments` and the resolutions of a plan.
+//! Delivery limits of quorum queues. `model::known_arguments` and the resolutions of a plan rely on these facts.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 
-/// More than any limit of these tests.
+/// Exceeds every limit of these tests.
 const MANY: usize = 25;
 
-/// The number of deliveries of a message that is always rejected and requeued, at most [`MANY`].
+/// Returns the number of deliveries of a message that is always rejected and requeued, at most [`MANY`].
 fn deliveries(stage: &Stage, arguments: Value) -> usize {
-    stage.queue("q", "quorum", arguments).created();
+    stage.queue("q", "quorum", arguments).expect_created();
     stage.amqp().fill("q", 1);
     let mut deliveries = 0;
     for _ in 0..MANY {
@@ -18,11 +18,11 @@ fn deliveries(stage: &Stage, arguments: Value) -> usize {
         }
         deliveries += 1;
     }
-    stage.delete("queues", "q").taken();
+    stage.delete("queues", "q").expect_no_content();
     deliveries
 }
 
-/// The description of `deliveryLimit` in the schema.
+/// Used by the description of `deliveryLimit` in the schema.
 #[test]
 fn delivery_limit_of_n_permits_n_plus_one_deliveries() {
     let stage = Stage::new("n-plus-one");
@@ -31,7 +31,7 @@ fn delivery_limit_of_n_permits_n_plus_one_deliveries() {
     }
 }
 
-/// -1 means no limit; before 4.0, a missing argument does.
+/// -1 means no limit. Before 4.0, a missing argument means no limit, too.
 #[test]
 fn without_a_limit_there_are_21_deliveries_since_4_0() {
     let stage = Stage::new("unlimited");
@@ -40,27 +40,27 @@ fn without_a_limit_there_are_21_deliveries_since_4_0() {
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": -1})), if since(4, 0) { MANY } else { 1 });
 }
 
-/// Resolutions: a policy can tighten the argument.
+/// Used by resolutions: a policy can lower the limit of the argument.
 #[test]
 fn smaller_delivery_limit_is_effective() {
     let stage = Stage::new("two-limits");
-    stage.policy("p", 1.0, json!({"delivery-limit": 1})).created();
+    stage.policy("p", 1.0, json!({"delivery-limit": 1})).expect_created();
     assert_eq!(deliveries(&stage, json!({})), 2);
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": 5})), 2);
-    stage.policy("p", 1.0, json!({"delivery-limit": 5})).taken();
+    stage.policy("p", 1.0, json!({"delivery-limit": 5})).expect_no_content();
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": 1})), 2);
 }
 
-/// `plan::effects` and resolutions: an existing queue adopts a new limit.
+/// Used by `plan::effects` and resolutions: an existing queue adopts a new limit.
 #[test]
 fn negative_delivery_limit_is_ignored_since_4_0() {
     let stage = Stage::new("negative");
     let written = stage.policy("p", 1.0, json!({"delivery-limit": -1}));
     if !since(4, 0) {
-        return written.refused("Validation failed\n\n-1 is not a valid delivery limit\n");
+        return written.expect_refusal("Validation failed\n\n-1 is not a valid delivery limit\n");
     }
-    written.created();
+    written.expect_created();
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": 2})), 3);
-    stage.policy("p", 1.0, json!({"delivery-limit": 2})).taken();
+    stage.policy("p", 1.0, json!({"delivery-limit": 2})).expect_no_content();
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": -1})), 3);
 }

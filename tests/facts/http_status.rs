@@ -1,11 +1,11 @@
-//! Statuses and reasons of refused requests, by which `broker::answer` distinguishes errors.
+//! Status codes and reasons of refused requests, by which `broker::answer` distinguishes errors.
 
 use serde_json::json;
 
 use super::{Stage, since};
 use crate::support::{Http, Node};
 
-/// `broker::deletion::accept_not_found`.
+/// Used by `broker::deletion`, which accepts a 404.
 #[test]
 fn missing_objects_are_404() {
     let stage = Stage::new("not-there");
@@ -19,17 +19,17 @@ fn missing_objects_are_404() {
     assert_eq!(unknown.expect_status(404), json!({"error": "Object Not Found", "reason": "Not Found"}));
 }
 
-/// `BrokerError::Unauthorized`.
+/// Used by `BrokerError::Unauthorized`.
 #[test]
 fn wrong_password_is_401_with_two_reasons() {
     let answer = Http::to(&Node::shared().url(), "guest", "wrong").get("/api/overview");
     let error = if since(3, 9) { "not_authorized" } else { "not_authorised" };
-    // According to the source, 3.13 still uses the first.
+    // According to the source, 3.13 still uses the first reason.
     let reason = if since(4, 0) { "Not_Authorized" } else { "Login failed" };
     assert_eq!((answer.status, answer.body), (401, json!({"error": error, "reason": reason})));
 }
 
-/// `BrokerError::Refused`: the reason may be missing or not a string.
+/// Used by `BrokerError::Refused`: the reason may be missing, or may not be a string.
 #[test]
 fn invalid_body_is_400_or_500() {
     let stage = Stage::new("bodies");
@@ -40,17 +40,17 @@ fn invalid_body_is_400_or_500() {
     assert_eq!((answer.status, answer.body), (500, json!(null)));
 }
 
-/// `broker::answer::unescaped`.
+/// Used by `broker::answer`, which unescapes reasons.
 #[test]
 fn reasons_are_escaped_for_html_before_4_1() {
     let stage = Stage::new("escaped");
-    let answer_of = stage.policy("p", 0.0, json!({"max-length": "5"}));
-    // 4.0.5 is the last measured version that escapes.
+    let reply = stage.policy("p", 0.0, json!({"max-length": "5"}));
+    // 4.0.5 is the last measured version that escapes reasons.
     let shown = if since(4, 1) { "<<\"5\">>" } else { "&lt;&lt;\"5\"&gt;&gt;" };
-    answer_of.refused(&format!("Validation failed\n\n{shown} is not a valid maximum length\n"));
+    reply.expect_refusal(&format!("Validation failed\n\n{shown} is not a valid maximum length\n"));
 }
 
-/// `broker::read::is_not_offered` and `apply`: a `204` or `201` has no body.
+/// Used by `broker::read` and `apply`: a `204` or `201` has no body.
 #[test]
 fn successful_writes_have_no_body() {
     let stage = Stage::new("bodyless");
@@ -63,7 +63,7 @@ fn successful_writes_have_no_body() {
     }
 }
 
-/// `broker::read::cluster`: the product and its version.
+/// Used by `broker::read`: the overview contains the product and its version.
 #[test]
 fn overview_contains_the_product_and_the_version() {
     let overview = Node::shared().http().get("/api/overview").expect_status(200);

@@ -1,4 +1,4 @@
-//! A queue as a lock, the basis of `broker::lock`.
+//! A queue as a lock. `broker::lock` relies on these facts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use serde_json::json;
 use super::Stage;
 use crate::support::until;
 
-/// Milliseconds; the shortest lease that can be observed.
+/// The shortest lease that can be observed, in milliseconds.
 const LEASE: u64 = 1_000;
 
-/// The PUT of a holder, with a lease in milliseconds.
+/// Sends the PUT of a holder, with a lease in milliseconds.
 fn put(stage: &Stage, holder: &str, lease: u64) -> u16 {
     stage.queue("q", "classic", json!({"x-expires": lease, "x-topo-holder": holder})).status
 }
@@ -20,7 +20,7 @@ fn holder(stage: &Stage) -> String {
     stage.listed("q")["arguments"]["x-topo-holder"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The answer to a PUT proves nothing, but a later read does: all see the same holder.
+/// The response to a PUT does not identify the holder, but a later read does: all readers see the same holder.
 #[test]
 fn one_of_many_concurrent_puts_remains_and_several_may_answer_201() {
     let stage = Stage::new("race");
@@ -38,19 +38,19 @@ fn one_of_many_concurrent_puts_remains_and_several_may_answer_201() {
     assert!(seen.iter().any(|(status, _)| *status == 201), "{seen:?}");
 }
 
-/// The holder is read after every PUT.
+/// Used by `broker::lock`, which reads the holder after every PUT.
 #[test]
 fn put_of_another_holder_is_204_and_keeps_the_holder() {
     let stage = Stage::new("second");
     assert_eq!((put(&stage, "one", 60_000), put(&stage, "other", 60_000)), (201, 204));
     assert_eq!(holder(&stage), "one");
-    // Another lease would be refused: all holders use the same.
+    // The broker would refuse a different lease. All holders use the same lease.
     stage
         .queue("q", "classic", json!({"x-expires": 30_000}))
-        .unequal("x-expires", "received '30000' but current is '60000'");
+        .expect_difference("x-expires", "received '30000' but current is '60000'");
 }
 
-/// The lease expires by itself, and a read does not extend it.
+/// The lease expires without a request, and a read does not extend it.
 #[test]
 fn queue_with_an_expiry_is_deleted_without_a_put() {
     let stage = Stage::new("expiry");
@@ -60,7 +60,7 @@ fn queue_with_an_expiry_is_deleted_without_a_put() {
     assert!(begun.elapsed().as_millis() > u128::from(LEASE) * 9 / 10, "{:?}", begun.elapsed());
 }
 
-/// A renewal.
+/// A PUT renews the lease.
 #[test]
 fn put_restarts_the_expiry() {
     let stage = Stage::new("renewal");
@@ -78,7 +78,7 @@ fn put_restarts_the_expiry() {
     });
 }
 
-/// The read of a holder: one queue, without statistics, current.
+/// Used by `broker::lock`, which reads a single queue without statistics to find the current holder.
 #[test]
 fn new_queue_is_readable_immediately_with_its_arguments() {
     let stage = Stage::new("found");

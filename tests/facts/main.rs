@@ -1,5 +1,5 @@
-//! Facts about RabbitMQ on which topo depends, without topo. Each test is named after its fact, so that a failure on a
-//! new version names the change.
+//! Facts about RabbitMQ on which topo relies, tested without topo. Each test is named after a fact, so that a failure
+//! on a new version identifies the change. Its doc comment identifies the code that relies on the fact.
 //!
 //! | file | facts about |
 //! |---|---|
@@ -58,22 +58,22 @@ use serde_json::{Map, Value, json};
 use crate::support::http::Answer;
 use crate::support::{Amqp, Http, Node, Vhost};
 
-/// Returns true from that version on.
+/// Returns true from this version on.
 fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
 
-/// Returns true if this version has streams; before 3.9, expects their refusal.
+/// Returns true if this version has streams. Before 3.9, expects that the broker refuses a stream.
 fn supports_streams() -> bool {
     if !since(3, 9) {
         Stage::new("no-streams")
             .queue("q", "stream", json!({}))
-            .refused("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
+            .expect_refusal("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
     }
     since(3, 9)
 }
 
-/// A new vhost, used over HTTP as administrator.
+/// A new vhost, which the test uses over HTTP as an administrator.
 struct Stage {
     vhost: Vhost<'static>,
     http: Http,
@@ -89,12 +89,12 @@ impl Stage {
         self.vhost.amqp()
     }
 
-    /// For example `path("queues", &["q"])`: see [`Vhost::path`].
+    /// Returns the path of an object, for example `path("queues", &["q"])`; see [`Vhost::path`].
     fn path(&self, kind: &str, names: &[&str]) -> String {
         self.vhost.path(kind, names)
     }
 
-    /// Declares a durable queue of that type; an empty type is omitted.
+    /// Declares a durable queue of this type; omits an empty type.
     fn queue(&self, name: &str, kind: &str, mut arguments: Value) -> Reply {
         if !kind.is_empty() {
             arguments["x-queue-type"] = kind.into();
@@ -103,26 +103,26 @@ impl Stage {
     }
 
     fn put(&self, kind: &str, name: &str, body: Value) -> Reply {
-        self.answer_of(self.http.put(&self.path(kind, &[name]), &body))
+        self.reply(self.http.put(&self.path(kind, &[name]), &body))
     }
 
     fn delete(&self, kind: &str, name: &str) -> Reply {
-        self.answer_of(self.http.delete(&self.path(kind, &[name])))
+        self.reply(self.http.delete(&self.path(kind, &[name])))
     }
 
     /// Deletes a queue with these flags, such as `if-empty=true`.
     fn delete_queue(&self, name: &str, flags: &str) -> Reply {
-        self.answer_of(self.http.delete(&format!("{}?{flags}", self.path("queues", &[name]))))
+        self.reply(self.http.delete(&format!("{}?{flags}", self.path("queues", &[name]))))
     }
 
     /// Binds a queue to an exchange.
     fn bind(&self, source: &str, queue: &str, body: Value) -> Reply {
-        self.answer_of(self.http.post(&self.path("bindings", &["e", source, "q", queue]), &body))
+        self.reply(self.http.post(&self.path("bindings", &["e", source, "q", queue]), &body))
     }
 
-    /// Binds an exchange to another, without a key.
+    /// Binds an exchange to another exchange, without a routing key.
     fn bind_exchange(&self, source: &str, destination: &str) -> Reply {
-        self.answer_of(self.http.post(&self.path("bindings", &["e", source, "e", destination]), &json!({})))
+        self.reply(self.http.post(&self.path("bindings", &["e", source, "e", destination]), &json!({})))
     }
 
     /// Writes a policy for all queues.
@@ -131,17 +131,17 @@ impl Stage {
         self.put("policies", name, body)
     }
 
-    /// The body of a `GET` of an object.
+    /// Returns the body of a `GET` request for an object.
     fn get(&self, kind: &str, name: &str) -> Value {
         self.http.get(&self.path(kind, &[name])).expect_status(200)
     }
 
-    /// A queue in the list without statistics, as topo reads it.
+    /// Returns a queue from the list without statistics, as topo reads it.
     fn listed(&self, name: &str) -> Map<String, Value> {
         self.in_list(name, "disable_stats=true")
     }
 
-    /// The totals of a queue in the list, as topo reads them.
+    /// Returns the totals of a queue from the list, as topo reads them.
     fn totals(&self, name: &str) -> Map<String, Value> {
         self.in_list(name, "disable_stats=true&enable_queue_totals=true")
     }
@@ -153,19 +153,19 @@ impl Stage {
         queues.find(|queue| queue["name"] == name).unwrap_or_else(|| panic!("no {name}: {list}")).clone()
     }
 
-    /// Takes a message with this mode: `ack_requeue_true`, `reject_requeue_false`, and so on.
+    /// Gets a message with this mode: `ack_requeue_true`, `reject_requeue_false`, and so on.
     fn take(&self, queue: &str, how: &str) -> Reply {
         let body = json!({"count": 1, "ackmode": how, "encoding": "auto", "truncate": 0});
         let path = self.path("queues", &[queue, "get"]);
-        self.answer_of(self.http.post(&path, &body))
+        self.reply(self.http.post(&path, &body))
     }
 
-    /// Takes a message and rejects it; the queue must have one.
+    /// Gets a message and rejects it; the queue must contain one.
     fn reject(&self, queue: &str) {
         assert_eq!(self.amqp().reject(queue, 1), 1, "{queue}");
     }
 
-    fn answer_of(&self, answer: Answer) -> Reply {
+    fn reply(&self, answer: Answer) -> Reply {
         let reason = answer.body.get("reason").unwrap_or(&answer.body);
         let words = match reason.as_str() {
             Some(words) => words.replace(self.vhost.name(), "v"),
@@ -176,42 +176,42 @@ impl Stage {
     }
 }
 
-/// The broker's answer, with the vhost's name replaced by `v`.
+/// The broker's response, with the vhost's name replaced by `v`.
 #[derive(Debug)]
 struct Reply {
     status: u16,
-    /// The reason, if any.
+    /// The reason; empty if there is none.
     words: String,
     body: Value,
 }
 
 impl Reply {
     #[track_caller]
-    fn is(self, status: u16, words: &str) {
+    fn expect(self, status: u16, words: &str) {
         assert_eq!((self.status, self.words.as_str()), (status, words));
     }
 
-    /// Expects a new object.
+    /// Expects a new object (201).
     #[track_caller]
-    fn created(self) {
-        self.is(201, "");
+    fn expect_created(self) {
+        self.expect(201, "");
     }
 
-    /// Expects an accepted request without a new object.
+    /// Expects an accepted request that creates no object (204).
     #[track_caller]
-    fn taken(self) {
-        self.is(204, "");
+    fn expect_no_content(self) {
+        self.expect(204, "");
     }
 
     #[track_caller]
-    fn refused(self, words: &str) {
+    fn expect_refusal(self, words: &str) {
         assert_eq!(self.body["error"], "bad_request");
-        self.is(400, words);
+        self.expect(400, words);
     }
 
-    /// Expects a refusal for a difference of queue `q`, such as `x-expires`, `received '1' but current is '2'`.
+    /// Expects a refusal because of a difference of queue `q`, such as `x-expires`, `received '1' but current is '2'`.
     #[track_caller]
-    fn unequal(self, argument: &str, tail: &str) {
-        self.refused(&format!("inequivalent arg '{argument}' for queue 'q' in vhost 'v': {tail}"));
+    fn expect_difference(self, argument: &str, tail: &str) {
+        self.expect_refusal(&format!("inequivalent arg '{argument}' for queue 'q' in vhost 'v': {tail}"));
     }
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{Stage, since};
 use crate::support::Node;
 
-/// Sends a path unchanged, which no HTTP library does with dot segments; returns the status.
+/// Sends a path unchanged and returns the status. HTTP libraries remove dot segments from a path.
 fn raw(method: &str, path: &str) -> u16 {
     let mut stream = TcpStream::connect(("127.0.0.1", Node::shared().http_port())).unwrap();
-    // `guest:guest`
+    // The credentials are `guest:guest`.
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{{\"durable\":true}}"
@@ -22,14 +22,14 @@ fn raw(method: &str, path: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
 }
 
-/// `model::address::encode`: every byte may be percent-encoded.
+/// Used by `model::address`, which may percent-encode every byte.
 #[test]
 fn name_is_one_encoded_segment() {
     let stage = Stage::new("segments");
     let names = ["a/b", "%2F", "a+b", "a b", "?x=1", "#", "a;b", "...", "a/../b", "é"];
     for name in names {
-        stage.queue(name, "classic", json!({})).created();
-        stage.put("exchanges", name, json!({"type": "topic", "durable": true})).created();
+        stage.queue(name, "classic", json!({})).expect_created();
+        stage.put("exchanges", name, json!({"type": "topic", "durable": true})).expect_created();
         let binding = stage.path("bindings", &["e", name, "q", name]);
         stage.http.post(&binding, &json!({"routing_key": name})).expect_status(201);
     }
@@ -41,7 +41,7 @@ fn name_is_one_encoded_segment() {
     assert_eq!(stage.vhost.list("bindings").len(), names.len());
 }
 
-/// `Request::unaddressable`: cowboy removes dot segments from a path after decoding it.
+/// Used by `Request::unaddressable`: cowboy removes dot segments from a path after it decodes the path.
 #[test]
 fn dot_segment_cannot_be_addressed() {
     let stage = Stage::new("dots");
@@ -57,29 +57,29 @@ fn dot_segment_cannot_be_addressed() {
     assert_eq!(stage.vhost.names("queues"), [".", ".."]);
 }
 
-/// `spec`: refuses line breaks in names.
+/// Used by `spec`, which refuses line breaks in names.
 #[test]
 fn line_breaks_are_silently_removed_from_a_name() {
     let stage = Stage::new("lines");
-    stage.queue("a\nb\r\nc", "classic", json!({})).created();
-    stage.put("exchanges", "e\n", json!({"type": "topic", "durable": true})).created();
+    stage.queue("a\nb\r\nc", "classic", json!({})).expect_created();
+    stage.put("exchanges", "e\n", json!({"type": "topic", "durable": true})).expect_created();
     assert_eq!(
         (stage.vhost.names("queues"), stage.vhost.names("exchanges")),
         (vec!["abc".to_owned()], vec!["e".to_owned()])
     );
 }
 
-/// `model::names::MAX_NAME_BYTES`: an AMQP short string; no version refuses a longer exchange name over HTTP.
+/// Used by `model::names`: a name is an AMQP short string. No version refuses a longer exchange name over HTTP.
 #[test]
 fn queue_name_is_at_most_255_bytes() {
     let stage = Stage::new("long");
     let name = |bytes: usize| "x".repeat(bytes);
-    stage.queue(&name(255), "classic", json!({})).created();
-    let answer_of = stage.queue(&name(256), "classic", json!({}));
+    stage.queue(&name(255), "classic", json!({})).expect_created();
+    let reply = stage.queue(&name(256), "classic", json!({}));
     if since(3, 9) {
-        answer_of.refused("queue should be less than 255 bytes, actually was 256\n");
+        reply.expect_refusal("queue should be less than 255 bytes, actually was 256\n");
     } else {
-        answer_of.created();
+        reply.expect_created();
     }
-    stage.put("exchanges", &name(256), json!({"type": "topic", "durable": true})).created();
+    stage.put("exchanges", &name(256), json!({"type": "topic", "durable": true})).expect_created();
 }

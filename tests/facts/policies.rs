@@ -4,53 +4,54 @@ use serde_json::{Value, json};
 
 use super::{Stage, since};
 
-/// Expects this answer to a definition; no text means accepted. `<`, `>` and `"` are as in the newest versions.
-fn say(cases: &[(Value, bool, &str)]) {
+/// Expects this response to each definition; an empty text means that the definition is accepted. `<`, `>` and `"` are
+/// as in the newest versions.
+fn expect_replies(cases: &[(Value, bool, &str)]) {
     let stage = Stage::new("policies");
     for (definition, taken, words) in cases {
-        let answer_of = stage.policy("p", 0.0, definition.clone());
-        let plain = answer_of.words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+        let reply = stage.policy("p", 0.0, definition.clone());
+        let plain = reply.words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
         if *taken {
-            assert!(matches!(answer_of.status, 201 | 204), "{definition}: {answer_of:?}");
+            assert!(matches!(reply.status, 201 | 204), "{definition}: {reply:?}");
         } else {
-            assert_eq!((answer_of.status, plain), (400, format!("Validation failed\n\n{words}\n")), "{definition}");
+            assert_eq!((reply.status, plain), (400, format!("Validation failed\n\n{words}\n")), "{definition}");
         }
     }
 }
 
-/// The error for a key that the version does not support, such as `max-priority,3`.
+/// Returns the error for a key that the version does not support, such as `max-priority,3`.
 fn unrecognized(setting: &str) -> String {
     let (key, value) = setting.split_once(',').unwrap();
     format!("[{{<<\"{key}\">>,{value}}}] are not recognised policy settings")
 }
 
-/// `broker::perform`.
+/// Used by `broker::perform`.
 #[test]
 fn policy_is_overwritten_in_place() {
     let stage = Stage::new("written");
     for (limit, status) in [(1, 201), (1, 204), (2, 204)] {
-        let answer_of = stage.policy("p", 0.0, json!({"max-length": limit}));
-        assert_eq!((answer_of.status, answer_of.body), (status, json!(null)));
+        let reply = stage.policy("p", 0.0, json!({"max-length": limit}));
+        assert_eq!((reply.status, reply.body), (status, json!(null)));
     }
     assert_eq!(stage.get("policies", "p")["definition"], json!({"max-length": 2}));
-    stage.delete("policies", "p").taken();
+    stage.delete("policies", "p").expect_no_content();
 }
 
-/// `spec`: a policy has a pattern and at least one key.
+/// Used by `spec`, which requires a pattern and at least one key.
 #[test]
 fn policy_requires_a_pattern_and_a_definition() {
     let stage = Stage::new("incomplete");
     let put = |body: Value| stage.put("policies", "p", body);
-    put(json!({"definition": {"max-length": 1}})).refused("[{key_missing,pattern}]");
-    put(json!({"pattern": "x"})).refused("[{key_missing,definition}]");
-    put(json!({"pattern": "x", "definition": {}})).refused("Validation failed\n\nno policy provided\n");
-    let answer_of = put(json!({"pattern": "(", "definition": {"max-length": 1}}));
-    assert_eq!(answer_of.status, 400);
+    put(json!({"definition": {"max-length": 1}})).expect_refusal("[{key_missing,pattern}]");
+    put(json!({"pattern": "x"})).expect_refusal("[{key_missing,definition}]");
+    put(json!({"pattern": "x", "definition": {}})).expect_refusal("Validation failed\n\nno policy provided\n");
+    let reply = put(json!({"pattern": "(", "definition": {"max-length": 1}}));
+    assert_eq!(reply.status, 400);
     let words = "Validation failed\n\npattern should be regular expression but is invalid: {\"missing ";
-    assert!(answer_of.words.replace("&quot;", "\"").starts_with(words), "{answer_of:?}");
+    assert!(reply.words.replace("&quot;", "\"").starts_with(words), "{reply:?}");
 }
 
-/// `plan::conflict::refuse_invalid`: the values for one queue type.
+/// Used by `plan::conflict`, which knows the values of `apply-to` for a single queue type.
 #[test]
 fn policy_can_select_a_queue_type_since_3_12() {
     let stage = Stage::new("apply-to");
@@ -67,17 +68,18 @@ fn policy_can_select_a_queue_type_since_3_12() {
     };
     for word in ["classic_queues", "quorum_queues", "streams", "bogus"] {
         if since(3, 12) && word != "bogus" {
-            put(word).taken();
+            put(word).expect_no_content();
         } else {
-            put(word).refused(&format!("Validation failed\n\napply-to '{word}' unrecognised; should be {known}\n"));
+            put(word)
+                .expect_refusal(&format!("Validation failed\n\napply-to '{word}' unrecognised; should be {known}\n"));
         }
     }
 }
 
-/// `spec::value`: the valid numbers and words of a key.
+/// Used by `spec::value`, which validates the numbers and words of a key.
 #[test]
 fn values_of_a_policy_are_validated() {
-    say(&[
+    expect_replies(&[
         (json!({"max-length": 0}), true, ""),
         (json!({"max-length": -1}), false, "-1 is not a valid maximum length"),
         (json!({"max-length": 1.5}), false, "1.5 is not a valid maximum length"),
@@ -85,7 +87,7 @@ fn values_of_a_policy_are_validated() {
         (json!({"expires": 1}), true, ""),
         (json!({"expires": 0}), false, "0 is not a valid queue expiry"),
         (json!({"message-ttl": 0}), true, ""),
-        // Unlike the argument, which is limited to ten years.
+        // Unlike the argument, the policy key is not limited to ten years.
         (json!({"message-ttl": 315_360_000_001_i64}), true, ""),
         (json!({"overflow": "bogus"}), false, "<<\"bogus\">> is not a valid overflow value"),
         (json!({"queue-mode": "bogus"}), false, "<<\"bogus\">> is not a valid queue-mode value"),
@@ -94,10 +96,10 @@ fn values_of_a_policy_are_validated() {
     ]);
 }
 
-/// `spec::check`: arguments that no policy can set.
+/// Used by `spec::check`, which knows the arguments that a policy cannot set.
 #[test]
 fn some_arguments_have_no_policy_key() {
-    say(&[
+    expect_replies(&[
         (json!({"single-active-consumer": true}), false, &unrecognized("single-active-consumer,true")),
         (json!({"max-priority": 3}), false, &unrecognized("max-priority,3")),
         (json!({"queue-type": 1}), false, &unrecognized("queue-type,1")),
@@ -105,11 +107,11 @@ fn some_arguments_have_no_policy_key() {
     ]);
 }
 
-/// `model::known_arguments`: keys that were added and removed.
+/// Used by `model::known_arguments`, which lists the keys that versions added and removed.
 #[test]
 fn keys_of_policies_depend_on_the_version() {
     let text = |key: &str, value: &str| unrecognized(&format!("{key},<<\"{value}\">>"));
-    say(&[
+    expect_replies(&[
         (json!({"queue-version": 2}), since(3, 10), &unrecognized("queue-version,2")),
         (json!({"max-age": "7D"}), since(3, 9), &text("max-age", "7D")),
         (
@@ -132,16 +134,16 @@ fn keys_of_policies_depend_on_the_version() {
     ]);
 }
 
-/// `spec`, `plan`: -1 means "no limit" since 4.0.
+/// Used by `spec` and `plan`: -1 means "no limit" since 4.0.
 #[test]
 fn delivery_limit_of_a_policy_can_be_negative_since_4_0() {
-    say(&[
+    expect_replies(&[
         (json!({"delivery-limit": 0}), true, ""),
         (json!({"delivery-limit": -1}), since(4, 0), "-1 is not a valid delivery limit"),
     ]);
 }
 
-/// `plan::effects`: the keys that an operator policy can override.
+/// Used by `plan::effects`, which knows the keys that an operator policy can override.
 #[test]
 fn operator_policy_supports_few_keys() {
     let stage = Stage::new("operator");

@@ -1,10 +1,10 @@
-//! The type of a queue that is declared without one.
+//! The type of a queue that is declared without a type.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 
-/// A vhost created with a default type, under both names of the setting.
+/// Creates a vhost with this default type, under both names of the setting.
 fn defaulting_to(kind: &str) -> Stage {
     let stage = Stage::new("default-type");
     stage.vhost.recreate(&json!({"default_queue_type": kind, "defaultqueuetype": kind}));
@@ -16,36 +16,36 @@ fn default_of(stage: &Stage) -> Option<String> {
     vhost.get("default_queue_type").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// `diff`, `plan::verdict::is_equal`: the argument exists without being sent.
+/// Used by `diff` and `plan::verdict`: the argument exists although the client does not send it.
 #[test]
 fn type_is_added_to_the_arguments_since_4_0() {
     let stage = Stage::new("injected");
-    stage.queue("q", "", json!({})).created();
+    stage.queue("q", "", json!({})).expect_created();
     let expected = if since(4, 0) { json!({"x-queue-type": "classic"}) } else { json!({}) };
     assert_eq!(stage.listed("q")["arguments"], expected);
     assert_eq!(stage.listed("q")["type"], "classic");
 }
 
-/// `plan::request`: topo sends the type of every queue.
+/// Used by `plan::request`, which sends the type of every queue.
 #[test]
 fn vhost_has_a_default_type_since_3_10() {
     let stage = defaulting_to("quorum");
-    stage.queue("q", "", json!({})).created();
+    stage.queue("q", "", json!({})).expect_created();
     assert_eq!(stage.listed("q")["type"], if since(3, 10) { "quorum" } else { "classic" });
-    // An exclusive queue that the type does not support is classic.
-    stage.put("queues", "transient", json!({"durable": true, "auto_delete": true})).created();
+    // A queue that the default type does not support is classic.
+    stage.put("queues", "transient", json!({"durable": true, "auto_delete": true})).expect_created();
     assert_eq!(stage.listed("transient")["type"], "classic");
 }
 
-/// `broker::lock`: the lock specifies the classic type.
+/// Used by `broker::lock`, which declares the lock as a classic queue.
 #[test]
 fn explicit_type_takes_precedence_over_the_default() {
     let stage = defaulting_to("quorum");
-    stage.queue("q", "classic", json!({})).created();
+    stage.queue("q", "classic", json!({})).expect_created();
     assert_eq!(stage.listed("q")["type"], "classic");
 }
 
-/// `broker::snapshot`: the fields of a vhost without a default.
+/// Used by `broker::snapshot`, which reads the fields of a vhost without a default type.
 #[test]
 fn missing_default_type_is_undefined_before_4_0() {
     let shown = default_of(&Stage::new("undefined"));
@@ -57,22 +57,22 @@ fn missing_default_type_is_undefined_before_4_0() {
     assert_eq!(shown.as_deref(), expected);
 }
 
-/// `plan::conflict`: the note about applications that redeclare existing queues without a type.
+/// Used by `plan::conflict` for the info about applications that redeclare existing queues without a type.
 #[test]
 fn new_default_type_conflicts_with_old_queues_since_4_0() {
     let stage = Stage::new("changed-type");
-    stage.queue("q", "", json!({})).created();
+    stage.queue("q", "", json!({})).expect_created();
     stage.http.put(&stage.path("vhosts", &[]), &json!({"default_queue_type": "quorum"})).expect_status(204);
-    let answer_of = stage.queue("q", "", json!({}));
+    let reply = stage.queue("q", "", json!({}));
     if since(4, 0) {
-        answer_of.unequal("x-queue-type", "received 'quorum' but current is 'classic'");
+        reply.expect_difference("x-queue-type", "received 'quorum' but current is 'classic'");
     } else {
-        answer_of.taken();
+        reply.expect_no_content();
     }
-    stage.queue("q", "classic", json!({})).taken();
+    stage.queue("q", "classic", json!({})).expect_no_content();
 }
 
-/// `plan::request`: two names, because 3.10 supports only the first, and only at creation.
+/// Used by `plan::request`, which sends both names, because 3.10 supports only the first, and only at creation.
 #[test]
 fn default_type_has_two_names() {
     for (name, when_made, later) in
@@ -87,7 +87,7 @@ fn default_type_has_two_names() {
     }
 }
 
-/// `plan::request`: an unchanged default type must be sent again.
+/// Used by `plan::request`, which sends an unchanged default type again.
 #[test]
 fn omitted_default_type_is_reset_since_4_1() {
     let stage = defaulting_to("quorum");
@@ -101,15 +101,14 @@ fn omitted_default_type_is_reset_since_4_1() {
     assert_eq!(default_of(&stage).as_deref(), left);
 }
 
-/// `plan::request`: only the newest versions refuse an unknown type.
+/// Used by `plan::request`: only the newest versions refuse an unknown type.
 #[test]
 fn default_type_is_validated_since_4_3() {
     let stage = Stage::new("bogus-type");
-    let answer_of =
-        stage.answer_of(stage.http.put(&stage.path("vhosts", &[]), &json!({"default_queue_type": "bogus"})));
+    let reply = stage.reply(stage.http.put(&stage.path("vhosts", &[]), &json!({"default_queue_type": "bogus"})));
     if since(4, 3) {
-        answer_of.refused("bogus is not a valid queue type");
+        reply.expect_refusal("bogus is not a valid queue type");
     } else {
-        answer_of.taken();
+        reply.expect_no_content();
     }
 }

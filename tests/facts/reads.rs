@@ -6,13 +6,13 @@ use serde_json::json;
 use super::{Stage, since};
 use crate::support::{NONE, Node, Options};
 
-/// `broker::wire::Queue`: all fields that a plan requires, without statistics, current.
+/// Used by `broker::wire::Queue`: the list without statistics contains all fields that a plan requires, and is current.
 #[test]
 fn list_without_statistics_has_all_properties_of_a_queue() {
     let stage = Stage::new("properties");
     let kinds: &[&str] = if since(3, 9) { &["classic", "quorum", "stream"] } else { &["classic", "quorum"] };
     for kind in kinds {
-        stage.queue(kind, kind, json!({"x-own": 1})).created();
+        stage.queue(kind, kind, json!({"x-own": 1})).expect_created();
         let queue = stage.listed(kind);
         for (field, expected) in [
             ("name", json!(kind)),
@@ -25,20 +25,20 @@ fn list_without_statistics_has_all_properties_of_a_queue() {
         ] {
             assert_eq!(queue[field], expected, "{field}");
         }
-        // Listed since late 4.x; before, a queue of a plugin is not recognizable.
+        // The field is listed since late 4.x. Before, the queue of a plugin cannot be recognized.
         assert_eq!(queue.get("internal"), since(4, 3).then_some(&json!(false)), "{kind}");
     }
 }
 
-/// `broker::wire::Queue::exclusive`: null if totals are requested.
+/// Used by `broker::wire::Queue`: `exclusive` is null if the request asks for totals.
 #[test]
 fn exclusive_is_null_with_the_totals_of_a_quorum_queue() {
     let stage = Stage::new("null");
-    stage.queue("q", "quorum", json!({})).created();
+    stage.queue("q", "quorum", json!({})).expect_created();
     assert_eq!(stage.totals("q")["exclusive"], json!(null));
 }
 
-/// `broker::snapshot`: objects that topo cannot change are recognized by these properties.
+/// Used by `broker::snapshot`: topo recognizes objects that it cannot change by these properties.
 #[test]
 fn exclusive_and_server_named_queues_are_recognizable() {
     let stage = Stage::new("others");
@@ -54,7 +54,7 @@ fn exclusive_and_server_named_queues_are_recognizable() {
     assert_eq!(stage.listed("auto-delete")["auto_delete"], true);
 }
 
-/// `broker::wire::Exchange`, `broker::snapshot`: predeclared exchanges are listed.
+/// Used by `broker::wire::Exchange` and `broker::snapshot`: predeclared exchanges are listed.
 #[test]
 fn predeclared_exchanges_are_listed() {
     let stage = Stage::new("predeclared");
@@ -71,27 +71,27 @@ fn predeclared_exchanges_are_listed() {
     }
 }
 
-/// `broker::wire::Policy`.
+/// Used by `broker::wire::Policy`.
 #[test]
 fn listed_policy_has_all_fields() {
     let stage = Stage::new("policies");
-    stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})).created();
+    stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})).expect_created();
     let expected = json!({"vhost": stage.vhost.name(), "name": "p", "pattern": "x", "apply-to": "all",
                           "definition": {"max-length": 1}, "priority": 0});
     assert_eq!(stage.vhost.list("policies"), [expected]);
-    stage.put("operator-policies", "o", json!({"pattern": "x", "definition": {"max-length": 1}})).created();
+    stage.put("operator-policies", "o", json!({"pattern": "x", "definition": {"max-length": 1}})).expect_created();
     let expected = json!({"vhost": stage.vhost.name(), "name": "o", "pattern": "x", "apply-to": "all",
                           "definition": {"max-length": 1}, "priority": 0});
     assert_eq!(stage.vhost.list("operator-policies"), [expected]);
 }
 
-/// `model::arguments`: JSON distinguishes integers, floats and strings, but not integer widths.
+/// Used by `model::arguments`: JSON distinguishes integers, floats and strings, but not the widths of integers.
 #[test]
 fn list_keeps_the_kinds_of_values() {
     let stage = Stage::new("kinds");
     let arguments = json!({"x-queue-type": "classic", "x-i": 5, "x-f": 5.0, "x-h": 1.5, "x-t": "5", "x-b": true,
                            "x-l": [1, "a"], "x-m": {"n": 1}, "x-e": {}, "x-big": i64::MAX, "x-neg": -1});
-    stage.queue("q", "", arguments.clone()).created();
+    stage.queue("q", "", arguments.clone()).expect_created();
     assert!(stage.listed("q")["arguments"].to_string().contains("\"x-f\":5.0"));
     let mut shown = stage.listed("q")["arguments"].clone();
     // An empty table equals an empty list.
@@ -100,37 +100,37 @@ fn list_keeps_the_kinds_of_values() {
     assert_eq!(shown, arguments);
 }
 
-/// `broker::read`: without a page parameter, the list is complete (a page has 100 entries).
+/// Used by `broker::read`: without a page parameter, the list is complete (a page has 100 entries).
 #[test]
 fn list_without_a_page_is_complete() {
     let stage = Stage::new("whole");
-    stage.queue("q", "classic", json!({})).created();
+    stage.queue("q", "classic", json!({})).expect_created();
     for number in 0..101 {
-        stage.bind("amq.topic", "q", json!({"routing_key": format!("k{number}")})).created();
+        stage.bind("amq.topic", "q", json!({"routing_key": format!("k{number}")})).expect_created();
     }
     assert_eq!(stage.vhost.list("bindings").len(), 101);
     let paged = stage.http.get(&format!("{}?page=1", stage.path("queues", &[]))).expect_status(200);
     assert_eq!((&paged["page_size"], &paged["items"][0]["name"]), (&json!(100), &json!("q")));
 }
 
-/// `broker::definitions`: the contents of a vhost's export, and the type of a queue in it.
+/// Used by `broker::definitions`, which reads the export of a vhost and the type of a queue in it.
 #[test]
 fn export_of_a_vhost_contains_its_version_and_no_vhost() {
     let stage = Stage::new("export");
-    stage.queue("q", "", json!({})).created();
+    stage.queue("q", "", json!({})).expect_created();
     let export = stage.http.get(&stage.path("definitions", &[])).expect_status(200);
     assert_eq!(export["rabbit_version"], Node::shared().version());
     let kind = if since(4, 0) { json!({"x-queue-type": "classic"}) } else { json!({}) };
     let mut queue = export["queues"][0].clone();
-    // On some versions, it contains the vhost.
+    // On some versions, the export contains the vhost.
     queue.as_object_mut().unwrap().remove("vhost");
-    // 4.x also has the type outside the arguments.
+    // In 4.x, the type is also a separate field.
     queue.as_object_mut().unwrap().remove("type");
     assert_eq!(queue, json!({"name": "q", "durable": true, "auto_delete": false, "arguments": kind}));
     assert!(["exchanges", "bindings", "policies"].iter().all(|kind| export[*kind].is_array()), "{export}");
 }
 
-/// `broker::read::is_not_offered`, `Broker::activity`: totals are available, consumers are not.
+/// Used by `broker::read`: totals are available, but consumers are not.
 #[test]
 fn node_without_statistics_has_totals_and_refuses_the_list_of_consumers() {
     let node = Node::start(Options::default().line("management.disable_stats = true"));

@@ -1,30 +1,30 @@
-//! Operator policies and limits: which are accepted, who may write them, and what they do.
+//! Operator policies and limits: accepted values, required tags, and effects.
 
 use serde_json::{Value, json};
 
 use super::{Stage, since};
 use crate::support::{NONE, Node};
 
-/// `model::record_kinds`: a PUT writes all fields and resets omitted ones.
+/// Used by `model::record_kinds`: a PUT writes all fields and resets omitted fields.
 #[test]
 fn operator_policy_is_overwritten_in_place() {
     let stage = Stage::new("operator-written");
     let full = json!({"pattern": "x", "apply-to": "queues", "priority": 3, "definition": {"max-length": 1}});
-    stage.put("operator-policies", "p", full).created();
+    stage.put("operator-policies", "p", full).expect_created();
     let short = json!({"pattern": "y", "definition": {"expires": 1000}});
-    stage.put("operator-policies", "p", short.clone()).taken();
+    stage.put("operator-policies", "p", short.clone()).expect_no_content();
     let listed = stage.get("operator-policies", "p");
     assert_eq!(
         ["pattern", "apply-to", "priority", "definition"].map(|key| &listed[key]),
         [&json!("y"), &json!("all"), &json!(0), &json!({"expires": 1000})]
     );
-    stage.put("operator-policies", "p", short).taken();
-    stage.delete("operator-policies", "p").taken();
+    stage.put("operator-policies", "p", short).expect_no_content();
+    stage.delete("operator-policies", "p").expect_no_content();
     let again = stage.delete("operator-policies", "p");
     assert_eq!(again.status, 404, "{again:?}");
 }
 
-/// `rabbitmq::declare::record`: an operator policy can only set limits.
+/// Used by `rabbitmq::declare::record`: an operator policy can only set limits.
 #[test]
 fn keys_of_an_operator_policy_are_limits() {
     let stage = Stage::new("operator-keys");
@@ -44,7 +44,7 @@ fn keys_of_an_operator_policy_are_limits() {
     ] {
         let reply = put(definition.clone());
         if is_known {
-            reply.taken();
+            reply.expect_no_content();
         } else {
             assert_eq!(reply.status, 400, "{definition}");
             assert!(reply.words.contains("are not recognised policy settings"), "{reply:?}");
@@ -52,7 +52,7 @@ fn keys_of_an_operator_policy_are_limits() {
     }
 }
 
-/// `model::record_kinds`: the tags.
+/// Used by `model::record_kinds` for the required tags.
 #[test]
 fn only_administrators_write_operator_policies() {
     let stage = Stage::new("operator-rights");
@@ -67,7 +67,8 @@ fn only_administrators_write_operator_policies() {
     assert_eq!(user.http().put(&path, &body).status, 201);
 }
 
-/// `plan::effects`: an operator policy affects existing queues immediately, and limits their policy and arguments.
+/// Used by `plan::effects`: an operator policy affects existing queues immediately, and limits their policies and
+/// arguments.
 #[test]
 fn operator_policy_is_effective_immediately() {
     let stage = Stage::new("operator-acts");
@@ -76,20 +77,20 @@ fn operator_policy_is_effective_immediately() {
     for _ in 0..6 {
         amqp.publish("", "q", "m");
     }
-    stage.policy("limit", 0.0, json!({"max-length": 50})).created();
+    stage.policy("limit", 0.0, json!({"max-length": 50})).expect_created();
     let body = json!({"pattern": "^q$", "apply-to": "queues", "definition": {"max-length": 2}});
-    stage.put("operator-policies", "bound", body).created();
+    stage.put("operator-policies", "bound", body).expect_created();
     stage.vhost.until_counted("q", 2);
 }
 
-/// `model::record_kinds`: a limit is a number of its own, and a negative one is none.
+/// Used by `model::record_kinds`: each limit is a separate number, and a negative number means no limit.
 #[test]
-fn a_limit_of_a_vhost_is_an_integer() {
+fn vhost_limit_is_an_integer() {
     let stage = Stage::new("limits");
     let put = |name: &str, value: Value| stage.put("vhost-limits", name, json!({"value": value}));
     for name in ["max-connections", "max-queues"] {
         for value in [5, 0, -1, -7] {
-            put(name, json!(value)).taken();
+            put(name, json!(value)).expect_no_content();
         }
         for value in [json!(1.5), json!("5"), json!(null)] {
             assert_eq!(put(name, value.clone()).status, 400, "{value}");
@@ -99,22 +100,22 @@ fn a_limit_of_a_vhost_is_an_integer() {
     assert_eq!(unknown.status, 400, "{unknown:?}");
     let listed = stage.http.get(&stage.path("vhost-limits", &[])).expect_status(200);
     assert_eq!(listed[0]["value"], json!({"max-connections": -7, "max-queues": -7}));
-    stage.delete("vhost-limits", "max-queues").taken();
-    stage.delete("vhost-limits", "max-queues").taken();
-    stage.delete("vhost-limits", "max-connections").taken();
+    stage.delete("vhost-limits", "max-queues").expect_no_content();
+    stage.delete("vhost-limits", "max-queues").expect_no_content();
+    stage.delete("vhost-limits", "max-connections").expect_no_content();
     let listed = stage.http.get(&stage.path("vhost-limits", &[])).expect_status(200);
     let rest = listed.get(0).map_or(&json!({}), |entry| &entry["value"]).clone();
     assert!([json!([]), json!({})].contains(&rest), "{listed}");
 }
 
-/// `plan::limits`: what exists stays, also above a limit, and the next one is refused.
+/// Used by `plan::optional_activity`: existing objects remain above a limit, and the broker refuses the next one.
 #[test]
-fn a_limit_of_queues_refuses_new_ones() {
+fn queue_limit_refuses_new_queues() {
     let stage = Stage::new("limits-queues");
-    stage.queue("a", "classic", json!({})).created();
-    stage.queue("b", "classic", json!({})).created();
-    stage.put("vhost-limits", "max-queues", json!({"value": 1})).taken();
-    stage.queue("a", "classic", json!({})).taken();
+    stage.queue("a", "classic", json!({})).expect_created();
+    stage.queue("b", "classic", json!({})).expect_created();
+    stage.put("vhost-limits", "max-queues", json!({"value": 1})).expect_no_content();
+    stage.queue("a", "classic", json!({})).expect_no_content();
     let refused = stage.queue("c", "classic", json!({}));
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.words.contains("queue limit"), "{refused:?}");
@@ -132,9 +133,10 @@ fn only_administrators_write_limits() {
     }
 }
 
-/// `model::record_kinds`: the limits of users, in a list of the cluster, and the versions and users without them.
+/// Used by `model::record_kinds`: one list of the cluster contains all user limits. Some versions do not support them,
+/// and the user must exist.
 #[test]
-fn a_limit_of_a_user_needs_the_user() {
+fn user_limit_requires_an_existing_user() {
     let node = Node::shared();
     let (http, user) = (node.http(), node.user(""));
     let put = |user: &str, name: &str, value: Value| {
@@ -163,7 +165,7 @@ fn a_limit_of_a_user_needs_the_user() {
     assert_eq!(of_user(), None);
 }
 
-/// `model::record_kinds`: the tags. Only administrators see whether a user exists.
+/// Used by `model::record_kinds` for the required tags. Only administrators can see whether a user exists.
 #[test]
 fn only_administrators_write_limits_of_users() {
     let node = Node::shared();

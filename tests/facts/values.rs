@@ -4,25 +4,26 @@ use serde_json::{Value, json};
 
 use super::{Stage, since, supports_streams};
 
-/// Declares new queues; expects a refusal of the argument with this text, or success without a text.
-fn say(kind: &str, cases: &[(&str, Value, &str)]) {
+/// Declares new queues. Expects that the broker refuses the argument with this text, or accepts it if the text is
+/// empty.
+fn expect_replies(kind: &str, cases: &[(&str, Value, &str)]) {
     let stage = Stage::new("values");
     for (number, (argument, value, words)) in cases.iter().enumerate() {
         let name = format!("q{number}");
-        let answer_of = stage.queue(&name, kind, json!({*argument: value}));
+        let reply = stage.queue(&name, kind, json!({*argument: value}));
         if words.is_empty() {
-            assert_eq!((answer_of.status, answer_of.words.as_str()), (201, ""), "{argument}: {value}");
+            assert_eq!((reply.status, reply.words.as_str()), (201, ""), "{argument}: {value}");
         } else {
             let expected = format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{words}");
-            assert_eq!((answer_of.status, answer_of.words), (400, expected), "{argument}: {value}");
+            assert_eq!((reply.status, reply.words), (400, expected), "{argument}: {value}");
         }
     }
 }
 
-/// `model::known_arguments`: the ranges of `ValueKind`.
+/// Used by `model::known_arguments` for the ranges of `ValueKind`.
 #[test]
 fn values_out_of_range_are_refused() {
-    say(
+    expect_replies(
         "classic",
         &[
             ("x-message-ttl", json!(0), ""),
@@ -42,12 +43,12 @@ fn values_out_of_range_are_refused() {
     );
 }
 
-/// `model::known_arguments`: `TEN_YEARS`.
+/// Used by `model::known_arguments` for the maximum duration.
 #[test]
 fn ten_years_are_the_maximum_time_since_3_10() {
     const TEN_YEARS: i64 = 315_360_000_000;
     let too_long = if since(3, 10) { ": {value_too_large,315360000001}" } else { "" };
-    say(
+    expect_replies(
         "classic",
         &[
             ("x-message-ttl", json!(TEN_YEARS), ""),
@@ -58,37 +59,38 @@ fn ten_years_are_the_maximum_time_since_3_10() {
     );
 }
 
-/// `spec`: a `deadLetter` with a routing key requires an exchange argument; a policy does not count.
+/// Used by `spec`: a `deadLetter` with a routing key requires an exchange in the arguments; a policy is not sufficient.
 #[test]
 fn dead_letter_routing_key_requires_an_exchange() {
     let stage = Stage::new("key-only");
-    stage.policy("p", 1.0, json!({"dead-letter-exchange": "amq.fanout"})).created();
+    stage.policy("p", 1.0, json!({"dead-letter-exchange": "amq.fanout"})).expect_created();
     let why = "routing_key_but_no_dlx_defined";
     stage
         .queue("q", "classic", json!({"x-dead-letter-routing-key": "k"}))
-        .refused(&format!("invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost 'v': {why}"));
-    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
+        .expect_refusal(&format!("invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost 'v': {why}"));
+    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).expect_created();
 }
 
-/// `plan::verdict::refused_on_declare`, `KnownArgument::is_accepted`: quorum queues.
+/// Used by `rabbitmq::declare` and `KnownArgument::is_accepted` for quorum queues.
 #[test]
 fn quorum_queue_refuses_arguments_of_classic_queues() {
     let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
     let stage = Stage::new("quorum");
     for (argument, value) in [("x-max-priority", json!(3)), ("x-queue-mode", json!("lazy"))] {
-        let answer_of = stage.queue("q", "quorum", json!({argument: value}));
-        answer_of.refused(&format!("invalid arg '{argument}' for queue 'q' in vhost 'v'{other}"));
+        let reply = stage.queue("q", "quorum", json!({argument: value}));
+        reply.expect_refusal(&format!("invalid arg '{argument}' for queue 'q' in vhost 'v'{other}"));
     }
     let locator = stage.queue("q", "quorum", json!({"x-queue-master-locator": "random"}));
     if since(3, 9) {
-        locator.refused(&format!("invalid arg 'x-queue-master-locator' for queue 'q' in vhost 'v'{other}"));
+        locator.expect_refusal(&format!("invalid arg 'x-queue-master-locator' for queue 'q' in vhost 'v'{other}"));
     } else {
-        locator.created();
+        locator.expect_created();
     }
 }
 
-/// `plan::verdict::refused_on_declare`: arguments that quorum queues of 3.8.9 refuse (`rabbit_quorum_queue:
-/// check_invalid_arguments`) and later ones support: the first until 3.10, the others until later 3.8s.
+/// Used by `rabbitmq::declare`: quorum queues of 3.8.9 refuse these arguments
+/// (`rabbit_quorum_queue:check_invalid_arguments`), and later versions support them. 3.8 to 3.9 refuse the first, and
+/// early 3.8 versions the others.
 #[test]
 fn quorum_queue_of_3_8_refuses_ttl_expiry_and_overflow() {
     let stage = Stage::new("early");
@@ -98,22 +100,23 @@ fn quorum_queue_of_3_8_refuses_ttl_expiry_and_overflow() {
         ("x-overflow", json!("reject-publish"), since(3, 9)),
     ] {
         let name = format!("q{argument}");
-        let answer_of = stage.queue(&name, "quorum", json!({argument: value}));
+        let reply = stage.queue(&name, "quorum", json!({argument: value}));
         if taken {
-            answer_of.created();
+            reply.expect_created();
         } else {
             let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
-            answer_of.refused(&format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{other}"));
+            reply.expect_refusal(&format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{other}"));
         }
     }
 }
 
-/// `plan::verdict::refused_on_declare`: classic queues. 3.8 accepts unknown arguments, and known ones by value.
+/// Used by `rabbitmq::declare` for classic queues. 3.8 accepts unknown arguments, and validates only the values of
+/// known arguments.
 #[test]
 fn classic_queue_refuses_arguments_of_other_types_since_3_9() {
     let other = if since(3, 9) { " of queue type rabbit_classic_queue" } else { "" };
     let newer = |from: bool| if from { other } else { "" };
-    say(
+    expect_replies(
         "classic",
         &[
             ("x-delivery-limit", json!(5), other),
@@ -130,14 +133,14 @@ fn classic_queue_refuses_arguments_of_other_types_since_3_9() {
     );
 }
 
-/// `plan::verdict::refused_on_declare`: streams.
+/// Used by `rabbitmq::declare` for streams.
 #[test]
 fn stream_refuses_arguments_of_other_types() {
     if !supports_streams() {
         return;
     }
     let other = " of queue type rabbit_stream_queue";
-    say(
+    expect_replies(
         "stream",
         &[
             ("x-message-ttl", json!(60_000), other),
@@ -155,10 +158,10 @@ fn stream_refuses_arguments_of_other_types() {
     );
 }
 
-/// `spec`: topo validates the value, because the broker does not.
+/// Used by `spec`, which validates the value, because the broker does not.
 #[test]
 fn delivery_limit_is_never_validated() {
-    say(
+    expect_replies(
         "quorum",
         &[
             ("x-delivery-limit", json!("five"), ""),
@@ -168,47 +171,48 @@ fn delivery_limit_is_never_validated() {
     );
 }
 
-/// `spec`: the same.
+/// Used by `spec`, which validates the values, because the broker does not.
 #[test]
 fn arguments_of_delayed_retries_are_never_validated() {
-    say("quorum", &[("x-delayed-retry-type", json!("bogus"), ""), ("x-delayed-retry-min", json!("x"), "")]);
+    expect_replies("quorum", &[("x-delayed-retry-type", json!("bogus"), ""), ("x-delayed-retry-min", json!("x"), "")]);
 }
 
-/// `model::known_arguments`: `at-most-once`, `at-least-once`.
+/// Used by `model::known_arguments` for the values `at-most-once` and `at-least-once`.
 #[test]
 fn dead_letter_strategy_is_validated_since_3_10() {
     let bogus = if since(3, 10) { ": invalid_dlx_strategy" } else { "" };
-    say(
+    expect_replies(
         "quorum",
         &[("x-dead-letter-strategy", json!("bogus"), bogus), ("x-dead-letter-strategy", json!("at-least-once"), "")],
     );
 }
 
-/// `model::known_arguments`: "only 2 since 4.3"; a plan with 1 would fail in the middle.
+/// Used by `model::known_arguments`: only version 2 is accepted since 4.3, and a plan with version 1 would fail
+/// halfway.
 #[test]
 fn classic_queue_of_version_1_is_refused_since_4_3() {
     let one = if since(4, 3) { ": \"unsupported queue version '1'\"" } else { "" };
     let three = if since(3, 10) { ": \"unsupported queue version '3'\"" } else { "" };
-    say(
+    expect_replies(
         "classic",
         &[("x-queue-version", json!(1), one), ("x-queue-version", json!(2), ""), ("x-queue-version", json!(3), three)],
     );
 }
 
-/// `model::known_arguments`: "refused by 4.3", unless the deprecated feature is permitted.
+/// Used by `model::known_arguments`: 4.3 refuses the argument unless the deprecated feature is permitted.
 #[test]
 fn master_locator_is_refused_since_4_3() {
     let stage = Stage::new("master");
-    let answer_of = stage.queue("q", "classic", json!({"x-queue-master-locator": "client-local"}));
+    let reply = stage.queue("q", "classic", json!({"x-queue-master-locator": "client-local"}));
     if since(4, 3) {
-        assert_eq!(answer_of.status, 400);
-        assert!(answer_of.words.starts_with("Feature `queue_master_locator` is deprecated."), "{answer_of:?}");
+        assert_eq!(reply.status, 400);
+        assert!(reply.words.starts_with("Feature `queue_master_locator` is deprecated."), "{reply:?}");
     } else {
-        answer_of.created();
+        reply.expect_created();
     }
 }
 
-/// `model::known_arguments`: the values of `queueMode`.
+/// Used by `model::known_arguments` for the values of `queueMode`.
 #[test]
 fn queue_mode_is_validated_before_4_3() {
     let bogus = match (since(3, 9), since(4, 3)) {
@@ -216,5 +220,5 @@ fn queue_mode_is_validated_before_4_3() {
         (true, _) => ": \"unsupported queue mode 'bogus'\"",
         (false, _) => ": invalid_queue_mode",
     };
-    say("classic", &[("x-queue-mode", json!("lazy"), ""), ("x-queue-mode", json!("bogus"), bogus)]);
+    expect_replies("classic", &[("x-queue-mode", json!("lazy"), ""), ("x-queue-mode", json!("bogus"), bogus)]);
 }

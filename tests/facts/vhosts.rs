@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Stage, since};
 use crate::support::{Node, until};
 
-/// `plan::request`: a vhost is written completely.
+/// Used by `plan::request`, which writes all fields of a vhost.
 #[test]
 fn put_clears_omitted_description_and_tags() {
     let stage = Stage::new("whole");
@@ -25,7 +25,7 @@ fn put_clears_omitted_description_and_tags() {
     assert_eq!(shown(), (new(""), tags));
 }
 
-/// `plan::request`: tags are sent as a comma-separated string.
+/// Used by `plan::request`, which sends tags as a comma-separated string.
 #[test]
 fn all_versions_accept_tags_as_a_string() {
     let stage = Stage::new("tags");
@@ -37,18 +37,18 @@ fn all_versions_accept_tags_as_a_string() {
     }
 }
 
-/// `plan::request`: versions without `defaultqueuetype` ignore it.
+/// Used by `plan::request`: versions without `defaultqueuetype` ignore this field.
 #[test]
 fn unknown_keys_are_ignored() {
     let stage = Stage::new("unknown-keys");
     stage.http.put(&stage.path("vhosts", &[]), &json!({"nonsense": 1})).expect_status(204);
-    stage.put("queues", "q", json!({"durable": true, "nonsense": 1})).created();
-    stage.put("exchanges", "e", json!({"durable": true, "nonsense": 1})).created();
+    stage.put("queues", "q", json!({"durable": true, "nonsense": 1})).expect_created();
+    stage.put("exchanges", "e", json!({"durable": true, "nonsense": 1})).expect_created();
     let policy = json!({"pattern": "x", "definition": {"max-length": 1}, "nonsense": 1});
-    stage.put("policies", "p", policy).created();
+    stage.put("policies", "p", policy).expect_created();
 }
 
-/// `apply`: topo can continue in a vhost that it creates.
+/// Used by `apply`: topo can continue in a vhost that it creates.
 #[test]
 fn vhost_creator_gets_full_permissions() {
     let node = Node::shared();
@@ -69,7 +69,7 @@ fn vhost_creator_gets_full_permissions() {
     );
 }
 
-/// `broker::read`: the list, never a single vhost.
+/// Used by `broker::read`, which reads the list, never a single vhost.
 #[test]
 fn list_has_accessible_vhosts_and_a_single_vhost_requires_an_administrator() {
     let stage = Stage::new("reach");
@@ -77,27 +77,27 @@ fn list_has_accessible_vhosts_and_a_single_vhost_requires_an_administrator() {
     let list = user.http().get("/api/vhosts?columns=name,description,tags,default_queue_type").expect_status(200);
     let names: Vec<&Value> = list.as_array().unwrap().iter().map(|vhost| &vhost["name"]).collect();
     assert_eq!(names, [stage.vhost.name()]);
-    stage.answer_of(user.http().get(&stage.path("vhosts", &[]))).is(401, "Not administrator user");
+    stage.reply(user.http().get(&stage.path("vhosts", &[]))).expect(401, "Not administrator user");
 }
 
-/// `broker::read::read`: all lists of a missing vhost answer 404, and so do writes.
+/// Used by `broker::read`: all lists of a missing vhost respond with 404, and so do writes.
 #[test]
 fn everything_of_a_missing_vhost_is_404() {
     let stage = Stage::new("missing");
     stage.vhost.delete();
     for kind in ["queues", "exchanges", "bindings", "policies", "operator-policies", "consumers", "vhosts"] {
-        let answer_of = stage.answer_of(stage.http.get(&stage.path(kind, &[])));
-        assert_eq!(answer_of.body["error"], "Object Not Found", "{kind}");
-        answer_of.is(404, "Not Found");
+        let reply = stage.reply(stage.http.get(&stage.path(kind, &[])));
+        assert_eq!(reply.body["error"], "Object Not Found", "{kind}");
+        reply.expect(404, "Not Found");
     }
     let exchange = json!({"type": "topic", "durable": true});
-    for answer_of in [
+    for reply in [
         stage.queue("q", "classic", json!({})),
         stage.put("exchanges", "e", exchange),
         stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})),
         stage.bind("e", "q", json!({"routing_key": "k"})),
     ] {
-        assert_eq!(answer_of.body["error"], "not_found");
-        answer_of.is(404, "vhost_not_found");
+        assert_eq!(reply.body["error"], "not_found");
+        reply.expect(404, "vhost_not_found");
     }
 }

@@ -1,4 +1,4 @@
-//! Inputs that are almost specs: seeds with typical accidental changes.
+//! Generates inputs that are almost valid specs: seeds with typical accidental changes.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::broken;
 use crate::examples::examples;
 use crate::support::Random;
 
-/// Larger inputs find nothing new and take longer.
+/// The maximum size of an input. Larger inputs find no additional failures and take longer.
 const LONGEST: usize = 32 * 1024;
 
 const PIECES: &[&str] = &[
@@ -82,7 +82,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Writes everything to a folder for the program.
+    /// Writes all files and variables to a folder for the binary.
     pub(super) fn write(&self, folder: &Path) {
         fs::create_dir_all(folder).unwrap();
         let _ = fs::remove_file(folder.join("more.yaml"));
@@ -94,7 +94,7 @@ impl Input {
     }
 }
 
-/// The seeds: the examples and the specs of the scenarios, repeated to outweigh the broken ones.
+/// Returns the seeds: the examples and the specs of the scenarios, repeated to outweigh the invalid specs.
 pub(super) fn seeds() -> Vec<String> {
     let files = broken::cases().into_iter().flat_map(|case| broken::files(&case));
     let mut seeds: Vec<String> = files.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect();
@@ -110,11 +110,11 @@ pub(super) fn seeds() -> Vec<String> {
     seeds
 }
 
-/// The next input.
+/// Returns the next input.
 pub(super) fn input(seeds: &[String], random: &mut Random) -> Input {
     let mut files = vec![text(seeds, random)];
     if random.chance(20) {
-        // Sometimes the same, so that everything is declared twice.
+        // In some cases, both files are equal, so that every object is declared twice.
         files.push(if random.chance(20) { files[0].clone() } else { text(seeds, random) });
     }
     if random.chance(5) {
@@ -128,13 +128,13 @@ pub(super) fn input(seeds: &[String], random: &mut Random) -> Input {
         let at = random.below(files.len());
         let value = random.pick(PIECES).repeat(1 + random.below(3));
         files[at] = with_variable(&files[at], &name, random);
-        // Other characters are impossible in an argument and in a line of a file.
+        // Other characters are impossible in an argument or in a line of a variable file.
         variables.push((name, value.replace(['\0', '\n', '\r'], "")));
     }
     Input { files, variables }
 }
 
-/// Replaces a value, or a part of it, by a variable.
+/// Replaces a value, or a part of it, with a variable.
 fn with_variable(text: &str, name: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let at = random.below(lines.len());
@@ -156,7 +156,7 @@ fn with_variable(text: &str, name: &str, random: &mut Random) -> String {
     lines.join("\n")
 }
 
-/// Anchors that each contain the previous one several times; most are too small for a bomb.
+/// Returns anchors that each contain the previous anchor several times. Most are too small for an alias bomb.
 fn bomb(random: &mut Random) -> String {
     let (levels, width) = (1 + random.below(12), 1 + random.below(12));
     let kind = random.below(3);
@@ -182,7 +182,7 @@ fn bomb(random: &mut Random) -> String {
 fn text(seeds: &[String], random: &mut Random) -> String {
     let mut text = random.pick(seeds).clone();
     if random.chance(10) {
-        // Random lines of all seeds.
+        // Selects random lines of all seeds.
         let line = |random: &mut Random| {
             let lines: Vec<&str> = random.pick(seeds).lines().collect();
             if lines.is_empty() { String::new() } else { (*random.pick(&lines)).to_owned() }
@@ -225,7 +225,7 @@ fn changed(text: &str, seeds: &[String], random: &mut Random) -> String {
             let (open, close) = *random.pick(&[("[", "]"), ("{a: ", "}"), ("- ", ""), ("{", "}")]);
             lines[at].push_str(&format!("{}{}", open.repeat(deep), close.repeat(deep)));
         }
-        // A very long key or value, or one that is repeated very often.
+        // Inserts a very long key or value, or one that is repeated very often.
         6 => {
             let piece = *random.pick(PIECES);
             lines[at].push_str(&piece.repeat(random.below(300)));

@@ -1,4 +1,4 @@
-//! Runs the unchanged `action.yml` and its scripts on a real broker, with a stand-in for GitHub's API.
+//! Runs the unchanged `action.yml` and its scripts on a real broker, with a substitute for GitHub's API.
 
 mod github;
 mod runner;
@@ -24,7 +24,7 @@ fn spec(vhost: &Vhost<'_>, queues: &str) -> String {
     format!("version: 1\nvhost: {}\nqueues: {{{queues}}}\n", vhost.name())
 }
 
-/// A job for one queue. It uses the binary under test.
+/// Returns a job for one queue, which uses the binary under test.
 fn job(github: &GitHub, vhost: &Vhost<'_>) -> Job {
     let job = Job::new(github, vhost);
     job.file("topology.yaml", &spec(vhost, "orders: {type: classic}"));
@@ -36,7 +36,7 @@ fn changed_plan_updates_its_comment() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
-    // Other comments before and after, and one that imitates the Action.
+    // Adds other comments before and after, including one that imitates the Action.
     (0..120).for_each(|number| github.comment(PULL, "alice", &format!("remark {number}")));
     github.comment(PULL, "mallory", "<!-- topo plan: topo; fingerprint=0000 -->\nall is well");
     let first = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
@@ -54,7 +54,7 @@ fn changed_plan_updates_its_comment() {
     }
     assert!(first.output("comment-url").ends_with(&comment.id.to_string()), "{first:#?}");
     assert!(first.summary.contains("| + | queue orders | create |"), "{first:#?}");
-    // The annotation is on the line of the spec.
+    // The annotation is at the line of the spec.
     let first = first.expect_log("::notice file=topology.yaml,line=3,col=10,title=topo plan::");
     assert!(!first.log.contains("guest"), "{first:#?}");
 
@@ -70,7 +70,7 @@ fn changed_plan_updates_its_comment() {
     assert_eq!(asked.iter().filter(|it| it.starts_with("GET ")).count(), 2, "{asked:?}");
     assert_eq!(asked.last().unwrap(), &format!("PATCH /api/repos/people/shop/issues/comments/{}", comment.id));
 
-    // Another broker on the same pull request has its own comment.
+    // A plan for another broker on the same pull request has its own comment.
     job.uses(&[PLAN, PASSWORD, INSTALLED, ("name", "topo plan")]).expect_code(0);
     assert_eq!(github.comments_of_bot(PULL).len(), 2);
     assert_eq!(github.all_comments(), 123);
@@ -87,7 +87,7 @@ fn conflict_fails_the_job_and_is_in_the_comment() {
     let comments = github.comments_of_bot(PULL);
     assert!(comments[0].body.contains("BLOCKED by 1 conflict"), "{}", comments[0].body);
 
-    // Spec errors are annotated too, and leave no plan to apply.
+    // Spec errors are annotated too, and the job has no plan to apply.
     job.file("topology.yaml", "version: 1\nvhost: shop\nqueues: {orders: {type: clasic}}\n");
     let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(65);
     assert_eq!(ran.output("result"), "failed");
@@ -103,7 +103,7 @@ fn only_the_reviewed_plan_is_applied() {
     let github = GitHub::start();
     let job = job(&github, &vhost);
     let plan = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
-    // A wrong fingerprint or a changed broker: nothing is applied.
+    // With a wrong fingerprint, or if the broker has changed, topo applies nothing.
     let wrong = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "0123456789abcdef")]).expect_code(5);
     assert_eq!((wrong.output("result"), wrong.output("exit-code")), ("failed", "5"));
     vhost.amqp().declare_queue("orders", &[("x-max-length", Argument::LongInt(5))]).unwrap();
@@ -114,7 +114,7 @@ fn only_the_reviewed_plan_is_applied() {
     // After the merge, the event is a push. The commit identifies the pull request with the comment.
     job.event(&json!({ "after": "c0ffee0000000000" }));
     job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
-    // Another pull request, with another plan, merged the same commit into another branch.
+    // A different pull request, with a different plan, merged the same commit into another branch.
     github.merged_into("c0ffee0000000000", 99, "release");
     job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
     github.merged_into("c0ffee0000000000", PULL, "main");
@@ -128,7 +128,7 @@ fn only_the_reviewed_plan_is_applied() {
     assert!(bodies[1].contains("Applied: 1 of 1 step done."), "{bodies:#?}");
     assert_eq!(bodies.len(), 2);
 
-    // Without a review, `--prune` alone allows deletions. The backup contains the deleted objects.
+    // Without a review, `arguments` can allow the deletions. The backup contains the deleted objects.
     let removed = format!("version: 1\nvhost: {}\nremoved: {{queues: [orders]}}\n", vhost.name());
     job.file("topology.yaml", &removed);
     let allowed = [("expect", "any"), ("arguments", "--allow=message-loss,mass-delete,routing-gap")];
@@ -137,7 +137,8 @@ fn only_the_reviewed_plan_is_applied() {
     assert!(vhost.names("queues").is_empty());
 }
 
-/// Both are planned before either is applied. The first one's changes are not part of the second review.
+/// Both plans are made before either is applied. The second review does not contain the changes of the first pull
+/// request.
 #[test]
 fn consecutive_pull_requests_are_applied() {
     let vhost = Node::shared().vhost("action");
@@ -162,7 +163,8 @@ fn consecutive_pull_requests_are_applied() {
     plan(1);
     holds(&["base", "b"], "");
     plan(2);
-    // A limit for all queues of the spec affects more than the reviewed queues if one was added meanwhile.
+    // A policy for all queues of the spec affects more queues than the reviewed ones if a queue was added after the
+    // review.
     let policy = "policies: {all: {pattern: \"^(base|a|b)$\", definition: {maxLength: 100}}}\n";
     holds(&["base"], policy);
     plan(3);
@@ -172,7 +174,7 @@ fn consecutive_pull_requests_are_applied() {
     holds(&["base", "a", "b"], "");
     merged(2).expect_code(0);
     assert_eq!(vhost.names("queues"), ["a", "b", "base"]);
-    // A second run after a reported failure finds nothing to do.
+    // A second run after a reported failure has no changes to apply.
     merged(2).expect_code(0).expect_log("No changes.");
     holds(&["base", "a", "b"], policy);
     merged(3).expect_code(5).expect_log("+ policy all");
@@ -188,7 +190,7 @@ fn consecutive_pull_requests_are_applied() {
     assert_eq!(vhost.list("policies").len(), 1);
 }
 
-/// A failure to update the comment does not fail a finished apply. Before the apply, the review is required.
+/// If the comment cannot be updated, a complete apply still succeeds. Before the apply, the review is required.
 #[test]
 fn comment_failure_does_not_fail_a_finished_apply() {
     let vhost = Node::shared().vhost("action");
@@ -202,7 +204,7 @@ fn comment_failure_does_not_fail_a_finished_apply() {
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
     refused.expect_log("::error title=topo::GitHub responded with 403 to the request for the pull request of c0ffee");
     assert!(vhost.names("queues").is_empty());
-    // With a fingerprint or without a review, GitHub is not asked for the pull request of the commit.
+    // With a fingerprint or without a review, the Action does not query GitHub for the pull request of the commit.
     github.asked();
     job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
     assert_eq!(vhost.names("queues"), ["orders"]);
@@ -213,7 +215,7 @@ fn comment_failure_does_not_fail_a_finished_apply() {
     done.expect_log("::warning title=topo::GitHub responded with 403 to the request for the comments of 7");
 }
 
-/// Another workflow could let the bot post a stranger's text that imitates a plan.
+/// Another workflow could let the bot post untrusted text that imitates a plan.
 #[test]
 fn duplicate_plan_comments_are_refused() {
     let vhost = Node::shared().vhost("action");
@@ -230,7 +232,7 @@ fn duplicate_plan_comments_are_refused() {
     assert!(vhost.names("queues").is_empty());
 }
 
-/// The job of a fork gets no secrets and is not allowed to comment.
+/// The job of a fork has no secrets and is not allowed to comment.
 #[test]
 fn fork_gets_no_plan() {
     let vhost = Node::shared().vhost("action");
@@ -243,7 +245,8 @@ fn fork_gets_no_plan() {
     fork.expect_log("::warning title=topo::GitHub responded with 403: the job is not allowed to comment");
 }
 
-/// No permission to comment (no `pull-requests: write`), no pull request, or comments turned off.
+/// The job has no permission to comment (no `pull-requests: write`), the event has no pull request, or comments are
+/// disabled.
 #[test]
 fn summary_replaces_a_missing_comment() {
     let vhost = Node::shared().vhost("action");
@@ -297,7 +300,7 @@ fn topo_runs_without_the_inputs_in_its_environment() {
     }
 }
 
-/// Names, paths and inputs with shell syntax, and text with workflow commands.
+/// Names, paths and inputs contain shell syntax, and text contains workflow commands.
 #[test]
 fn user_text_is_never_executed() {
     let vhost = Node::shared().vhost("action");
@@ -310,7 +313,7 @@ fn user_text_is_never_executed() {
     job.file(file, &format!("version: 1\nvhost: {vhost_of_spec}\nqueues: {{{}}}\n", queues.join(", ")));
     let hostile = [("specs", file), ("arguments", "--var=A=$(touch pwned)\n\n--var=B=`touch pwned`; touch pwned\n")];
     let ran = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]).expect_code(0);
-    // Text that can contain names is printed while workflow commands are stopped.
+    // Text that can contain names is printed while workflow commands are disabled.
     let stop = "::stop-commands::";
     let token = ran.log[ran.log.find(stop).unwrap() + stop.len()..].lines().next().unwrap();
     let (_, behind) = ran.log.split_once(&format!("\n::{token}::\n")).unwrap();
@@ -352,12 +355,12 @@ fn plan_too_long_for_a_comment_is_in_the_summary() {
     assert!(body.len() > 50_000 && body.contains("… truncated"), "{}", body.len());
     assert!(body.contains("\nThe [summary of the job]("), "{}", &body[body.len() - 500..]);
     assert!(ran.summary.len() > body.len() && ran.summary.contains("long.name.1499"), "{}", ran.summary.len());
-    // Repeated errors are counted, so they fit.
+    // Repeated errors are summarized, so the comment is short enough.
     let (body, _) = comment_on("\"``clasic``\"", 65);
     assert!(body.contains("and 1,460 more") && !body.contains("… truncated"), "{body}");
 }
 
-/// The Action installs a release from the archive that `release/archive` makes.
+/// The Action installs a release from the archive that `release/archive` creates.
 #[test]
 fn release_is_installed() {
     let vhost = Node::shared().vhost("action");
@@ -367,7 +370,7 @@ fn release_is_installed() {
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot download");
 
     let folder = temp_dir::folder();
-    // A shell script replaces the binary: packing a debug build would take half a minute.
+    // A shell script replaces the binary, because packing a debug build would take half a minute.
     let binary = folder.path().join("by-a-line");
     fs::write(&binary, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_topo"))).unwrap();
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
@@ -387,7 +390,8 @@ fn release_is_installed() {
     let expected = format!("topo {version} (");
     let plan = plan.expect_log(&expected);
     assert_eq!(plan.output("result"), "changes");
-    // Without the name of the Action's repository, as with `uses: ./`, the workflow's repository is used.
+    // If the runner does not report the Action's repository, as with `uses: ./`, the Action uses the repository of the
+    // workflow.
     let job = job.of("");
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("does not name the repository of this action");
     let own = job.env("GITHUB_WORKSPACE", env!("CARGO_MANIFEST_DIR"));
@@ -395,14 +399,14 @@ fn release_is_installed() {
     let job = own;
 
     let job = job.of("people/topo");
-    // An archive with a wrong checksum is not run.
+    // The Action does not run an archive with a wrong checksum.
     let name = "topo-9.9.9-x86_64-unknown-linux-musl.tar.gz";
     let path = format!("/people/topo/releases/download/v9.9.9/{name}");
     github.offer(path.clone(), b"other".to_vec());
     github.offer(format!("{path}.sha256"), format!("{}  {name}\n", "0".repeat(64)).into_bytes());
     job.uses(&[PLAN, PASSWORD, ("version", "v9.9.9")]).expect_code(1).expect_log("does not match its checksum");
     job.uses(&[PLAN, PASSWORD, ("version", "../../main")]).expect_code(1).expect_log("version is not a version number");
-    // No redirect leads to another protocol, such as from https to http.
+    // The Action follows no redirect to another protocol, such as from https to http.
     let target = github.url().replace("http:", "ftp:");
     github.redirect(
         "/people/topo/releases/download/v9.9.8/topo-9.9.8-x86_64-unknown-linux-musl.tar.gz".to_owned(),

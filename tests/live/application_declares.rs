@@ -1,13 +1,13 @@
-//! Declares of applications, with the values that client libraries send, match the spec.
+//! Checks that declarations of applications, with the values that client libraries send, match the spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Argument, Node, Topo, text};
 
-/// Queue types, spec keys with their arguments, and a number.
+/// Queue types, spec keys with their arguments, and numbers.
 const NUMBERS: [(&str, &str, &str, i32); 13] = [
     ("classic", "messageTtl", "x-message-ttl", 30_000),
-    // Long enough for the queue to exist when it is read.
+    // A long expiry, so that the queue exists when it is read.
     ("classic", "expires", "x-expires", 3_600_000),
     ("classic", "maxLength", "x-max-length", 1_000),
     ("classic", "maxLengthBytes", "x-max-length-bytes", 32_000),
@@ -22,7 +22,7 @@ const NUMBERS: [(&str, &str, &str, i32); 13] = [
     ("stream", "initialClusterSize", "x-initial-cluster-size", 1),
 ];
 
-/// The same for values that are not numbers, as YAML writes them.
+/// Queue types, spec keys with their arguments, and values that are not numbers, as YAML writes them.
 const OTHERS: [(&str, &str, &str, &str); 9] = [
     ("classic", "singleActiveConsumer", "x-single-active-consumer", "true"),
     ("classic", "singleActiveConsumer", "x-single-active-consumer", "false"),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str, &str, &str); 9] = [
     ("stream", "queueLeaderLocator", "x-queue-leader-locator", "client-local"),
 ];
 
-/// Every AMQP integer type that can hold the number, signed and unsigned.
+/// Returns the number as every AMQP integer type that can represent it, signed and unsigned.
 fn widths(number: i32) -> Vec<Argument> {
     let mut all = vec![Argument::LongInt(number), Argument::LongLongInt(number.into())];
     all.extend(i8::try_from(number).map(Argument::ShortShortInt));
@@ -72,7 +72,7 @@ fn integer_width_is_not_a_difference() {
         met.entry(kind).or_default().insert(format!("{:?}", wire.get_type()));
         let name = format!("application-{number}");
         let mut arguments = vec![(*argument, wire.clone())];
-        // An application that sends no type gets a classic queue.
+        // A queue that an application declares without a type is classic.
         if *kind != "classic" || number % 2 == 0 {
             arguments.push(("x-queue-type", text(kind)));
         }

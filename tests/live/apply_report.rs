@@ -1,4 +1,4 @@
-//! Reports of incomplete applies, for people and for pipelines, and the second run that completes them.
+//! Checks the reports of incomplete applies in text and JSON, and the second run that completes an apply.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::{
 const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  a: {type: classic, bindings: [{exchange: orders, \
                     routingKey: a}]}\n  b: {type: classic, bindings: [{exchange: orders, routingKey: b}]}\n";
 
-/// The command at the end of a report, without its first word, split as a shell does.
+/// Returns the command at the end of a report, without its first word, split as a shell does.
 fn next_command(output: &str) -> Vec<String> {
     let line =
         output.lines().rev().find(|line| line.trim_start().starts_with("topo apply")).expect("a command at the end");
@@ -112,7 +112,7 @@ fn json_report_lists_every_step() {
     let topo = Topo::new(&vhost).spec(SPEC);
     let done = topo.run(["apply", "-y", "--format=json"]).expect_code(0).json();
     assert_eq!((&done["result"], &done["formatVersion"], &done["left"]), (&json!("applied"), &json!(1), &json!([])));
-    // The order within a wave is undefined.
+    // The order inside a wave is undefined.
     let mut steps = what(&done, "done");
     assert_eq!(steps[0], "declare exchange orders");
     steps.sort_unstable();
@@ -130,7 +130,7 @@ fn json_report_lists_every_step() {
 
 #[test]
 fn apply_without_a_terminal_requires_yes() {
-    // Fails before it reads the spec or contacts the broker.
+    // topo fails before it reads the spec or contacts the broker.
     let topo = Topo::offline().url("http://192.0.2.1:15672").timeout(Duration::from_secs(5));
     let refused = topo.run(["apply", "missing.yaml"]).expect_code(64);
     refused.expect_text("no terminal is available to ask for confirmation").expect_text("topo apply --yes");
@@ -166,7 +166,7 @@ fn findings_stop_the_apply_before_it_locks() {
     assert_eq!((&stopped.json()["result"], &stopped.json()["vhosts"]), (&json!("failed"), &json!([])));
     topo.run([&apply[..], &["--dry-run"]].concat()).expect_code(1);
     assert_eq!((proxy.count(&writes()), vhost.names("queues")), (0, Vec::new()));
-    // The suggested command keeps the flags, so it fails the same way.
+    // The suggested command keeps the flags, so it fails for the same reason.
     let flags = ["plan", "--lint", "no-dead-letter=off,unbounded-queue=warning", "--fail-on", "warning"];
     let plan = topo.run(flags).expect_code(1).expect_text("warning[unbounded-queue]");
     let pasted = next_command(&plan.stdout);
@@ -183,13 +183,13 @@ fn findings_stop_the_apply_before_it_locks() {
     assert!(!next_command(&plan.stdout).iter().any(|word| word == "--fail-on" || word == "--lint"), "{plan}");
     quiet.run(["apply", "-y"]).expect_code(0);
     assert_eq!(vhost.names("queues"), ["work"]);
-    // A saved plan was reviewed; findings do not stop it.
+    // Findings do not stop a saved plan, because it was reviewed.
     quiet.rewrite("queues: {work: {type: quorum, maxRetries: 3}, more: {type: quorum, maxRetries: 3}}\n");
     quiet.run(["plan", "--out", "plan.json"]).expect_code(0);
     quiet.env("TOPO_LINT", "no-dead-letter=error").run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// Starts an apply and sends a signal while the first matching request is in progress.
+/// Starts an apply, and sends a signal while the first matching request is in progress.
 fn interrupted(
     topo: &Topo,
     proxy: &Proxy,
@@ -255,7 +255,7 @@ fn signal_ends_the_wait_for_a_lock() {
     assert_eq!(vhost.names("queues"), ["topo.lock"]);
 }
 
-/// A queue to recreate, which has an unmanaged binding, and a new queue.
+/// Returns a spec with a queue to recreate, which has an unmanaged binding, and with a new queue.
 fn to_recreate(vhost: &Vhost<'_>, proxy: &Proxy) -> Topo {
     let amqp = vhost.amqp();
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();

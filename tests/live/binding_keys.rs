@@ -1,7 +1,7 @@
-//! `rabbitmq::binding_key` predicts whether the management API would generate the same properties key.
+//! Compares the properties keys that `rabbitmq::binding_key` predicts with those that the management API generates.
 
 use serde_json::json;
-use topo::rabbitmq::is_made_by_http;
+use topo::rabbitmq::is_reproducible_over_http;
 
 use crate::support::{Argument, NONE, Node};
 
@@ -34,7 +34,7 @@ fn properties_key_shows_whether_http_can_copy_a_binding() {
         let predicted = listed.map(|binding| {
             let arguments = serde_json::from_value(binding["arguments"].clone()).unwrap();
             let key = binding["properties_key"].as_str().unwrap();
-            (is_made_by_http(key, &arguments), binding)
+            (is_reproducible_over_http(key, &arguments), binding)
         });
         predicted.inspect(|one| println!("{one:?}")).map(|one| one.0).collect()
     };

@@ -1,16 +1,16 @@
-//! The cluster as a part of a plan: its name, its lock, its place before the vhosts, saved plans and targets.
+//! Checks the cluster part of a plan: the cluster name, the lock, the order before the vhosts, saved plans and targets.
 
 use serde_json::{Value, json};
 
 use super::lock::{LONG, put_lock};
 use crate::support::{Fault, Gate, Node, Proxy, Topo, User, Vhost, puts, until};
 
-/// The lock of the vhost of the test also protects the cluster, because other tests change the cluster at the same time.
+/// The lock of the test's vhost also protects the cluster, because other tests change the cluster at the same time.
 pub(super) fn topo(vhost: &Vhost<'_>) -> Topo {
     Topo::new(vhost).env("TOPO_LOCK_VHOST", vhost.name())
 }
 
-/// RabbitMQ 3.8.10 adds limits of users, the only kind of the cluster.
+/// RabbitMQ 3.8.10 adds user limits, the only kind of object in a cluster document.
 fn has_records() -> bool {
     Node::shared().is_at_least_patch(3, 8, 10)
 }
@@ -117,7 +117,7 @@ fn saved_plans_contain_the_cluster() {
     topo.run(["apply", "-y", "--plan=plan.json"]).expect_code(0);
     assert_eq!(channels(&user), json!(50));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
-    // A plan for a limit that changed after the review.
+    // The limit in the plan changed after the review.
     topo.rewrite(&limited(&user, 70));
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
     let path = format!("/api/user-limits/{}/max-channels", user.name);
@@ -139,7 +139,9 @@ fn targets_select_objects_of_the_cluster() {
     let target = format!("--target=userLimits/{}/*", user.name);
     topo.run(["apply", "-y", &target]).expect_code(0).expect_text("Applied: 1 of 1 step done");
     assert_eq!((channels(&user), vhost.names("queues").len()), (json!(50), 0));
-    topo.run(["plan", "--target=userLimits/unknown-user/*"]).expect_code(64).expect_error("no such object in the spec");
+    topo.run(["plan", "--target=userLimits/unknown-user/*"])
+        .expect_code(64)
+        .expect_error("the address matches no object");
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn plans_without_a_document_of_the_cluster_have_no_part_for_it() {
     let topo = topo(&vhost).spec("queues: {q: {type: classic}}\n");
     let plan = topo.run(["plan", "--format=json"]).expect_code(0).plan();
     assert_eq!(plan.get("cluster"), None);
-    // One vhost of several documents.
+    // `--vhost` selects a single vhost of several documents.
     topo.rewrite("version: 1\ncluster: {}\n---\nversion: 1\nvhost: \"{vhost}\"\n");
     let plan = topo.run(["plan", "--format=json", "--vhost={vhost}"]).expect_code(0).plan();
     assert_eq!(plan.get("cluster"), None);

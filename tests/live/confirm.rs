@@ -1,4 +1,5 @@
-//! Confirmation on a terminal before an apply. `script` (bsdutils, part of every Debian) provides a real terminal.
+//! Checks the confirmation on a terminal before an apply. `script` (bsdutils, which every Debian contains) provides a
+//! terminal.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::support::{Argument, Node, Output, Topo, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// Runs topo on a terminal with this input. The terminal merges both streams.
+/// Runs topo on a terminal with this input. The terminal merges standard output and standard error.
 fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
     let vhost_line = serde_json::json!(vhost.name());
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
@@ -58,7 +59,7 @@ fn lock_is_deleted_after_confirmation() {
     }
     with_input(&vhost, SPEC, &line, "y\n").expect_code(0).expect_text("deleted the lock of me@away");
     assert!(vhost.queue("topo.lock").is_null());
-    // Without a lock, there is no question.
+    // Without a lock, topo does not ask for confirmation.
     with_input(&vhost, SPEC, &line, "").expect_code(0).expect_no_text("[y/N]");
 }
 

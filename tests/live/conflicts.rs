@@ -1,4 +1,4 @@
-//! A conflict is predicted in the broker's own words and stops the apply before it changes anything.
+//! Checks that a plan predicts each conflict with the broker's error message, and that apply stops before any change.
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn different_ttl_blocks_the_apply() {
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     let refusal = amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongLongInt(30_000))]).unwrap_err();
     plan.expect_text("60000 (1m) → 30000 (30s)").expect_text(&refusal).expect_text("BLOCKED by 1 conflict");
-    // The plan is complete; only `--detailed-exitcode` reports the conflict.
+    // The plan itself succeeds. Only `--detailed-exitcode` reports the conflict.
     topo.run(["plan"]).expect_code(0).expect_text("BLOCKED");
 
     let applied = topo.run(["apply", "-y"]).expect_code(3);
@@ -38,7 +38,7 @@ fn different_ttl_blocks_the_apply() {
     assert_eq!(vhost.queue("orders")["arguments"]["x-message-ttl"], 60_000);
 }
 
-/// A queue as an application declared it, as the spec declares it, and as another application would.
+/// A queue as an application declared it, as the spec declares it, and as a second application would declare it.
 struct Differing<'a> {
     name: &'a str,
     live: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
@@ -46,7 +46,7 @@ struct Differing<'a> {
     desired: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
 }
 
-/// Declares all, plans, and compares every predicted error with the broker's.
+/// Declares all queues, plans, and compares every predicted error with the error of the broker.
 fn expect_broker_errors(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differing<'_>]) {
     let mut spec = "queues:\n".to_owned();
     for case in cases {
@@ -176,7 +176,7 @@ fn queue_errors_match_the_broker() {
                 ],
             ),
         },
-        // Of several differences, the broker reports the first one that it compares.
+        // If there are several differences, the broker reports the first one that it compares.
         Differing {
             name: "several",
             live: (
@@ -200,7 +200,7 @@ fn queue_errors_match_the_broker() {
                 ],
             ),
         },
-        // The broker never validates this limit on a declaration. 3.8 does not even compare it.
+        // The broker never validates this limit in a declaration. 3.8 does not even compare it.
         Differing {
             name: "number-for-text",
             live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),
@@ -212,8 +212,8 @@ fn queue_errors_match_the_broker() {
     expect_broker_errors(&vhost, &amqp, compared);
 }
 
-/// The management API shows every integer alike, but the broker's error names its AMQP type. Only there can both
-/// differ.
+/// The management API does not show the AMQP type of an integer, but the broker's error contains it. Only in this type
+/// can the predicted error differ.
 #[test]
 fn predicted_error_differs_only_in_integer_width() {
     let vhost = Node::shared().vhost("width");
@@ -292,8 +292,8 @@ fn equivalent_values_are_not_a_change() {
     topo.run(["apply", "-y"]).expect_code(0).expect_text("No changes");
 }
 
-/// Statistics list consumers, but not clients that use `basic.get`: an empty list does not prove that the queue is
-/// unused.
+/// The statistics list consumers, but not clients that use `basic.get`. Therefore, an empty list does not prove that
+/// the queue is unused.
 #[test]
 fn unacknowledged_messages_prove_a_client() {
     let vhost = Node::shared().vhost("taken");
@@ -326,7 +326,7 @@ fn conflict_shows_activity_and_resolutions() {
     amqp.declare_exchange("audit", "topic", NONE).unwrap();
     amqp.bind_queue("audit", "orders", "order.#", NONE);
     let topo = Topo::new(&vhost).spec("queues:\n  orders: {type: classic, messageTtl: 30m}\n");
-    // Statistics list a new consumer with a delay.
+    // The statistics list a new consumer with a delay.
     let screen = until("two consumers in the plan", || {
         let screen = topo.run(["plan"]).expect_code(0);
         screen.stdout.contains("· 2 consumers (127.0.0.1").then_some(screen)
@@ -359,7 +359,7 @@ fn conflict_shows_activity_and_resolutions() {
         assert!(shown.stdout.contains(&format!("--allow {kind}@{address}")), "{shown}");
     }
     let refused = topo.run(["plan", "--detailed-exitcode", &format!("--recreate={address}=ifEmpty")]).expect_code(3);
-    refused.expect_text("it holds 3 messages, so `ifEmpty` does not recreate it");
+    refused.expect_text("it contains 3 messages, so `ifEmpty` does not recreate it");
     drop((screen, consumers));
     assert_eq!(amqp.ready("orders"), 3);
 }

@@ -1,5 +1,5 @@
-//! Connection and broker failures during an apply: cut connections, missing responses, 429, 503, and a killed node. The
-//! report matches the broker, and a second apply converges.
+//! Checks connection and broker failures during an apply: closed connections, missing responses, 429, 503, and a killed
+//! node. The report matches the broker, and a second apply converges.
 
 use std::net::TcpStream;
 use std::thread;
@@ -15,7 +15,7 @@ queues: {orders.mail: {type: classic}, orders.work: {type: classic, messageTtl: 
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// The writes of an undisturbed apply: acquire the lock, five objects, release the lock.
+/// The number of writes of an apply without failures: acquire the lock, create five objects, release the lock.
 const WRITES: usize = 7;
 
 fn exists(vhost: &Vhost<'_>, address: &str) -> bool {
@@ -28,7 +28,7 @@ fn exists(vhost: &Vhost<'_>, address: &str) -> bool {
     }
 }
 
-/// Compares the report with the broker and returns the number of done, failed and not attempted steps.
+/// Compares the report with the broker. Returns the numbers of steps that are done, failed and not attempted.
 fn report_is_true(vhost: &Vhost<'_>, output: &Output) -> [usize; 3] {
     let report: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
     let steps = |list: &str| report["vhosts"][0][list].as_array().cloned().unwrap_or_default();
@@ -46,7 +46,8 @@ fn report_is_true(vhost: &Vhost<'_>, output: &Output) -> [usize; 3] {
 }
 
 fn converges(topo: &Topo, vhost: &Vhost<'_>) {
-    // A connection that stays cut prevents the release of the lock. The test does not wait a minute for its expiry.
+    // If the connection stays closed, topo cannot release the lock. The test does not wait a minute for the lock to
+    // expire.
     vhost.http().delete(&vhost.path("queues", &["topo.lock"]));
     topo.run(["apply", "--yes"]).expect_code(0);
     topo.run(["plan", "--detailed-exitcode"])
@@ -164,7 +165,8 @@ fn permanently_busy_broker_fails_in_bounded_time() {
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
     output.expect_error("the broker failed to process GET /api/overview: 503 status 503 for the test");
     assert_eq!(proxy.count(&gets().path("/api/overview")), 5);
-    // One object fails: the rest of its wave completes, and its dependents are not attempted.
+    // If one object fails, topo completes the other steps of its wave, and does not attempt the steps that depend on
+    // it.
     proxy.reset();
     proxy.add(puts().path("orders.work"), Fault::Status(503));
     let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
@@ -180,13 +182,13 @@ fn permanently_busy_broker_fails_in_bounded_time() {
 #[test]
 fn missing_response_fails_after_the_timeout() {
     let vhost = Node::shared().vhost("hanging");
-    // Once: topo retries.
+    // topo retries after a single missing response.
     let exchanges = gets().path("/api/exchanges");
     let proxy = Proxy::to(Node::shared()).on(exchanges.clone().nth(1), Fault::HangBefore);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     topo.run(["plan", "--timeout", "4s"]).expect_code(0);
     assert_eq!(proxy.count(&exchanges), 2);
-    // Always: topo gives up.
+    // topo gives up if all responses are missing.
     let proxy = Proxy::to(Node::shared()).on(exchanges.clone(), Fault::HangBefore);
     let begun = Instant::now();
     let output = topo.through(&proxy).run(["plan", "--timeout", "4s"]).expect_code(1).expect_no_result();
@@ -202,8 +204,8 @@ fn write_without_a_response_may_have_been_executed() {
     let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::HangAfter);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let output = topo.run(["apply", "--yes", "--timeout", "3s"]).expect_code(4);
-    output.expect_error("stopped halfway").expect_text("the broker may have executed it anyway");
-    // The broker did execute it.
+    output.expect_error("stopped halfway").expect_text("the broker may have executed this step");
+    // The broker did execute the write.
     until("the queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
     proxy.reset();
     converges(&topo, &vhost);
@@ -223,8 +225,8 @@ fn killed_broker_is_reported() {
         opens.open();
     };
     let queues: String = (1..=60).map(|number| format!("  q{number:02}: {{type: classic}}\n")).collect();
-    // Sixteen requests are in flight. When the fortieth is sent, 24 are done, in any order. The broker executes none of
-    // the later ones, and at least five are not sent yet.
+    // Sixteen requests are in flight. When the fortieth request is sent, 24 are done, in any order. The broker executes
+    // none of the later requests, and topo has not sent at least five of them.
     let queue = puts().path(&format!("/{}/q", vhost.name()));
     let proxy =
         Proxy::to(&node).on(queue.clone().nth(40), Fault::Meanwhile(Box::new(kill))).on(queue.from(41), gate.fault());
@@ -235,7 +237,8 @@ fn killed_broker_is_reported() {
     assert_eq!(count("done") + count("failed") + count("notAttempted"), 60, "{output}");
     assert!(count("done") >= 24 && count("failed") >= 1 && count("notAttempted") >= 5, "{output}");
     output.expect_text("warning: the lock was not released");
-    // Two reads until the lock was acquired, one before the queues, five of the release, and possibly a renewal.
+    // topo reads the lock twice before it holds the lock, once before the queues, five times at the release, and
+    // possibly for a renewal.
     let looks = proxy.count(&gets().path("/topo.lock?"));
     assert!((8..=16).contains(&looks), "{looks} reads of the lock");
 }
@@ -246,7 +249,7 @@ fn missing_list_is_not_a_missing_vhost() {
     for list in ["queues", "exchanges", "bindings", "policies"] {
         let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/api/{list}/")), Fault::Status(404));
         let output = Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(1).expect_no_result();
-        output.expect_error(&format!("not found, GET /api/{list}/"));
+        output.expect_error(&format!("the broker returned 404 for GET /api/{list}/"));
     }
     let proxy = Proxy::to(Node::shared()).on(gets().path("/api/operator-policies/"), Fault::Status(404));
     Topo::new(&vhost)

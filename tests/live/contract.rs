@@ -1,5 +1,4 @@
-//! Workers that know only `topo contract --format json` observe the behavior that it specifies, for each retry
-//! strategy.
+//! Checks the contract of each retry strategy with workers that use only the values of `topo contract --format json`.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +9,13 @@ use serde_json::Value;
 use crate::support::worker::{as_number, as_text, found, header};
 use crate::support::{Amqp, Message, Node, Outcome, TimingBaseline, Topo, Vhost, Work, Worker, until, valid_contract};
 
-/// How messages are published.
+/// The exchange and the routing key with which messages are published.
 const FIRST: (&str, &str) = ("orders", "order.created");
-/// The maximum delay beyond the wait and beyond the delay of a plain queue.
+/// The maximum delay of a message in addition to its retry delay and the delay of a plain queue.
 const LATE: Duration = Duration::from_secs(1);
-/// After the longest wait, no message arrives for this time.
+/// The time without further messages after the longest retry delay.
 const QUIET: Duration = Duration::from_millis(700);
-/// The time after which a message without delivery or dead-lettering counts as stuck.
+/// The time after which a message is considered stuck if it is neither delivered nor dead-lettered.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A queue with these keys.
@@ -34,7 +33,7 @@ const INTERNAL: (&str, &str) =
     ("{queue: dead, wiring: policy}", "{type: classic, exchange: {name: all, internal: true}}");
 const DIRECT: (&str, &str) = ("dead", "{type: quorum, exchange: {name: dlx, type: direct}}");
 
-/// All cases that this broker supports.
+/// Returns all cases that this broker supports.
 fn cases() -> Vec<Case> {
     let case = |name, kind, keys, (dead_letter, dead)| Case { name, kind, keys, dead_letter, dead };
     let mut cases = Vec::new();
@@ -58,10 +57,11 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Applies the spec and reads the contract of `work` for this broker version.
+    /// Applies the spec, and returns the contract and the explanation of `work` for the version of this broker.
     fn contract(&self, vhost: &Vhost<'_>) -> (Value, Value) {
         let Self { kind, keys, dead_letter, dead, .. } = self;
-        // 3.8 and 3.10 cannot separate overflow deaths on a ladder, so only queues without one have a limit.
+        // On a ladder, 3.8 and 3.10 cannot distinguish messages that die because of a limit. Therefore, only queues
+        // without a ladder have a limit.
         let spec = format!(
             "exchanges: {{orders: {{type: topic}}}}\n\
              queues:\n  work: {{type: {kind}, {keys}, deadLetter: {dead_letter}, \
@@ -92,7 +92,7 @@ fn publish(amqp: &Amqp) {
     assert_eq!(amqp.publish_with(FIRST.0, FIRST.1, "poison", properties), Outcome::Routed);
 }
 
-/// A worker that takes these actions in turn; the last one repeats.
+/// A worker that performs these actions in turn and repeats the last one.
 struct Run<'a> {
     amqp: &'a Amqp,
     contract: &'a Value,
@@ -110,7 +110,7 @@ impl Run<'_> {
         Duration::from_millis(delays.filter_map(|wait| wait["milliseconds"].as_u64()).max().unwrap_or(0))
     }
 
-    /// Records the arrivals until the message is dead-lettered and no further one arrives.
+    /// Records the arrivals until the message is dead-lettered and no further message arrives.
     fn until_dead(&self, first: (&str, &str), mut act: impl FnMut(&Worker<'_>, Work)) -> Vec<Instant> {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         let mut worker = Worker::of(self.amqp, "work", self.contract);
@@ -131,21 +131,21 @@ impl Run<'_> {
         }
     }
 
-    /// Each retry arrived after its wait, and not late.
+    /// Checks that each retry arrives after its delay, and not too late.
     fn in_time(&self, came: &[Instant]) {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         let delays = self.contract["delays"].as_array().unwrap();
         assert!(delays.is_empty() || delays.len() + 1 == came.len(), "{about}");
         for (pair, delay) in came.windows(2).zip(delays) {
             let (waited, delay) = (pair[1] - pair[0], Duration::from_millis(delay["milliseconds"].as_u64().unwrap()));
-            // Quorum queues of 4.3 count delays with their own clock.
+            // Quorum queues of 4.3 measure delays with a different clock.
             assert!(waited + Duration::from_millis(5) >= delay, "{about}: {waited:?}");
             let machine = self.lateness.between(pair[0], pair[1]);
             assert!(waited < delay + LATE + machine, "{about}: {waited:?}, delay of this machine: {machine:?}");
         }
     }
 
-    /// A retry arrives as the contract specifies, with its original route.
+    /// Checks that a retry arrives as the contract specifies, with its original route.
     fn arrived(&self, work: &Work, first: (&str, &str)) {
         let about = format!("{} on a {} queue: {work:?}", self.case.name, self.case.kind);
         let (arrives, original) = (&self.contract["retryArrives"], &self.contract["original"]);
@@ -167,7 +167,7 @@ impl Run<'_> {
         assert_eq!(of("exchange").zip(of("routingKey")), Some(first), "{about}");
     }
 
-    /// The single dead-lettered message is as it was published, and no queue holds another.
+    /// Checks that there is a single dead-lettered message, unchanged, and that no queue contains another message.
     fn dead_lettered_message(&self, vhost: &Vhost<'_>) -> Message {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         assert_eq!(self.dead_lettered(), 1, "{about}");
@@ -191,7 +191,7 @@ impl Run<'_> {
     }
 }
 
-/// The headers that the broker sets when retries are exhausted.
+/// Checks the headers that the broker sets when retries are exhausted.
 fn carries(dead_lettered_message: &Message, described: &Value, about: &str) {
     let key = described["routingKey"].as_str().unwrap_or(FIRST.1);
     assert_eq!(
@@ -235,7 +235,7 @@ fn replay(amqp: &Amqp, dead_lettered_message: &Message, how: &Value) {
 #[test]
 fn worker_may_shorten_a_wait_by_the_jitter() {
     let (dead_letter, dead) = FANOUT;
-    // Half a minute is more than any delay of the machine.
+    // Half a minute is longer than any delay that the machine can cause.
     let keys = "retry: {strategy: republish, delays: [30s], jitter: 29500ms}";
     let lateness = TimingBaseline::watch(Node::shared());
     let shortened = |kind| {
@@ -257,7 +257,7 @@ fn worker_may_shorten_a_wait_by_the_jitter() {
     });
 }
 
-/// `topo explain` warns of a replay with the key of the dead-lettered message.
+/// `topo explain` warns about a replay with the routing key of the dead-lettered message.
 #[test]
 fn replay_with_the_same_key_is_dead_lettered_again() {
     let vhost = Node::shared().vhost("replay");
@@ -288,7 +288,7 @@ fn worker_observes_the_contract() {
         let run = Run { amqp: &amqp, contract: &contract, case: &case, lateness: &lateness };
         let deliveries = contract["deliveries"].as_u64().unwrap();
 
-        // A worker that always fails.
+        // This worker always fails.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}");
@@ -296,7 +296,7 @@ fn worker_observes_the_contract() {
         let dead_lettered_message = run.dead_lettered_message(&vhost);
         carries(&dead_lettered_message, &explanation["deadLetteredMessage"], &about);
 
-        // A replay as the headers describe it.
+        // Replays the message as the explanation describes.
         replay(&amqp, &dead_lettered_message, &explanation["replay"]);
         let own = explanation["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
         let came = run.until_dead(("", own), |worker, work| worker.fail(work));
@@ -304,12 +304,12 @@ fn worker_observes_the_contract() {
         run.in_time(&came);
         run.dead_lettered_message(&vhost);
 
-        // A worker that gives up immediately.
+        // This worker gives up immediately.
         publish(&amqp);
         assert_eq!(run.until_dead(FIRST, |worker, work| worker.give_up(work)).len(), 1, "{about}");
         run.dead_lettered_message(&vhost);
 
-        // A worker that republishes a corrected message on the last attempt.
+        // This worker publishes a corrected message on the last attempt.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| {
             if work.retry + 1 == deliveries { worker.publish_dead_lettered(&work) } else { worker.fail(work) }

@@ -1,8 +1,9 @@
-//! Random pairs of topologies on a real broker: apply the first, add unmanaged objects, plan and apply the second.
-//! Afterwards the plan is empty, unmanaged objects are unchanged, and no step used a deleted object.
+//! Runs random pairs of topologies on a real broker: applies the first spec, adds unmanaged objects, then plans and
+//! applies the second spec. Afterwards, the plan is empty, unmanaged objects are unchanged, and no step used a deleted
+//! object.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it. `TOPO_PAIRS` sets the number of pairs (default 40, with
-//! `TOPO_LONG=1` 1,500).
+//! `TOPO_SEED` repeats a run, and `TOPO_PAIR` repeats a single pair of it. `TOPO_PAIRS` sets the number of pairs
+//! (default 40; 1,500 with `TOPO_LONG=1`).
 
 pub(super) mod case;
 mod pair;
@@ -20,17 +21,17 @@ use self::case::{Case, Possible, draw, without_dangling_references};
 use self::pair::{Counts, Player, Wrong, text_of};
 use crate::support::{Node, cases, draws_on, number, seed};
 
-/// In a short run, and in a long one.
+/// The numbers of pairs in a short run and in a long run.
 const PAIRS: [usize; 2] = [40, 1_500];
-/// Pairs in parallel. They mostly wait for the broker.
+/// The number of concurrent pairs. A pair spends most of its time waiting for the broker.
 const AT_ONCE: usize = 8;
-/// The minimum occurrences of each event for a meaningful run. A short run with `TOPO_PAIRS` requires each event more
-/// than once.
+/// The minimum number of occurrences of each event in a meaningful run. A short run with `TOPO_PAIRS` requires fewer
+/// occurrences.
 const ENOUGH: usize = 20;
-/// The number of pairs from which a run is not short.
+/// The minimum number of pairs of a run that is not short.
 const ENOUGH_FOR_ALL: usize = 200;
 const ENOUGH_OF_A_SHORT_RUN: usize = 3;
-/// The time limit for the reduction of a failure.
+/// The time limit for reducing a failed case.
 const SHRINKING: Duration = Duration::from_secs(60);
 
 pub(super) fn possible(node: &Node) -> Possible {
@@ -41,7 +42,7 @@ pub(super) fn possible(node: &Node) -> Possible {
     }
 }
 
-/// Plays a pair; a panic, such as an unexpected refusal, counts as a failure.
+/// Runs a pair. Treats a panic, such as an unexpected refusal, as a failure.
 fn play(player: &Player, case: &Case) -> Result<Option<Counts>, Wrong> {
     catch_unwind(AssertUnwindSafe(|| player.play(case, Node::shared()))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
@@ -49,7 +50,7 @@ fn play(player: &Player, case: &Case) -> Result<Option<Counts>, Wrong> {
     })
 }
 
-/// The names of all objects.
+/// Returns the names of all objects.
 fn names(case: &Case) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for spec in [&case.first, &case.second] {
@@ -64,7 +65,7 @@ fn names(case: &Case) -> BTreeSet<String> {
     names
 }
 
-/// The case without any object of that name.
+/// Returns the case without the objects of this name.
 fn without(case: &Case, name: &str) -> Case {
     let mut case = case.clone();
     for spec in [&mut case.first, &mut case.second] {
@@ -82,7 +83,7 @@ fn without(case: &Case, name: &str) -> Case {
     case
 }
 
-/// Every case with one object less.
+/// Returns the case without each object in turn.
 fn smaller(case: &Case) -> Vec<Case> {
     let mut all: Vec<Case> = names(case).iter().map(|name| without(case, name)).collect();
     let mut add = |change: &dyn Fn(&mut Case)| {
@@ -117,7 +118,7 @@ fn smaller(case: &Case) -> Vec<Case> {
     all
 }
 
-/// Removes objects as long as the same check fails.
+/// Removes objects while the same check fails.
 fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
     let deadline = Instant::now() + SHRINKING;
     'smaller: loop {
@@ -136,7 +137,7 @@ fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
     }
 }
 
-/// The scenario file of a case.
+/// Returns the scenario file of a case.
 fn scenario(case: &Case, wrong: &Wrong) -> String {
     let json = |value: &Value| serde_json::to_string(value).unwrap();
     let messages: String = case.unmanaged["messages"]
@@ -166,7 +167,7 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
     )
 }
 
-/// Events that occurred too rarely for a run of that many pairs.
+/// Returns the events that occurred too rarely for a run with this number of pairs.
 fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     let enough = if pairs < ENOUGH_FOR_ALL { ENOUGH_OF_A_SHORT_RUN } else { ENOUGH };
     let verdicts = [
@@ -174,7 +175,7 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
         ("verdict conflict", true),
         ("verdict drift", true),
         ("verdict unknown", true),
-        // If every queue has its type in its arguments, no differing value is equivalent.
+        // If every queue has its type in its arguments, no different value is equivalent.
         ("verdict equal", possible.untyped_queues),
         ("verdict invalid", true),
     ];
@@ -199,8 +200,8 @@ fn rare(counts: &Counts, pairs: usize, possible: Possible) -> Vec<String> {
     ];
     let expected = verdicts.iter().filter(|(_, possible)| *possible).map(|(what, _)| (*what).to_owned());
     let expected = expected.chain(hazards.map(|hazard| format!("hazard {hazard}"))).chain(done.map(str::to_owned));
-    // The shortest runs, on further versions, require all but the rarest events: the rarest hazard occurred twice in 50
-    // pairs.
+    // The shortest runs, on additional versions, require all events except the rarest ones. The rarest hazard occurred
+    // twice in 50 pairs.
     let is_short = pairs < ENOUGH_FOR_ALL;
     let expected = expected.filter(|what| !(is_short && what == "hazard publisher-block"));
     expected.filter(|what| counts.get(what).copied().unwrap_or(0) < enough).collect()

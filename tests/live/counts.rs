@@ -1,4 +1,4 @@
-//! Statistics that the broker renews rarely, and waits that follow from its intervals.
+//! Checks statistics that the broker updates rarely, and the waiting times that depend on its intervals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::support::{Node, Options, Topo, Vhost, until};
 
 const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
-/// Runs topo without options for the intervals of the node.
+/// Runs topo without the flags for the intervals of the node.
 fn with_default_intervals(vhost: &Vhost<'_>, spec: &str) -> Topo {
     Topo::new(vhost).without_env("TOPO_STATISTICS_INTERVAL").without_env("TOPO_TICK_INTERVAL").spec(spec)
 }
@@ -33,8 +33,8 @@ fn messages_hidden_by_a_slow_tick_are_not_deleted() {
     // The count is from the last tick, before the publish.
     topo.run(["plan", &recreate]).expect_code(0).expect_text("0 messages");
     let output = topo.run(["apply", "-y", &recreate, ALLOWED]);
-    let output = output.expect_text("queue q was not deleted: its message count is not current");
-    output.expect_code(3).expect_text("set --tick-interval to the quorum_tick_interval of the broker");
+    let output = output.expect_text("queue q was not deleted: its message count may be out of date");
+    output.expect_code(3).expect_text("set --tick-interval to the broker's quorum_tick_interval");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], json!(null), "the old queue is still there");
     drop(held);
     until("the messages come back to the queue", || (amqp.ready("q") == 5).then_some(()));
@@ -82,7 +82,7 @@ fn missing_statistics_require_a_tick_interval() {
     let topo = with_default_intervals(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
     let prune = ["apply", "-y", "--prune", "--allow=mass-delete,consumer-disruption"];
     let output = topo.run(prune).expect_code(4);
-    output.expect_text("set --tick-interval to the quorum_tick_interval of the broker");
+    output.expect_text("set --tick-interval to the broker's quorum_tick_interval");
     assert_eq!(vhost.names("queues"), ["other", "own.q"]);
     let started = Instant::now();
     topo.run(prune.into_iter().chain(["--tick-interval", "3s"])).expect_code(0);

@@ -1,5 +1,5 @@
-//! Precedence of connection settings: flags, topo's variables, rabbitmqadmin's variables, its file, broker defaults.
-//! The user has no vhost, so the broker's refusal names it.
+//! Checks the precedence of connection settings: flags, topo's variables, rabbitmqadmin's variables,
+//! `rabbitmqadmin.conf`, defaults. The user has no vhost, so the broker's refusal contains the user name.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,8 @@ fn without(vhost: &Vhost<'_>) -> Topo {
     Topo::new(vhost).without_env("TOPO_URL").without_env("TOPO_USERNAME").without_env("TOPO_PASSWORD").spec(SPEC)
 }
 
-/// The refusal names the user. It is an apply because 4.2.9 and 4.3.3 report an invisible vhost as missing.
+/// Checks that topo logs in as this user, whose name is in the refusal. Uses `apply`, because 4.2.9 and 4.3.3 report an
+/// inaccessible vhost as missing.
 fn logged_in(topo: &Topo, arguments: &[&str], user: &User<'_>) {
     let output = topo.run(["apply", "--yes"].into_iter().chain(arguments.iter().copied())).expect_code(1);
     output.expect_error(&format!("error: user `{}` ", user.name)).expect_no_text("secret");
@@ -44,7 +45,7 @@ fn each_source_takes_precedence_over_the_next() {
     let [flag, variable, in_url, operators, operators_url, file] = [(); 6].map(|()| user_without_vhost());
     let url = Node::shared().url();
     let with_login = |user: &User<'_>| url.replace("//", &format!("//{}:{}@", user.name, user.password));
-    // From the lowest precedence to the highest, each added to the others.
+    // Adds the sources one by one, from the lowest precedence to the highest.
     let topo = without(&vhost).file(".rabbitmqadmin.conf", &ini("default", &file, ""));
     logged_in(&topo, &[], &file);
     let topo = topo.env("RABBITMQADMIN_BASE_URI", &with_login(&operators_url));
@@ -79,7 +80,7 @@ fn rabbitmqadmin_host_and_port_are_used() {
 fn default_user_needs_no_settings() {
     let vhost = Node::shared().vhost("guest");
     without(&vhost).url(&Node::shared().url()).run(["plan"]).expect_code(0);
-    // An empty variable counts as unset, as in a pipeline without a value.
+    // An empty variable is treated as unset, as in a pipeline without a value.
     let topo = without(&vhost).env("TOPO_USERNAME", "").env("TOPO_PASSWORD", "").env("TOPO_CA_CERT", "");
     topo.run(["plan", "--url", &Node::shared().url()]).expect_code(0);
     let output = topo.env("TOPO_USERNAME", "me").run(["plan"]).expect_code(64).expect_no_result();
@@ -95,7 +96,7 @@ fn password_file_ignores_one_line_end() {
         topo.write("password", &format!("{}{end}", user.password));
         logged_in(&topo, &["--password-file", "password"], &user);
     }
-    // Only one line end is removed.
+    // topo removes only one line end.
     topo.write("password", &format!("{} \n", user.password));
     topo.run(["plan", "--password-file", "password"])
         .expect_code(1)
@@ -122,12 +123,12 @@ fn node_is_found_in_both_file_formats() {
         let topo = topo.env("TOPO_NODE", "default");
         logged_in(&topo, &[], &default);
         logged_in(&topo, &["--node", "other"], &other);
-        // `--node` takes precedence over the broker of the environment.
+        // `--node` takes precedence over the broker in the environment.
         let elsewhere =
             topo.url("http://no-such-host.invalid").env("RABBITMQADMIN_BASE_URI", "http://no-such-host.invalid");
         logged_in(&elsewhere, &["-N", "other"], &other);
         let topo = elsewhere.without_env("TOPO_URL").without_env("RABBITMQADMIN_BASE_URI");
-        // Another path of the file.
+        // `--config` sets a different path.
         topo.write("elsewhere.conf", &write("third", &other, ""));
         logged_in(&topo, &["--config", "elsewhere.conf", "-N", "third"], &other);
         let output = topo.run(["plan", "--config", "nowhere.conf"]).expect_code(64);
@@ -151,7 +152,7 @@ fn file_error_contains_no_secrets() {
     }
 }
 
-/// A reverse proxy that strips a path prefix; other paths are not found.
+/// Starts a reverse proxy that removes a path prefix. It responds to other paths with 404. Returns its port.
 fn prefixing(prefix: &'static str, port: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -163,7 +164,7 @@ fn prefixing(prefix: &'static str, port: u16) -> u16 {
     own
 }
 
-/// One request per connection: everything after its first line is forwarded unchanged.
+/// Forwards one request per connection. Only the first line is changed.
 fn forward(mut client: &TcpStream, prefix: &str, port: u16) -> io::Result<()> {
     let mut from_client = BufReader::new(client);
     let mut first = String::new();

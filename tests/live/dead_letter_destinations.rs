@@ -1,11 +1,11 @@
 //! Poisons every queue of random topologies, and compares the queues where dead-lettered messages arrive with the JSON
-//! of `topo contract`, `topo explain` and `topo graph`. Messages die by a rejection, an exhausted retry, a TTL and a
-//! length limit.
+//! of `topo contract`, `topo explain` and `topo graph`. Messages die because of a rejection, an exhausted retry, a TTL
+//! or a length limit.
 //!
 //! For the destination `maybe`, the test checks the dropped keys, the possible queues, and the number of queues with a
-//! single outcome. `tests/live/routing` compares each message of fully known topologies.
+//! single outcome. `tests/live/routing` compares each message in topologies without unmanaged objects.
 //!
-//! `TOPO_LONG=1` draws 300 topologies, otherwise 30. `TOPO_SEED` repeats a run.
+//! With `TOPO_LONG=1`, the test generates 300 topologies, otherwise 30. `TOPO_SEED` repeats a run.
 
 mod generate;
 mod graph_edges;
@@ -22,11 +22,12 @@ use self::graph_edges::Edges;
 use self::worker::{Played, Seen, play};
 use crate::support::{Node, Random, Topo, Vhost, seed};
 
-/// Topologies per run of topo, one vhost each.
+/// The number of topologies per run of topo, each in a separate vhost.
 const AT_ONCE: usize = 15;
-/// The minimum number of queues out of a hundred with a certain destination, for a meaningful comparison.
+/// The minimum percentage of queues with a certain destination, for a meaningful comparison.
 const CERTAIN: usize = 50;
-/// The maximum number of `maybe` destinations out of a hundred with a single outcome: more would hide known facts.
+/// The maximum percentage of `maybe` destinations with a single outcome. If more of them had a single outcome, topo
+/// would probably fail to predict known facts.
 const ONE_OUTCOME: usize = 75;
 
 type Counts = BTreeMap<String, usize>;
@@ -34,7 +35,7 @@ type Counts = BTreeMap<String, usize>;
 /// The statement of one command about one queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Claim {
-    /// `always`, `maybe` or `never`; a queue without a dead-letter exchange is `never`.
+    /// `always`, `maybe` or `never`; for a queue without a dead-letter exchange, `never`.
     reach: String,
     queues: BTreeSet<String>,
     possible: BTreeSet<String>,
@@ -53,8 +54,8 @@ impl Claim {
         Self { reach, queues, possible }
     }
 
-    /// How the claim differs from the observation. Through an unmanaged exchange, messages may arrive in undeclared
-    /// queues.
+    /// Returns the difference between the claim and the observation, if any. Through an unmanaged exchange, messages
+    /// may arrive in undeclared queues.
     fn differs(&self, seen: &Seen, is_open: bool) -> Option<&'static str> {
         let arrived: usize = seen.arrivals.values().sum();
         let may = |queue: &String| {
@@ -80,7 +81,7 @@ impl Claim {
 struct Statements {
     contracts: Value,
     graph: Value,
-    /// The explanation by queue, one map per vhost.
+    /// The explanations by queue, one map per vhost.
     explained: BTreeMap<String, Value>,
 }
 
@@ -112,7 +113,7 @@ impl Statements {
         vhosts.iter().find(|it| it["vhost"] == vhost).expect("a graph of each vhost")
     }
 
-    /// Every difference between the statements and the observations of a queue.
+    /// Returns all differences between the statements and the observations of a queue.
     fn differences(&self, vhost: &str, queue: &str, seen: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         let mut differ = |command: &str, what: &str| found.push(format!("{command} {queue}: {what}: {seen:?}"));
@@ -154,7 +155,7 @@ impl Statements {
     }
 }
 
-/// Every message that arrives although the contract lists the keys of all its copies as dropped.
+/// Returns the messages that arrive although the contract lists the keys of all their copies as dropped.
 fn arrived_with_dropped_keys(queue: &str, contract: &Value, played: &Played) -> Vec<String> {
     let dropped = names(&contract["deadLetters"]["droppedKeys"]);
     let of_queue = played.dead.iter().filter(|((source, _), dead)| source == queue && !dead.arrivals.is_empty());
@@ -167,7 +168,7 @@ fn arrived_with_dropped_keys(queue: &str, contract: &Value, played: &Played) -> 
         .collect()
 }
 
-/// The outcomes of the messages that died in a queue: arrived or dropped.
+/// Returns the outcomes of the messages that died in a queue: arrived or dropped.
 fn outcomes(queue: &str, played: &Played) -> BTreeSet<&'static str> {
     let of_queue = played.dead.iter().filter(|((source, _), _)| source == queue);
     of_queue.map(|(_, dead)| if dead.arrivals.is_empty() { "dropped" } else { "arrived" }).collect()
@@ -180,7 +181,7 @@ fn batch(node: &'static Node, random: &mut Random, size: usize, counts: &mut Cou
     let topo = Topo::new(&vhosts[0]);
     let mut cases = Vec::new();
     for vhost in &vhosts {
-        // Topologies that the broker or a strategy refuses are replaced.
+        // Replaces topologies that the broker or a strategy refuses.
         let case = loop {
             let case = Case::draw(random, node);
             topo.write("candidate.yaml", &case.spec(vhost.name()));

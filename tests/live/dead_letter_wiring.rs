@@ -1,5 +1,5 @@
-//! Unmanaged policies together with topo's wiring policies and retries. Dead-lettered messages arrive with any other
-//! policy, and the plan reports a policy that would lose retries.
+//! Checks unmanaged policies together with topo's dead-lettering policies and retries. Dead-lettered messages arrive
+//! regardless of other policies, and the plan reports a policy that would lose retries.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ fn put_policy(vhost: &Vhost<'_>, name: &str, pattern: &str, priority: i64, defin
     assert!(answer.is_success(), "{answer:?}");
 }
 
-/// Messages rejected in `work` arrive in `dead`, and the broker reports this limit.
+/// Checks that messages that are rejected in `work` arrive in `dead`, and that the broker reports this limit.
 fn wired_with(vhost: &Vhost<'_>, amqp: &Amqp, limit: Option<i64>) {
     let seen = until("the wiring policy of the queue", || {
         let queue = vhost.queue("work");
@@ -47,7 +47,7 @@ fn dead_letters_arrive_with_an_unmanaged_policy() {
     wired_with(&vhost, &amqp, Some(100));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // The policy changes, gets a higher priority, and is deleted. The next plan adapts each time.
+    // The unmanaged policy changes, gets a higher priority, and is deleted. The next plan adapts each time.
     put_policy(&vhost, "limits", "^work$", 7, &json!({"max-length": 50}));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(2).expect_text("100 → 50");
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
@@ -57,14 +57,14 @@ fn dead_letters_arrive_with_an_unmanaged_policy() {
     topo.run(["apply", "--yes"]).expect_code(0);
     wired_with(&vhost, &amqp, Some(60));
     vhost.http().delete(&vhost.path("policies", &["limits"])).expect_status(204);
-    // A lower priority would let another policy, deleted by the same plan, govern the queue for a moment.
+    // With a lower priority, the other policy, which the same plan deletes, would briefly govern the queue.
     let high = topo.run(["plan", "--detailed-exitcode"]).expect_code(2).expect_text("60 → 7000");
     high.expect_no_text("priority");
     topo.run(["apply", "--yes"]).expect_code(0);
     wired_with(&vhost, &amqp, Some(7000));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // A policy that this spec removes is not copied either.
+    // topo does not copy a policy that this spec removes.
     put_policy(&vhost, "limits", "^work$", 9, &json!({"max-length": 30}));
     topo.rewrite(&format!("{WIRED}removed: {{policies: [limits, everything]}}\n"));
     topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
@@ -91,7 +91,7 @@ fn saved_plan_is_stale_when_an_overridden_policy_changes() {
 fn unknown_policy_during_the_apply_fails_verification() {
     let vhost = Node::shared().vhost("beside-unclear");
     let (http, path) = (vhost.http(), vhost.path("policies", &["strange"]));
-    // Literal up to Erlang 27, a repetition from 28.
+    // This pattern is literal up to Erlang 27, and a repetition from Erlang 28 on.
     let body = json!({"pattern": "^wo{,1}rk", "apply-to": "queues", "priority": 0, "definition": {"max-length": 1}});
     let proxy = Proxy::to(Node::shared()).on(
         posts().nth(1),
@@ -118,7 +118,7 @@ fn retries_rejected_by_a_full_queue_are_a_hazard() {
     topo.run(["apply", "--yes"]).expect_code(3).expect_text(text);
     assert_eq!(vhost.names("queues"), [""; 0]);
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
-    // After the allowed apply, the next plan still reports it.
+    // After the allowed apply, the next plan still reports the hazard.
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text(text);
 
     assert_eq!(amqp.publish("", "work", "first"), Outcome::Routed);
@@ -154,7 +154,7 @@ fn ladder_without_death_routing_is_a_hazard_with_a_ttl() {
     if node.at_least(3, 13) {
         until("the dead letter", || amqp.get("dead"));
     } else {
-        // Between the queues, the message is in neither for a moment.
+        // While the broker moves the message, neither queue contains it.
         let mut since = Instant::now();
         until("the loss", || {
             if left() > 0 {

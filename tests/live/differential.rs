@@ -1,8 +1,9 @@
-//! Random pairs of a current and a desired queue: topo's verdict equals the broker's answer, on every tested version.
+//! Runs random pairs of a current and a desired queue. topo's verdict equals the broker's response on every tested
+//! version.
 //!
-//! The broker is asked twice per pair over HTTP: to redeclare the current queue as desired, and to declare a new one.
-//! Some pairs are also asked over AMQP. topo's verdict comes from the code and the reads of a plan. `TOPO_SEED` repeats
-//! a run, `TOPO_LONG=1` asks ten times as many.
+//! For each pair, the test sends two declarations over HTTP: a redeclaration of the current queue with the desired
+//! arguments, and a declaration of a new queue. It also sends some declarations over AMQP. topo's verdict comes from
+//! the code and the reads of a plan. `TOPO_SEED` repeats a run; `TOPO_LONG=1` runs more rounds.
 
 mod answer;
 mod application;
@@ -37,18 +38,18 @@ use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, cases, seed};
 const PAIRS_OF_A_ROUND: usize = 700;
 /// Rounded up to whole families.
 const FAMILIES: usize = PAIRS_OF_A_ROUND.div_ceil(PAIRS);
-/// The number of rounds, in a short run and in a long one.
+/// The number of rounds in a short run and in a long run.
 const ROUNDS: [usize; 2] = [1, 30];
-/// The maximum number of further rounds for rare events.
+/// The maximum number of additional rounds for rare events.
 const FURTHER_ROUNDS: usize = 4;
-/// Requests in parallel.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// Every n-th pair is also asked over AMQP, and every n-th desired queue is declared.
+/// Every n-th pair is also redeclared over AMQP, and every n-th desired queue is also declared over AMQP.
 const ONE_OVER_AMQP: usize = 16;
 const ONE_FRESH_OVER_AMQP: usize = 5;
-/// The minimum number of answers of each kind over AMQP.
+/// The minimum number of responses of each kind over AMQP.
 const ENOUGH_OVER_AMQP: usize = 15;
-/// The default queue types of the vhosts of a round. Streams exist from 3.9 on, defaults from 3.10.8.
+/// The default queue types of the vhosts of a round. Streams exist from 3.9 on, defaults from 3.10.8 on.
 const DEFAULTS: [Option<&str>; 6] = [None, None, None, Some("classic"), Some("quorum"), Some("stream")];
 
 fn broker(node: &Node) -> Broker {
@@ -56,11 +57,11 @@ fn broker(node: &Node) -> Broker {
     Broker::connect(ConnectionOptions::new(url, "guest", SecretString::from("guest"))).unwrap()
 }
 
-/// A vhost with a default queue type, if the version supports it.
+/// Creates a vhost with a default queue type, if the version supports it.
 fn vhost<'node>(node: &'node Node, default: Option<&str>) -> Vhost<'node> {
     let settings = default.map_or_else(
         || json!({}),
-        // Also under its first name, which 3.10 supports.
+        // Also sends the first name of the setting, which 3.10 supports.
         |kind| json!({"default_queue_type": kind, "defaultqueuetype": kind}),
     );
     node.vhost_with("differential", &settings)
@@ -71,7 +72,7 @@ fn read(node: &Node, vhosts: &[(Option<&str>, Vhost<'_>)]) -> Vec<Snapshot> {
     block_on(broker(node).read(&names)).unwrap()
 }
 
-/// Calls a function with every number below the bound, in parallel; stops at the first error.
+/// Calls a function with every number below the bound, in parallel. Stops at the first error.
 fn in_parallel<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
@@ -93,15 +94,15 @@ fn in_parallel<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sy
     failed.into_inner().unwrap().map_or(Ok(()), Err)
 }
 
-/// A round: families of definitions in some vhosts.
+/// A round: families of definitions in several vhosts.
 struct Round<'node> {
     node: &'node Node,
     vhosts: Vec<(Option<&'static str>, Vhost<'node>)>,
-    /// The index of the vhost.
+    /// The families, each with the index of its vhost.
     families: Vec<(usize, Family)>,
 }
 
-/// A disagreement and its origin.
+/// A disagreement and the pair that causes it.
 type Failed = Box<(Pair, Wrong)>;
 
 impl<'node> Round<'node> {
@@ -110,7 +111,7 @@ impl<'node> Round<'node> {
         let snapshots = read(node, &vhosts);
         let families = numbers.map(|number| {
             let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
-            // Random, so that a repeated argument is in another vhost.
+            // Chosen at random, so that a repeated argument is in another vhost.
             let place = random.below(vhosts.len());
             (place, family(&mut random, number, &snapshots[place].profile))
         });
@@ -118,7 +119,7 @@ impl<'node> Round<'node> {
         Self { node, vhosts, families }
     }
 
-    /// All listed arguments, in one vhost without a default.
+    /// Returns a round with all listed arguments, in one vhost without a default.
     fn listed(node: &'node Node, entries: &[Entry]) -> Self {
         let families = entries.iter().map(|entry| (0, entry.family())).collect();
         Self { node, vhosts: vec![(None, vhost(node, None))], families }
@@ -128,7 +129,7 @@ impl<'node> Round<'node> {
         format!("live-{family}-{live}")
     }
 
-    /// Declares all current queues; topo must predict every refusal.
+    /// Declares all current queues. topo must predict every refusal.
     fn make(&self) -> Result<Vec<Vec<bool>>, Failed> {
         let snapshots = read(self.node, &self.vhosts);
         let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
@@ -151,7 +152,7 @@ impl<'node> Round<'node> {
         Ok(made.into_inner().unwrap())
     }
 
-    /// Asks every pair and compares.
+    /// Sends the declarations of every pair, and compares the responses with the predictions.
     fn ask(&self) -> Result<(Met, OverAmqp), Failed> {
         let made = self.make()?;
         let snapshots = read(self.node, &self.vhosts);
@@ -204,7 +205,7 @@ impl<'node> Round<'node> {
     }
 }
 
-/// Asks, and reduces disagreements.
+/// Runs a round, and reduces a disagreement.
 fn agree(round: &Round<'_>, seed: u64) -> (Met, OverAmqp) {
     match round.ask() {
         Ok(met) => met,
@@ -217,7 +218,7 @@ fn agree(round: &Round<'_>, seed: u64) -> (Met, OverAmqp) {
     }
 }
 
-/// Every argument, type and version has exactly the listed verdicts.
+/// Checks that every argument has exactly the listed verdicts for each type on this version.
 fn arguments_have_the_listed_verdicts(node: &Node, entries: &[Entry], seed: u64) -> (Met, OverAmqp) {
     let (met, over_amqp) = agree(&Round::listed(node, entries), seed);
     for entry in entries {
@@ -242,7 +243,7 @@ fn verdicts_match_the_broker() {
         met.add(more);
         over_amqp.extend(received);
     }
-    // Events that occurred too rarely are drawn for longer: chance must not fail the test.
+    // Additional rounds for events that occurred too rarely, so that the test does not fail by chance.
     let mut round = rounds * FAMILIES;
     let is_enough =
         |met: &Met, received: &OverAmqp| met.missing(&entries).is_empty() && received.least() >= ENOUGH_OVER_AMQP;
@@ -260,7 +261,7 @@ fn verdicts_match_the_broker() {
     assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));
 }
 
-/// From 4.0 on, a node has a default of its own, which the API shows.
+/// From 4.0 on, a node has a separate default queue type, which the API shows.
 #[test]
 fn default_queue_type_of_the_node_is_used() {
     let line = "default_queue_type = quorum";

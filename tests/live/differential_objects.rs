@@ -1,6 +1,6 @@
-//! Random exchanges, bindings and policies: topo's predictions are compared with the answers of a real broker.
+//! Compares topo's predictions for random exchanges, bindings and policies with the responses of a real broker.
 //!
-//! `TOPO_SEED` repeats a run; `TOPO_LONG=1` plays six times as many cases.
+//! `TOPO_SEED` repeats a run; `TOPO_LONG=1` runs six times as many cases.
 
 mod bindings;
 mod exchanges;
@@ -24,20 +24,21 @@ use super::differential_report::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
 use crate::support::{Http, Node, Random, Vhost, block_on, draws_on, seed, until};
 
-/// Requests in parallel. They mostly wait for the broker.
+/// The number of concurrent requests. A request spends most of its time waiting for the broker.
 const AT_ONCE: usize = 8;
-/// Cases per vhost, which is read once for all of them.
+/// The number of cases per vhost, which is read once for all of them.
 const BATCH: usize = 50;
-/// The minimum occurrences of each event for a meaningful run.
+/// The minimum number of occurrences of each event in a meaningful run.
 const ENOUGH: usize = 150;
-/// The fraction of cases without `TOPO_LONG`: they load a broker more than all other tests together.
+/// Without `TOPO_LONG`, only one of this many cases runs, because the cases load a broker more than all other tests
+/// together.
 const PART_OF_A_SHORT_RUN: usize = 6;
 
 /// The label of cases with an existing object, and their minimum number.
 const LIVE: &str = "live and desired";
 const ENOUGH_LIVE: usize = 2000;
 
-/// The counted events of a case, or its disagreement.
+/// The events of a case, or its disagreement.
 type Judged = Result<Vec<String>, Wrong>;
 
 /// A kind of case.
@@ -47,17 +48,17 @@ trait Kind: Sync {
     const WHAT: &'static str;
 
     fn draw(&self, random: &mut Random) -> Self::Case;
-    /// Plays some cases in a new vhost and returns one result each.
+    /// Runs several cases in a new vhost, and returns one result for each case.
     fn play(&self, road: &Road<'_>, cases: &[Self::Case]) -> Vec<Judged>;
-    /// Every case with one property less.
+    /// Returns the case without each property in turn.
     fn smaller(&self, case: &Self::Case) -> Vec<Self::Case>;
-    /// The scenario of a failed case.
+    /// Returns the scenario of a failed case.
     fn scenario(&self, case: &Self::Case, wrong: Wrong) -> Scenario;
-    /// The events that are possible on this broker and must occur.
+    /// Returns the events that are possible on this broker and must occur.
     fn expected(&self) -> BTreeSet<String>;
 }
 
-/// A new vhost with topo's and the test's connections.
+/// A new vhost with the connections of topo and of the test.
 struct Road<'node> {
     vhost: Vhost<'node>,
     http: Http,
@@ -76,17 +77,18 @@ impl<'node> Road<'node> {
         read.remove(0)
     }
 
-    /// Sends the requests of topo.
+    /// Sends a request of topo.
     fn send(&self, request: &Request) -> Answer {
         self.ask(request.method.as_str(), &request.path, request.body.as_ref())
     }
 
-    /// Retries if the broker closes the connection, as it does after 1,000 requests and after a body that is too large.
+    /// Sends a request. Retries if the broker closes the connection, as it does after 1,000 requests and after a body
+    /// that is too large.
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         until("an answer", || self.http.send(method, path, body).ok())
     }
 
-    /// Declares the prerequisites.
+    /// Declares an object that a case requires.
     fn put(&self, kind: &str, name: &str, body: &Value) -> Answer {
         self.ask("PUT", &self.vhost.path(kind, &[name]), Some(body))
     }
@@ -103,7 +105,7 @@ impl<'node> Road<'node> {
     }
 }
 
-/// topo's plan for a topology and the current state.
+/// Returns topo's plan for a topology and the current state.
 fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
     let desired = Arc::new(Desired { topology, scope, sources: Vec::new() });
     let context = PlanContext {
@@ -121,24 +123,24 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
     plan
 }
 
-/// A model value from the JSON of the management API.
+/// Converts JSON of the management API to a value of the model.
 fn model<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-/// The error in a refusal, without the escapes of older versions.
+/// Returns the error in a refusal, without the escapes of older versions.
 fn reason(answer: &Answer) -> String {
     let reply = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
     reply.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// The spec keys for the fields of the management API.
+/// Renames the fields of the management API to spec keys.
 fn renamed(body: &Value, keys: &[(&str, &str)]) -> Value {
     let reply = keys.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), body.get(*theirs)?.clone())));
     Value::Object(reply.collect())
 }
 
-/// An object for `json live`: the same fields and its name.
+/// Returns an object for `json live`, with the same fields and its name.
 fn live(name: &str, body: Option<&Value>) -> Vec<Value> {
     let named = body.cloned().map(|mut body| {
         body["name"] = name.into();
@@ -159,7 +161,7 @@ fn play<K: Kind>(kind: &K, cases: &[K::Case]) -> Vec<Judged> {
     })
 }
 
-/// The scenario of the smallest case with the same disagreement.
+/// Returns the scenario of the smallest case with the same disagreement.
 fn smallest_scenario<K: Kind>(
     kind: &K,
     case: K::Case,
@@ -170,14 +172,14 @@ fn smallest_scenario<K: Kind>(
     kind.scenario(&case, wrong)
 }
 
-/// Events that occurred too rarely.
+/// Returns the events that occurred too rarely.
 fn rare<K: Kind>(kind: &K, counts: &BTreeMap<String, usize>, enough: usize, enough_live: usize) -> Vec<String> {
     let expected = kind.expected().into_iter().map(|what| (what, enough)).chain([(LIVE.to_owned(), enough_live)]);
     let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
     expected.filter(is_rare).map(|(what, _)| what).collect()
 }
 
-/// Draws, plays and counts cases; fails with the scenario of the smallest failed case.
+/// Generates, runs and counts cases. Fails with the scenario of the smallest failed case.
 fn run<K: Kind>(kind: &K, cases: usize) {
     let seed = seed();
     // Chance has more effect in a short run, so half of the fraction suffices.

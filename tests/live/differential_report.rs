@@ -1,4 +1,4 @@
-//! Reports a disagreement between topo and a broker: reduces it and writes a scenario.
+//! Reports a disagreement between topo and a broker: reduces the case and writes a scenario.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const SHRINKING: Duration = Duration::from_secs(60);
 /// A disagreement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wrong {
-    /// The failed check: a smaller case must fail the same one.
+    /// The failed check. A smaller case must fail the same check.
     pub(super) check: &'static str,
     pub(super) text: String,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Removes properties as long as the same check fails. `smaller` returns every case with one property less.
+/// Removes properties while the same check fails. `smaller` returns the case without each property in turn.
 pub(super) fn smallest<Case>(
     mut case: Case,
     mut wrong: Wrong,
@@ -54,8 +54,8 @@ pub(super) fn smallest<Case>(
     }
 }
 
-/// The file for `tests/scenarios`; `TOPO_UPDATE=1` writes the plan into it. Cases that a spec or HTTP cannot represent
-/// belong in a unit test; the remark lists them.
+/// A file for `tests/scenarios`; `TOPO_UPDATE=1` writes the plan into it. A case that a spec or HTTP cannot represent
+/// belongs in a unit test; the remark states this.
 pub(super) struct Scenario {
     pub(super) wrong: Wrong,
     pub(super) remark: String,
@@ -64,7 +64,7 @@ pub(super) struct Scenario {
 }
 
 impl Scenario {
-    /// The spec as YAML, one key per line; each value is JSON.
+    /// Returns the spec as YAML, with one key per line and each value as JSON.
     fn yaml(&self) -> String {
         let keys = self.spec.as_object().expect("a spec is a map");
         keys.iter().map(|(key, value)| format!("{key}: {value}\n")).collect()

@@ -1,4 +1,4 @@
-//! Policies on a real broker: the governing policy and the effective values equal topo's prediction.
+//! Compares governing policies and effective values on a real broker with topo's predictions.
 //!
 //! `TOPO_SEED` repeats a run.
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use topo::model::{BrokerVersion, Policy, PolicyName, QueueType};
-use topo::rabbitmq::governing::chosen;
+use topo::rabbitmq::governing::select_governing;
 use topo::rabbitmq::policy_keys::is_accepted;
 use topo::rabbitmq::{Governed, Named, Policies, Source, effective_definition};
 
@@ -25,13 +25,13 @@ use crate::support::http::Answer;
 use crate::support::wait::TIMEOUT;
 use crate::support::{Node, Vhost, cases, draws_on, seed, until};
 
-/// Vhosts, each with 40 queues and its own policies: in a short run, and in a long one.
+/// The number of vhosts, each with 40 queues and separate policies, in a short run and in a long run.
 const CASES: [usize; 2] = [6, 32];
-/// Vhosts in parallel.
+/// The number of concurrent vhosts.
 const AT_ONCE: usize = 16;
-/// The minimum occurrences of each event for a meaningful run.
+/// The minimum number of occurrences of each event in a meaningful run.
 const ENOUGH: usize = 20;
-/// Queues for which the broker never reports statistics, and therefore no governing policy.
+/// The label of queues for which the broker never reports statistics, and therefore no governing policy.
 const SILENT: &str = "queues without statistics";
 
 type Counts = BTreeMap<String, usize>;
@@ -40,17 +40,17 @@ fn version(node: &Node) -> BrokerVersion {
     node.version().parse().unwrap()
 }
 
-/// A name that the broker reports: absent, null and "" mean none.
+/// Returns a name that the broker reports. A missing name, null and "" mean that there is none.
 fn name(value: &Value) -> Option<&str> {
     value.as_str().filter(|name| !name.is_empty())
 }
 
-/// The broker's merge of a policy and an operator policy: absent and `[]` mean none.
+/// Returns the broker's merge of a policy and an operator policy. A missing merge and `[]` are equal to an empty one.
 fn definition(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// The accepted policies. Refused ones (a pattern that PCRE cannot parse) are omitted.
+/// Writes policies and returns the accepted ones. The broker refuses policies with a pattern that PCRE cannot parse.
 fn put(
     vhost: &Vhost<'_>,
     kind: &str,
@@ -63,7 +63,7 @@ fn put(
         if answer.is_success() {
             taken.insert(name.clone(), policy.clone());
         } else {
-            // Any other refusal is an error of this test.
+            // Any other refusal is an error in this test.
             let reported = answer.body.to_string();
             assert!(
                 answer.status == 400 && reported.contains("should be regular expression"),
@@ -75,7 +75,7 @@ fn put(
     taken
 }
 
-/// Compares an object with topo's prediction, and counts events.
+/// Compares objects with topo's prediction, and counts events.
 struct Compared<'a> {
     users: &'a Policies<'a>,
     operators: &'a Policies<'a>,
@@ -88,7 +88,7 @@ impl Compared<'_> {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// The policy that the broker reports, if topo considers it possible.
+    /// Returns the policy that the broker reports, if topo considers it possible.
     fn governing<'p>(
         &mut self,
         policies: &Policies<'p>,
@@ -96,8 +96,8 @@ impl Compared<'_> {
         kind: Governed,
         says: Option<&str>,
     ) -> Option<Named<'p>> {
-        let fitting = policies.fitting(object, kind);
-        let governing = chosen(&fitting);
+        let fitting = policies.matching(object, kind);
+        let governing = select_governing(&fitting);
         let found = governing.possible().iter().find(|named| named.map(|named| named.name.as_str()) == says);
         match found {
             None => {
@@ -113,7 +113,7 @@ impl Compared<'_> {
             Some(Some(_)) => self.add("governed by one".to_owned()),
         }
         if let Governed::Queue(Some(kind)) = kind {
-            for fit in fitting.iter().filter(|fit| fit.obstacle.is_some()) {
+            for fit in fitting.iter().filter(|fit| fit.unsupported_key.is_some()) {
                 let refused = fit.named.policy.definition.keys();
                 for key in refused.filter(|key| !is_accepted(key, kind, policies.version())) {
                     self.add(format!("skipped {kind} {key}"));
@@ -164,7 +164,7 @@ fn declare(vhost: &Vhost<'_>, case: &Case) {
 }
 
 fn created(vhost: &Vhost<'_>, path: &str, body: &Value) {
-    // A quorum queue is refused during a slow election of another one (500 on 3.8).
+    // During a slow leader election of another queue, the broker refuses a quorum queue (500 on 3.8).
     until(path, || {
         let Answer { status, body } = vhost.http().put(path, body);
         assert!(!(300..500).contains(&status), "{path}: {body}");
@@ -172,7 +172,7 @@ fn created(vhost: &Vhost<'_>, path: &str, body: &Value) {
     });
 }
 
-/// Plays a case and returns the remaining differences.
+/// Runs a case and returns the remaining differences.
 fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let mut counts = Counts::new();
     let vhost = node.vhost("effective");
@@ -187,7 +187,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let version = version(node);
     let (users, operators) = (Policies::new(&users, version), Policies::new(&operators, version));
     let amqp = vhost.amqp();
-    // A queue's policy comes with its statistics: 5 s after its declaration, and later only if it is busy.
+    // The statistics contain the policy of a queue: 5 s after its declaration, and later only if the queue is busy.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let mut counts = counts.clone();
@@ -202,7 +202,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
             compared.add("exchanges".to_owned());
         }
         let wrong = compared.wrong;
-        // Without a request, the statistics of an idle queue are not renewed.
+        // Without a request, the statistics of an idle queue are not updated.
         for name in case.queues.keys() {
             amqp.ready(name);
         }
@@ -215,7 +215,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     }
 }
 
-/// Events that occurred too rarely.
+/// Returns the events that occurred too rarely.
 fn rare(counts: &Counts, node: &Node) -> Vec<String> {
     let version = version(node);
     let mut expected: Vec<String> =

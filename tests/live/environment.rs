@@ -1,4 +1,4 @@
-//! Effects of the environment on a run: full disks, closed outputs, and signals in a container.
+//! Tests effects of the environment on a run: full disks, closed outputs, and signals in a container.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, deletes, 
 
 const QUEUE: &str = "queues: {orders: {type: classic}}\n";
 
-/// A shell in which `$TOPO` is the binary under test.
+/// Returns a shell in which `$TOPO` is the binary under test.
 fn shell(vhost: &Vhost<'_>) -> Topo {
     let topo = Topo::of(Path::new("/bin/bash")).url(&vhost.node().url());
     topo.env("TOPO", env!("CARGO_BIN_EXE_topo")).env("PATH", "/usr/bin:/bin")
@@ -58,7 +58,7 @@ fn backups_are_private_complete_and_never_overwritten() {
     let removed = "removed: {queues: [orders]}\n";
     let apply = "$TOPO apply --yes --allow message-loss,mass-delete,routing-gap --backup kept/";
     let count = || fs::read_dir(topo.path("kept")).unwrap().count();
-    // On a full disk, no partial backup remains, and nothing is changed.
+    // On a full disk, topo leaves no partial backup and changes nothing.
     let starved = format!("mkdir kept; trap '' XFSZ; (ulimit -f 0; {apply}b.json 2>&1) | cat; exit ${{PIPESTATUS[0]}}");
     let starved = run(&topo, &vhost, removed, &starved).expect_code(1);
     starved.expect_text("the backup could not be written to kept/b.json; nothing was changed");
@@ -72,15 +72,16 @@ fn backups_are_private_complete_and_never_overwritten() {
     assert_eq!((count(), vhost.names("queues").len()), (2, 0));
 }
 
-/// Makes a command process 1, as in a container without an init process. Only signals with a handler are delivered.
+/// Makes a command process 1, as in a container without an init process. Process 1 receives only signals for which it
+/// has a handler.
 const NAMESPACE: [&str; 3] = ["--pid", "--fork", "--kill-child"];
 
-/// A namespace requires root on most machines.
+/// Returns true if the machine permits namespaces, which require root on most machines.
 fn has_namespaces() -> bool {
     let is_allowed =
         Command::new("/usr/bin/unshare").args(NAMESPACE).arg("true").status().is_ok_and(|status| status.success());
     if !is_allowed {
-        // Writes to the terminal: the harness hides the output of passing tests.
+        // Written to the terminal, because the test harness hides the output of passing tests.
         let note =
             "note: a test of topo as the first process is skipped: unshare may not create a PID namespace here\n";
         let _ = std::io::stderr().write_all(note.as_bytes());
@@ -88,7 +89,7 @@ fn has_namespaces() -> bool {
     is_allowed
 }
 
-/// Sends a signal to process 1 of the namespace, once it is topo and has a handler.
+/// Sends a signal to process 1 of the namespace, once this process is topo and has a handler.
 fn signal(running: &Running, signal: &str) {
     let children = format!("/proc/{0}/task/{0}/children", running.pid());
     let child = until("topo as a child of unshare", || {

@@ -1,4 +1,4 @@
-//! Applies every example; a second plan is empty.
+//! Applies every example, and checks that a second plan is empty.
 
 use crate::examples::examples;
 use crate::support::{Node, Topo};

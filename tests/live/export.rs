@@ -1,4 +1,5 @@
-//! Exports of live vhosts: the spec changes nothing, and creates the same objects elsewhere.
+//! Tests exports of live vhosts: a plan of the exported spec is empty, and applying the spec creates the same objects
+//! in another vhost.
 
 mod expires;
 mod minimal_text;

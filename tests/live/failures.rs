@@ -1,5 +1,5 @@
-//! Connection failures: passwords, permissions, addresses, and servers other than RabbitMQ. Each yields one sentence
-//! with the correct exit code and no secret.
+//! Tests connection failures: passwords, permissions, addresses, and servers other than RabbitMQ. Each failure causes
+//! one sentence with the correct exit code and without a secret.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ queues: {orders.mail: {type: classic}, orders.work: {type: classic, messageTtl: 
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// Reads a request head and answers these bytes, until this process ends.
+/// Starts a server that reads a request head and responds with these bytes, until this process ends. Returns its URL.
 fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -27,10 +27,10 @@ fn answering(answer: &'static str) -> String {
     format!("http://{address}")
 }
 
-/// A plan and an apply against a server other than RabbitMQ.
+/// Runs a plan and an apply against a server other than RabbitMQ.
 fn both(url: &str) -> [Output; 2] {
     let topo = Topo::offline().url(url).spec(SPEC);
-    // In parallel: topo retries temporary errors for seconds.
+    // Both run concurrently, because topo retries transient errors for seconds.
     let runs = [topo.start(["plan"]), topo.start(["apply", "--yes"])];
     runs.map(|run| run.wait().expect_code(1).expect_no_result())
 }
@@ -78,7 +78,7 @@ fn correct_password_is_not_printed() {
         topo.run(arguments.iter().copied()).expect_code(0).expect_no_text(&user.password).expect_no_text(&login);
     }
     assert!(!topo.read("plan.json").contains(&user.password));
-    // The suggested command has the URL without its user info.
+    // The suggested command contains the URL without its user info.
     let typed = Node::shared().url().replace("//", &login);
     let output = topo.without_env("TOPO_URL").run(["plan", "--url", &typed]).expect_code(0);
     output.expect_text("No changes").expect_no_text(&user.password);
@@ -89,7 +89,7 @@ fn missing_vhost_permissions_are_reported() {
     let vhost = Node::shared().vhost("stranger");
     let user = Node::shared().user("management");
     let topo = as_user(&vhost, &user);
-    // 4.2.9 and 4.3.3 answer 404 as for a missing vhost.
+    // 4.2.9 and 4.3.3 respond with 404, as for a missing vhost.
     for command in [&["plan"][..], &["apply", "--yes"]] {
         let output = topo.run(command.iter().copied());
         let is_plan = output.code == Some(0);
@@ -102,7 +102,7 @@ fn missing_vhost_permissions_are_reported() {
         }
     }
     assert!(vhost.names("queues").is_empty());
-    // These permissions suffice for a plan.
+    // These permissions are sufficient for a plan.
     let user = user.may(&vhost, "^$", "^$", "^$");
     as_user(&vhost, &user).run(["plan"]).expect_code(0).expect_text("+ queue orders.work").expect_no_text("+ vhost");
 }
@@ -144,7 +144,7 @@ fn tag_management_suffices_except_for_policies() {
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = as_user(&vhost, &user);
     topo.run(["apply", "--yes"]).expect_code(0);
-    // Moves a binding, recreates a queue and deletes another.
+    // Moves a binding, recreates a queue, and deletes another queue.
     topo.rewrite(
         "owns: ['orders*']
 exchanges: {orders: {type: topic}}
@@ -157,7 +157,7 @@ bindings: [{source: orders, destination: orders.work, routingKey: 'paid.#'}]
     assert_eq!(vhost.names("queues"), ["orders.work"]);
     assert_eq!(vhost.queue("orders.work")["arguments"]["x-message-ttl"], 60_000);
     topo.run(["plan", "--detailed-exitcode", "--prune"]).expect_code(0).expect_text("No changes");
-    // For policies, topo names the least sufficient tag.
+    // For policies, topo suggests the least privileged tag that is sufficient.
     let policies = "policies: {short: {pattern: '^orders', applyTo: queues, definition: {max-length: 10}}}\n";
     topo.rewrite(policies);
     let output = topo.run(["apply", "--yes", "--allow", "message-drop"]).expect_code(1);
@@ -189,7 +189,7 @@ fn created_vhost_counts_as_a_change() {
     let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["vhosts"][0]["done"].as_array().unwrap().len(), 5, "{output}");
     assert_eq!(report["vhosts"][0]["done"][0]["address"], format!("vhosts/{name}"), "{output}");
-    // As many steps as planned, each once.
+    // The number of progress lines equals the number of planned steps.
     let output = output.expect_text("1/5 write vhost settings\n");
     let counted: Vec<&str> = output.stderr.lines().filter(|line| line.contains("/5 ")).collect();
     assert_eq!(counted.len(), 5, "{output}");

@@ -1,15 +1,19 @@
-//! Runs the pages of the documentation from top to bottom. Each command prints the text below it, and pipeline steps
-//! run as on a runner. Comments describe events on the broker between the commands:
+//! Runs the documentation pages from top to bottom. Each command must print the text below it, and pipeline steps run
+//! as on a runner. Comments describe events on the broker between the commands:
 //!
 //! - `<!-- live: publish 5 to orders with order.created in store -->`
-//! - `<!-- live: hold 1 of orders.work in store -->`: a consumer does not acknowledge it until `release`
-//! - `<!-- live: killed at "move messages": topo apply --yes -->`: runs it, and kills it when it prints this
+//! - `<!-- live: hold 1 of orders.work in store -->`: a consumer receives a message and acknowledges it only at
+//!   `release`
+//! - `<!-- live: killed at "move messages": topo apply --yes -->`: runs the command, and kills it when it prints this
+//!   text
 //! - `<!-- live: locked by deploy-42 in store -->`
-//! - `<!-- live: bind audit to events.work with event.created in store -->`: an unmanaged binding and queue `audit`
+//! - `<!-- live: bind audit to events.work with event.created in store -->`: declares exchange `audit` and an unmanaged
+//!   binding
 //! - `<!-- live: guest may everything in store -->`
-//! - `<!-- live: a minute in store -->`: the lock of a killed apply has expired
+//! - `<!-- live: a minute in store -->`: the lock of a killed apply expires
 //!
-//! The command of the comment above a `mermaid` block prints that block: `<!-- picture: topo graph topology.yaml -->`.
+//! The comment above a `mermaid` block contains the command that prints the block:
+//! `<!-- picture: topo graph topology.yaml -->`.
 
 use std::process::Command;
 
@@ -19,7 +23,7 @@ use crate::support::amqp::Held;
 use crate::support::page::{expect_file, file_name, root, screenshot};
 use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost};
 
-/// A page with its vhosts and users, which are deleted when it is dropped.
+/// A page with its vhosts and users, which are deleted when the value is dropped.
 struct PageRun<'node> {
     shell: Shell<'node>,
     vhosts: Vec<Vhost<'node>>,
@@ -59,7 +63,7 @@ fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
         Part::Block { language, text } => {
             if let Some(name) = file_name(text) {
                 page_run.shell.write(name, text);
-                // A pipeline, not a spec.
+                // A file name that begins with a dot is a pipeline, not a spec.
                 if language == "yaml" && name.starts_with('.') {
                     steps(text).iter().for_each(|step| page_run.shell.step(step));
                 }
@@ -120,7 +124,7 @@ impl<'node> PageRun<'node> {
     }
 }
 
-/// Returns the commands of a pipeline in order: GitHub's `run`, GitLab's `script`, pre-commit's `entry`.
+/// Returns the commands of a pipeline in order: `run` of GitHub, `script` of GitLab, `entry` of pre-commit.
 fn steps(pipeline: &str) -> Vec<String> {
     fn walk(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -144,7 +148,7 @@ fn steps(pipeline: &str) -> Vec<String> {
     found
 }
 
-/// Pages with commands, by path.
+/// The pages with commands, by path.
 pub(crate) const PAGES: [&str; 11] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
@@ -171,7 +175,7 @@ fn reading_a_plan_commands_print_the_shown_output() {
 
 #[test]
 fn adopting_commands_print_the_shown_output() {
-    // On other versions, a plan of the page has other bindings or one more hazard, as the page states.
+    // On other versions, a plan on this page has different bindings or an additional hazard, as the page states.
     if !Node::shared().at_least(3, 10) || Node::shared().at_least(4, 0) {
         return;
     }
@@ -215,13 +219,13 @@ fn limits_commands_print_the_shown_output() {
 
 #[test]
 fn user_limits_commands_print_the_shown_output() {
-    // RabbitMQ 3.8.10 adds limits of users.
+    // RabbitMQ 3.8.10 adds user limits.
     if Node::shared().is_at_least_patch(3, 8, 10) {
         check_page(PAGES[10], &[], &["shop-app", "shop-reports"]);
     }
 }
 
-/// The image of the plan in the README. On other versions, the ladder has other objects.
+/// Checks the image of a plan in the README. On other versions, the ladder has different objects.
 #[test]
 fn image_of_a_plan_is_current() {
     let node = Node::shared();

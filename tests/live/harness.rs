@@ -1,4 +1,4 @@
-//! Tests of the harness of the live tests, on the node itself.
+//! Tests the harness of the live tests on a node.
 
 use std::time::{Duration, Instant};
 
@@ -161,10 +161,10 @@ fn tls_node_requires_a_client_certificate() {
     let tls = Tls::create();
     let node = Node::start(Options::default().tls(&tls).line("management.disable_stats = true"));
     let bare = Http::to_tls(&node.tls_url(), "guest", "guest", &tls, false);
-    // TLS 1.3 refuses after the handshake; the connection may be closed before the client reads the refusal.
+    // TLS 1.3 refuses the client after the handshake, and the connection may close before the client reads the refusal.
     until("a refusal that names the certificate", || {
         let refusal = bare.send("GET", "/api/overview", None).unwrap_err();
-        // 3.8 on Erlang 23 uses TLS 1.2, which has no alert for this.
+        // 3.8 on Erlang 23 uses TLS 1.2, which has no alert for a missing certificate.
         let refusal = refusal.to_lowercase();
         (refusal.contains("certificate") || refusal.contains("handshakefailure")).then_some(())
     });

@@ -1,9 +1,9 @@
-//! Hostile names on a real broker: escaped in all output, sent unchanged.
+//! Tests hostile names on a real broker: topo sends them unchanged, and escapes them in all output.
 
 use crate::cli::hostile_text::{COMMANDS, HIDDEN, harmless, quoted};
 use crate::support::{Fault, Node, Proxy, Topo, puts};
 
-/// A queue with retries, whose generated names contain its own.
+/// Returns a spec with a queue with retries. The generated names contain the name of the queue.
 fn spec(name: &str, limit: u32) -> String {
     let (name, key) = (quoted(name), quoted(&format!("k{HIDDEN}\r\n::error title=pwned::k{COMMANDS}")));
     format!(

@@ -1,4 +1,4 @@
-//! Objects that a definitions import creates and no client can declare.
+//! Tests objects that an import of definitions creates and that no client can declare.
 
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ fn import(vhost: &Vhost<'_>, mut definitions: Value) {
     vhost.http().post("/api/definitions", &definitions).expect_status(204);
 }
 
-/// A spec without its comments, which depend on the source.
+/// Returns a spec without its comments, which depend on the source.
 fn without_comments(spec: &str) -> String {
     spec.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
-/// Up to 4.0, the broker stores `undefined` for the missing field and never deletes such an exchange automatically.
+/// Up to 4.0, the broker stores `undefined` for the missing field, and never deletes such an exchange automatically.
 #[test]
 fn exchange_without_auto_delete_is_read() {
     let vhost = Node::shared().vhost("undefined");
@@ -31,7 +31,7 @@ fn exchange_without_auto_delete_is_read() {
     vhost.http().post(&binding, &json!({"routing_key": "a"})).expect_status(201);
     let auto_delete = vhost.exchange("events")["auto_delete"].clone();
     println!("auto_delete is listed as {auto_delete}");
-    // The broker keeps such an exchange, but refuses to declare it again, with either value.
+    // The broker keeps such an exchange, but refuses every redeclaration, with either value.
     let declared = vhost.amqp().declare_exchange("events", "topic", &[]);
     let refusal = declared.err();
     assert_eq!(auto_delete.is_boolean(), refusal.is_none(), "{refusal:?}");
@@ -45,7 +45,7 @@ fn exchange_without_auto_delete_is_read() {
     match &refusal {
         None => drop(plan.expect_no_text("auto_delete")),
         Some(refusal) => {
-            // The plan quotes the refusal, and the command that it names repairs the exchange with its bindings.
+            // The plan quotes the refusal, and the suggested command repairs the exchange with its bindings.
             let start = "inequivalent arg 'auto_delete' for exchange 'events'";
             let end = "received 'false' but current is none";
             assert!(refusal.contains(start) && refusal.contains(end), "{refusal}");
@@ -62,10 +62,11 @@ fn exchange_without_auto_delete_is_read() {
     assert_eq!(vhost.exchange("events")["auto_delete"], false);
 }
 
-/// Without a broker default, both refuse a missing field; with one, both use it.
+/// If the broker has no default for a missing field, the broker and topo refuse the file. If it has a default, both use
+/// it.
 #[test]
 fn defaults_of_missing_fields_are_those_of_the_broker() {
-    // A node of its own: some of these objects and their vhost cannot be deleted.
+    // Uses a separate node, because some of these objects and their vhost cannot be deleted.
     let node = Node::start(Options::default());
     let version = node.version();
     let whole = [
@@ -89,7 +90,7 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
         ),
     ];
     for (list, whole) in whole {
-        // An object without its identity breaks its vhost; topo refuses the file.
+        // An object without its identity breaks its vhost, so topo refuses the file.
         let identity = ["name", "source", "destination"];
         for missing in whole.as_object().unwrap().keys().filter(|missing| !identity.contains(&missing.as_str())) {
             let vhost = node.vhost("defaults");
@@ -169,7 +170,7 @@ fn objects_of_a_vhost_that_the_file_does_not_list_are_imported_and_exported() {
     }
 }
 
-/// Any client can declare them: one request or frame holds thousands of levels.
+/// Any client can declare such arguments, because one request or frame can contain thousands of levels.
 #[test]
 fn deeply_nested_arguments_do_not_stop_a_vhost() {
     let vhost = Node::shared().vhost("deep");
@@ -188,7 +189,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     let brackets = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let body = format!(r#"{{"durable":true,"arguments":{{"x-nested":{}}}}}"#, brackets(20_000));
     http.send_text("PUT", &vhost.path("queues", &["bottomless"]), &body).expect_status(201);
-    // With 20,000 levels in a binding, 3.10.8 ends with a segmentation fault.
+    // With 20,000 levels in a binding, 3.10.8 crashes with a segmentation fault.
     let body = format!(r#"{{"routing_key":"k","arguments":{{"x-nested":{}}}}}"#, brackets(200));
     http.send_text("POST", &vhost.path("bindings", &["e", "amq.topic", "q", "shallow"]), &body).expect_status(201);
     let body = format!(r#"{{"durable":true,"arguments":{{"x-wide":[{}1]}}}}"#, "1,".repeat(200_000));
@@ -204,7 +205,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
             "{output}"
         );
     }
-    // A conflict shows the arguments. A recreate that would lose a truncated value is refused.
+    // A conflict shows the arguments. topo refuses a recreation that would lose a truncated value.
     let topo =
         Topo::new(&vhost).spec("queues: {deep: {type: classic, maxLength: 5}, shallow: {type: classic, maxLength: 5}}");
     topo.run(["plan"]).expect_code(0).expect_text("inequivalent arg 'x-max-length' for queue 'deep'");
@@ -222,7 +223,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     topo.rewrite("owns: ['*']\nqueues: {shallow: {type: classic, arguments: {x-nested: [[[[[[[[[[end]]]]]]]]]]}}}");
     let prune = ["apply", "--yes", "--prune", "--allow", "routing-gap", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);
-    // A truncated value would be restored incorrectly.
+    // topo would restore a truncated value incorrectly.
     for left_out in
         ["queue abyss", "queue bottomless", "queue deep", "queue wide", "binding amq.topic ─ k {x-nested: …} → shallow"]
     {

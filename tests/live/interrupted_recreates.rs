@@ -1,4 +1,4 @@
-//! The next apply completes a recreation that was killed at any request, and restores every unmanaged binding.
+//! Kills a recreation at every request. The next apply completes the recreation and restores every unmanaged binding.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -13,13 +13,13 @@ use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any,
 /// An object to recreate, with its dependents.
 struct RecreateCase {
     hint: &'static str,
-    /// Prepares the broker; false on versions without support.
+    /// Returns the node for this case, or `None` if its version does not support the case.
     node: fn() -> Option<&'static Node>,
     spec: &'static str,
-    /// The second run omits this flag, as a user may.
+    /// Flags that the second run omits, as a user may.
     flags: &'static [&'static str],
     prepare: fn(&Amqp),
-    /// Objects that exist only afterwards.
+    /// Objects that exist only after the apply.
     new: &'static [&'static str],
     is_new: fn(&Vhost<'_>) -> bool,
 }
@@ -40,7 +40,8 @@ const QUEUE: RecreateCase = RecreateCase {
         amqp.bind_queue("mine", "q", "old", NONE);
         amqp.bind_queue("amq.topic", "q", "unmanaged", NONE);
         amqp.bind_queue("amq.headers", "q", "", &[("n", Argument::LongInt(1))]);
-        // Two auto-delete exchanges: one is unmanaged, one is bound by the spec.
+        // The queue is bound to two auto-delete exchanges: one is unmanaged, and the spec declares the binding of the
+        // other.
         for (exchange, key) in [("passing", "theirs"), ("lonely", "k")] {
             amqp.declare_exchange_as(exchange, "topic", SHORT, NONE).unwrap();
             amqp.bind_queue(exchange, "q", key, NONE);
@@ -99,7 +100,7 @@ impl RecreateCase {
         (vhost, expected, Proxy::to(node))
     }
 
-    /// All objects and topic permissions.
+    /// Returns all objects and topic permissions.
     fn state(&self, vhost: &Vhost<'_>) -> BTreeSet<String> {
         let mut state = objects(vhost);
         state.extend(permissions(vhost));
@@ -114,7 +115,7 @@ impl RecreateCase {
         ["apply", "-y"].iter().chain(self.flags).copied().collect()
     }
 
-    /// The methods of all requests of an undisturbed run.
+    /// Returns the methods of all requests of an uninterrupted run.
     fn requests(&self) -> Vec<String> {
         let (vhost, expected, proxy) = self.begin();
         self.topo(&vhost).through(&proxy).run(self.apply()).expect_code(0);
@@ -123,8 +124,8 @@ impl RecreateCase {
         proxy.requests().into_iter().map(|request| request.method).collect()
     }
 
-    /// Kills a run at its n-th request and runs again. Returns whether the object was missing at the kill. Returns
-    /// `None` without such a request: a slow run renews its lock more often.
+    /// Kills a run at its n-th request, and runs topo again. Returns true if the object was missing after the kill.
+    /// Returns `None` if there was no such request, because a slow run renews its lock more often.
     fn killed_at(&self, n: usize, after: bool) -> Option<bool> {
         let (vhost, expected, proxy) = self.begin();
         proxy.add(any().nth(n), if after { Fault::HangAfter } else { Fault::HangBefore });
@@ -144,7 +145,7 @@ impl RecreateCase {
         let was_away = expected.difference(&between).any(|line| !self.new.contains(&line.as_str()));
         assert!(!was_away || between.iter().any(|line| line.ends_with(".topo.keep")), "{}", context());
 
-        // The lease would expire; the test does not wait a minute.
+        // The lease would expire, but the test does not wait for a minute.
         let lock = vhost.path("queues", &["topo.lock"]);
         assert!(matches!(vhost.http().delete(&lock).status, 204 | 404));
         let again = self.topo(&vhost).run(self.apply());
@@ -158,7 +159,7 @@ impl RecreateCase {
 
     fn killed_everywhere(&self) {
         let requests = self.requests();
-        // A kill at a read changes nothing on the broker: a short run tries a part of them.
+        // A kill at a read changes nothing on the broker, so a short run tests only some of the reads.
         let stride = cases(4, 1);
         let is_drawn = |index: usize| (index as u64 + seed()).is_multiple_of(stride as u64);
         let mut points = Vec::new();
@@ -171,7 +172,7 @@ impl RecreateCase {
         }
         let (away, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let rest = Mutex::new(points.clone());
-        // In parallel: the test mostly waits for vhosts and processes.
+        // The kills run concurrently, because a run spends most of its time waiting for vhosts and processes.
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
@@ -213,7 +214,7 @@ fn killed_recreate_restores_topic_permissions() {
     }
 }
 
-/// A run that was killed directly after the deletion.
+/// Kills a run immediately after the deletion.
 fn killed_when_deleted(recreate_case: &RecreateCase, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
     let (vhost, expected, proxy) = recreate_case.begin();
     let topo = recreate_case.topo(&vhost).through(&proxy);
@@ -233,7 +234,7 @@ fn killed_when_deleted(recreate_case: &RecreateCase, arguments: &[&str]) -> (Vho
 fn saved_plan_completes_a_killed_recreate() {
     let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
-    // The proxy has another URL than the plan.
+    // The URL of the proxy differs from the URL in the plan.
     let again = apply.into_iter().chain(["--allow-other-broker"]);
     topo.run(again).expect_code(0).expect_text("an earlier recreation of queue q was interrupted");
     assert_eq!(objects(&vhost), expected);
@@ -250,7 +251,7 @@ fn pruned_bindings_are_not_restored() {
     let theirs = ["amq.topic -unmanaged-> queue q", "amq.headers -{\"n\":1}-> queue q"].map(str::to_owned).into();
     let left = objects(&vhost);
     assert!(left.is_disjoint(&theirs) && left.contains("mine -new-> queue q"), "{left:?}");
-    // Auto-delete exchanges and their bindings are never changed.
+    // topo never changes auto-delete exchanges and their bindings.
     assert!(left.contains("passing -theirs-> queue q"), "{left:?}");
     assert!(left.contains("lonely -k-> queue q") && !left.iter().any(|line| line.contains(".topo.")), "{left:?}");
     assert!(left.is_subset(&expected));

@@ -1,4 +1,4 @@
-//! The library example plans and applies without the command line, with the guards of `topo apply`.
+//! Tests that the library example plans and applies without the command line, with the guards of `topo apply`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn access(node: &Node) -> Access {
     Access::new(http_options(node, "guest", "guest"), Process::new("tester", "here")).unwrap()
 }
 
-/// The desired topology: one queue of a type, bound to one exchange.
+/// Returns a desired topology with one queue of this type, bound to one exchange.
 async fn desired(access: &Access, vhost: &Vhost<'_>, kind: &str) -> Vec<Arc<Desired>> {
     let text = format!(
         "version: 1\nvhost: '{}'\nexchanges: {{orders: {{type: topic}}}}\nqueues:\n  invoices:\n    type: {kind}\n    \

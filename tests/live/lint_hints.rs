@@ -1,4 +1,4 @@
-//! Following the hint of a lint rule does what the hint promises.
+//! Tests that following the hint of a lint rule has the promised effect.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::support::{Node, Topo, Vhost, until};
 const SPEC: &str = include_str!("../cases/policy-hint.yaml");
 const QUEUES: [&str; 3] = ["s.work", "s.alerts", "s.dead"];
 
-/// The policy definition that the broker applies to a queue.
+/// Returns the policy definition that the broker applies to a queue.
 fn governed(vhost: &Vhost<'_>, queue: &str) -> Value {
-    // Only a queue that is asked reports a change.
+    // The broker reports a change only after a request to the queue.
     vhost.amqp().ready(queue);
     match &vhost.queue(queue)["effective_policy_definition"] {
-        // Brokers differ in how they report that there is none.
+        // Versions differ in how they report that there is no definition.
         none if none.is_null() || *none == json!([]) => json!({}),
         definition => definition.clone(),
     }
@@ -35,7 +35,7 @@ fn the_pattern_for_a_policy_on_generated_queues_keeps_the_other_queues_governed(
     let pattern = hint.split('`').nth(3).unwrap_or_else(|| panic!("a policy and a pattern: {hint}"));
     topo.rewrite(&spec.replace(r"'^s\.'", &format!("'{pattern}'")));
     topo.run(["validate"]).expect_no_text("policy-on-generated-queue");
-    // Today the dead-letter queue dead-letters to itself.
+    // Before the change, the dead-letter queue dead-letters to itself.
     topo.run(["apply", "--yes", "--allow", "message-drop"]).expect_code(0);
     for (queue, expected) in [("s.dead", json!({})), ("s.work", policy.clone()), ("s.alerts", policy)] {
         until(&format!("`{pattern}` to govern {queue} so"), || (governed(&vhost, queue) == expected).then_some(()));

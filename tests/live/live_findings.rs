@@ -1,4 +1,4 @@
-//! Findings printed with a plan consider the whole vhost, including unmanaged objects.
+//! Tests that the findings of a plan take the whole vhost into account, including unmanaged objects.
 
 use lapin::options::QueueDeclareOptions;
 
@@ -13,7 +13,7 @@ exchanges:
 queues:
   work: {type: classic, deadLetter: {exchange: dead}, bindings: [{exchange: events, routingKey: 'order.#'}]}
 ";
-/// A rule and the exchange to which a transient queue is bound.
+/// Lint rules, each with the exchange to which a transient queue is bound.
 const RULES: [(&str, &str); 3] =
     [("dangling-alternate-exchange", "unrouted"), ("dead-letters-reach-nothing", "dead"), ("unbound-exchange", "feed")];
 const UNSURE: &str = "a definitions file does not contain exclusive and transient queues";
@@ -22,7 +22,7 @@ fn plan(topo: &Topo, flags: &[&str]) -> Output {
     topo.run(["plan", "--fail-on", "info"].into_iter().chain(flags.iter().copied()))
 }
 
-/// The rules with findings; every test topology also has findings of other rules.
+/// Returns the names of these rules that have findings. Every test topology also has findings of other rules.
 fn found(output: &Output) -> Vec<&'static str> {
     RULES.iter().map(|(rule, _)| *rule).filter(|rule| output.stderr.contains(rule)).collect()
 }
@@ -57,8 +57,8 @@ fn bindings_to_transient_queues_count() {
     let export = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0);
     assert!(all.iter().all(|rule| !export.stdout.contains(rule)), "{export}");
 
-    // The file does not contain the exclusive queue, and every reader reports that in the same words. On 4.3 the file
-    // has its binding.
+    // The file does not contain the exclusive queue, and every command reports this with the same text. On 4.3, the
+    // file contains the binding of the queue.
     let definitions = definitions(&vhost);
     let is_sure = definitions.contains("\"destination\":\"exclusive\"");
     let topo = topo.file("definitions.json", &definitions);
@@ -86,7 +86,7 @@ fn removed_bindings_do_not_count() {
     assert!(found(&output).contains(&"unbound-exchange"), "{output}");
 }
 
-/// From 4.3 on the broker refuses a queue that is transient and not exclusive.
+/// From 4.3 on, the broker refuses a queue that is transient and not exclusive.
 #[test]
 fn bindings_to_a_transient_queue_count() {
     if Node::shared().at_least(4, 3) {

@@ -1,5 +1,5 @@
-//! The lock of an apply: one apply runs, and the others report its holder. Every apply releases its lock, and an apply
-//! that lost it changes nothing more.
+//! Tests the lock of an apply: one apply runs, and the other applies report its holder. Every apply releases its lock.
+//! An apply that has lost its lock makes no further changes.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ queues: {orders.work: {type: classic}}
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// Holds the binding request at a gate: the lock is held until the gate opens.
+/// Returns a proxy that delays the binding request until the gate opens, so that the lock is held until then.
 fn gated() -> (Proxy, Gate) {
     let gate = Gate::default();
     (Proxy::to(Node::shared()).on(posts(), gate.fault()), gate)
@@ -29,7 +29,7 @@ fn until_locked(vhost: &Vhost<'_>, queue: &str) {
     until("the lock", || vhost.queue(queue)["arguments"]["x-topo-holder"].is_string().then_some(()));
 }
 
-/// A lease that outlasts a test.
+/// A lease that is longer than a test.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
 /// Declares the lock queue of another apply.
@@ -52,14 +52,14 @@ fn is_done(vhost: &Vhost<'_>) {
     assert_eq!(vhost.list("bindings").len(), 1);
 }
 
-/// Starts that many applies at once; exactly one changes the broker.
+/// Starts this number of applies simultaneously. Exactly one of them changes the broker.
 fn race(contenders: usize) {
     let vhost = Node::shared().vhost("race");
     let (proxy, gate) = gated();
     let topos: Vec<Topo> = (0..contenders).map(|_| through(&proxy, &vhost)).collect();
-    // The waiting request is not abandoned.
+    // The timeout exceeds the delay, so that topo does not retry the delayed request.
     let mut runs: Vec<_> = topos.iter().map(|topo| topo.start(["apply", "--yes", "--timeout", "170s"])).collect();
-    // An apply that starts after the winner finished succeeds, too.
+    // An apply that starts after the first apply has finished succeeds, too.
     until("the others to be over", || {
         let over = runs.iter_mut().map(|run| usize::from(run.is_over())).sum::<usize>();
         (over + 1 >= contenders).then_some(())
@@ -150,8 +150,8 @@ fn expired_lock_is_free() {
     is_done(&vhost);
 }
 
-/// Two applies detect the down node of a lock; the first replaced the lock before the second deletes it. Long form
-/// only: the takeover takes a minute.
+/// Two applies detect that the node of a lock is down. The first apply replaces the lock before the second one deletes
+/// it. Runs only in the long form, because the takeover takes a minute.
 #[test]
 fn takeover_of_a_replaced_lock_is_refused() {
     if std::env::var_os("TOPO_LONG").is_none() {
@@ -168,9 +168,9 @@ fn takeover_of_a_replaced_lock_is_refused() {
         Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes)
     };
     let alone = down();
-    let drain_timeout = Duration::from_secs(200);
-    let taking = through(&alone, &first).timeout(drain_timeout);
-    let running = taking.start(["apply", "--yes", "--lock-timeout", "90s"]);
+    let run_timeout = Duration::from_secs(200);
+    let waiting = through(&alone, &first).timeout(run_timeout);
+    let running = waiting.start(["apply", "--yes", "--lock-timeout", "90s"]);
     let (path, other) = (vhost.path("queues", &["topo.lock"]), vhost.http());
     let proxy = down();
     let name = vhost.name().to_owned();
@@ -181,13 +181,13 @@ fn takeover_of_a_replaced_lock_is_refused() {
     };
     proxy.add(puts().path("topo.lock.topo.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
     let begun = Instant::now();
-    let topo = through(&proxy, &vhost).timeout(drain_timeout);
+    let topo = through(&proxy, &vhost).timeout(run_timeout);
     let output = topo.run(["apply", "--yes", "--lock-timeout", "75s"]).expect_code(6);
     assert!(begun.elapsed() > Duration::from_secs(60));
     output.expect_error(&format!("vhost {name} is locked by me@first"));
     assert_eq!(proxy.count(&deletes().path("/topo.lock")), 1, "of its right to take it away");
     assert_eq!(vhost.queue("topo.lock")["arguments"]["x-topo-holder"], "me@first");
-    // A single apply takes it over.
+    // The waiting apply acquires the lock.
     running.wait().expect_code(0);
     is_done(&first);
 }
@@ -211,7 +211,7 @@ fn apply_that_lost_its_lock_changes_nothing_more() {
         let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
         assert!(output.stdout.contains("not attempted bind"), "{output}");
         assert!(vhost.queue("orders.work").is_null() && vhost.list("bindings").is_empty());
-        // Another holder's lock is not deleted.
+        // topo does not delete the lock of another holder.
         assert_eq!(!vhost.queue("topo.lock").is_null(), taken_over);
     }
 }
@@ -224,7 +224,7 @@ fn locks_with_different_names_are_independent() {
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes", "--prune", "--lock-name", "my.lock"]);
     until_locked(&vhost, "my.lock");
-    // Neither lock is in a plan, even if `owns` matches all names.
+    // A plan contains neither lock, even if `owns` matches all names.
     let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune"]).expect_code(0);
     plan.expect_no_text("topo.lock").expect_no_text("my.lock");
     gate.open();
@@ -258,7 +258,7 @@ fn lock_is_released_after_every_outcome() {
         running.interrupt(signal);
         gate.open();
         let output = running.wait();
-        // If the step in progress was the last one, everything is done.
+        // If the step in progress was the last step, all steps are done.
         assert!(matches!(output.code, Some(0 | 4)), "{output}");
         let output = output.expect_text("stopping after the current step");
         let is_late = output.says("The interruption came too late: all steps were already done.");
@@ -287,7 +287,7 @@ fn interruption_between_steps_is_reported() {
     assert!(vhost.names("queues").is_empty() && !vhost.exchange("orders").is_null());
 }
 
-/// A request in flight at the end of the apply would declare the lock again.
+/// If a renewal is in flight when the apply ends, its request would declare the lock again.
 #[test]
 fn late_renewal_does_not_redeclare_the_lock() {
     let vhost = Node::shared().vhost("late-renewal");
@@ -299,7 +299,7 @@ fn late_renewal_does_not_redeclare_the_lock() {
     until("a renewal", || (proxy.count(&renewals) > 1).then_some(()));
     binding.open();
     until("the last step", || (!vhost.list("bindings").is_empty()).then_some(()));
-    // Long enough for an apply that does not wait.
+    // Waits longer than an apply that does not wait for the renewal.
     thread::sleep(Duration::from_secs(2));
     renewal.open();
     running.wait().expect_code(0);
@@ -307,7 +307,7 @@ fn late_renewal_does_not_redeclare_the_lock() {
     is_done(&vhost);
 }
 
-/// Every step is done; only the release hangs. Five attempts of 30 s would outlast the lease.
+/// All steps are done, and only the release hangs. Five attempts of 30 s would exceed the lease.
 #[test]
 fn unreleasable_lock_expires() {
     let vhost = Node::shared().vhost("unreleased");
@@ -337,7 +337,7 @@ fn second_interruption_ends_immediately() {
         running.signal("INT");
         running.is_over().then_some(())
     });
-    // One attempt of the request takes 30 s.
+    // A single attempt of the request would take 30 s.
     assert!(begun.elapsed() < Duration::from_secs(25));
     running.wait().expect_code(4).expect_error("stopped immediately").expect_text("the lock was not released");
 }
@@ -365,7 +365,7 @@ fn missing_lock_permission_suggests_another_name() {
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
     let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("Access refused.");
     let output =
-        output.expect_text("caused by: the lock of an apply is the queue topo.lock").expect_text("--lock-name NAME");
+        output.expect_text("caused by: topo uses the queue topo.lock as a lock").expect_text("--lock-name NAME");
     // The suggested command keeps all existing permissions.
     let command = format!(
         "rabbitmqctl set_permissions -p {} {} '^topo\\.lock$|CONFIGURE' 'WRITE' 'READ'",

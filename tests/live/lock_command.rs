@@ -1,4 +1,4 @@
-//! `topo lock` shows the holder of a vhost's lock and breaks it.
+//! Tests that `topo lock` shows and deletes the lock of a vhost.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn free_lock_exits_with_0_and_held_lock_with_6() {
     let expected =
         json!({"holder": "me@far-away", "isLock": true, "node": node, "nodeIsUp": true, "leaseSeconds": 600});
     assert_eq!(held["locks"][0]["held"], expected);
-    // A user who cannot list the nodes gets a note.
+    // For a user who cannot list the nodes, topo prints an info.
     let user = Node::shared().user("management").may_everything(&vhost);
     let other = Topo::new(&vhost).user(&user);
     other.run(lock).expect_code(6).expect_text("tag monitoring");
@@ -65,7 +65,7 @@ fn all_vhosts_of_the_specs_are_shown() {
     output.expect_text(&format!("vhost {missing}: free (the vhost does not exist)\n"));
     topo.run(["lock", "a.yaml", "c.yaml"]).expect_code(0);
     topo.run(["lock", "a.yaml", "b.yaml", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("far-away");
-    // Only one vhost is locked, and only its lock is deleted.
+    // Only one vhost is locked, and topo deletes only its lock.
     let output = topo.run(["lock", "--break", "--yes", "a.yaml", "b.yaml", "c.yaml"]).expect_code(0);
     let output = output.expect_text(&format!("vhost {}: deleted the lock of me@far-away\n", held.name()));
     output.expect_text(&format!("vhost {}: not locked; nothing was deleted\n", free.name()));
@@ -106,7 +106,7 @@ fn break_requires_confirmation() {
     let named = "lock --break -y --vhost {vhost} --lock-name my.lock --format json";
     let broken = topo.run(named.split(' ')).expect_code(0).json();
     assert_eq!((&broken["locks"][0]["deleted"], &broken["locks"][0]["queue"]), (&json!(true), &json!("my.lock")));
-    // The permission to configure the lock suffices to break it.
+    // The permission to configure the lock is sufficient to delete it.
     let user = Node::shared().user("management").may(&vhost, "^topo\\.lock$", "^$", "^$");
     put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     Topo::new(&vhost).user(&user).run(["lock", "--break", "-y", "--vhost", "{vhost}"]).expect_code(0);
@@ -132,7 +132,7 @@ fn application_queue_is_not_deleted() {
     assert_eq!(amqp.ready("jobs"), 3);
 }
 
-/// Another run acquired the lock between the confirmation and the deletion.
+/// Another run acquires the lock between the confirmation and the deletion.
 #[test]
 fn replaced_lock_is_not_deleted() {
     let vhost = Node::shared().vhost("break-late");
@@ -150,7 +150,7 @@ fn replaced_lock_is_not_deleted() {
     assert_eq!(vhost.queue("topo.lock")["arguments"]["x-topo-holder"], "me@second");
 }
 
-/// It stops with the documented exit code; the next run completes it.
+/// The apply stops with the documented exit code, and the next run completes it.
 #[test]
 fn apply_whose_lock_is_broken_stops() {
     let vhost = Node::shared().vhost("broken");

@@ -1,4 +1,4 @@
-//! Memory is proportional to the size of the broker's responses.
+//! Tests that memory is proportional to the size of the broker's responses.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn is_long() -> bool {
     std::env::var_os("TOPO_LONG").is_some()
 }
 
-/// Answers all requests whose path contains this part with that text.
+/// Returns a proxy that responds with this text to all requests whose path contains this part.
 fn instead(path: &str, text: &str) -> Proxy {
     Proxy::to(Node::shared()).on(gets().path(path), Fault::Text(Arc::from(text)))
 }
@@ -66,7 +66,7 @@ fn unused_json_takes_proportional_memory() {
     }
 }
 
-/// Any client can declare them with one frame each. Decoded, they take 70 MB.
+/// Any client can declare such arguments with one frame each. Decoded, they need 70 MB.
 #[test]
 fn many_large_arguments_do_not_stop_a_vhost() {
     let vhost = Node::shared().vhost("large");
@@ -84,7 +84,7 @@ fn many_large_arguments_do_not_stop_a_vhost() {
     assert!(output.stdout.contains("  zz:"), "{output}");
     assert!(output.says("queues that cannot be represented in a spec: large-"), "{output}");
     assert!(output.says("or takes too much memory") && !output.stdout.contains("  large-19:"), "{output}");
-    // A backup names the objects that it cannot contain.
+    // A backup lists the objects that it cannot contain.
     topo.rewrite("owns: ['*']\nqueues: {zz: {type: classic, maxLength: 5}}");
     let prune = ["apply", "--yes", "--prune", "--allow", "mass-delete", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);

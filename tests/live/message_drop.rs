@@ -1,6 +1,6 @@
-//! Random policy changes on queues with messages: for every lost message, the plan reported `message-drop`.
+//! Applies random policy changes to queues with messages. For every lost message, the plan must report `message-drop`.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` plays thirty times as many cases.
+//! `TOPO_SEED` repeats a run; `TOPO_LONG=1` runs thirty times as many cases.
 
 mod case;
 
@@ -13,13 +13,14 @@ use self::case::{Case, draw};
 use crate::support::wait::TIMEOUT;
 use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, cases, draws_on, seed, text, until};
 
-/// Queues per vhost.
+/// The number of queues per vhost.
 const QUEUES: usize = 60;
-/// Vhosts, in a short run and in a long one.
+/// The numbers of vhosts in a short run and in a long run.
 const VHOSTS: [usize; 2] = [1, 30];
-/// The minimum occurrences of each event for a meaningful run.
+/// The minimum number of occurrences of each event in a meaningful run.
 const ENOUGH: usize = 8;
-/// Counts of quorum queues are from a tick of 5 s, and queues expire faster: a count unchanged for two ticks is final.
+/// The time without changes after which a count is final: two ticks of 5 s. Quorum queues update their counts only at a
+/// tick, and queues expire faster.
 const TWO_TICKS: Duration = Duration::from_secs(11);
 
 const NO_QUEUE: [&str; 0] = [];
@@ -37,7 +38,7 @@ fn totals(vhost: &Vhost<'_>) -> Totals {
     listed.as_array().unwrap().iter().filter_map(count).collect()
 }
 
-/// The totals, once they are unchanged for two ticks.
+/// Returns the totals after they have not changed for two ticks.
 fn final_totals(vhost: &Vhost<'_>) -> Totals {
     let deadline = Instant::now() + TIMEOUT;
     let (mut seen, mut since) = (totals(vhost), Instant::now());
@@ -68,7 +69,7 @@ fn arrange(vhost: &Vhost<'_>, amqp: &Amqp, cases: &BTreeMap<String, Case>) {
     http.put(&vhost.path("policies", &["never"]), &never).expect_status(201);
     for (name, case) in cases {
         for _ in 0..case.messages {
-            // A full queue may reject it.
+            // A full queue may reject the message.
             amqp.publish("", name, "ten bytes.");
         }
         if case.rejected > 0 {
@@ -96,7 +97,7 @@ fn spec(cases: &BTreeMap<String, Case>) -> String {
     )
 }
 
-/// The queues for which the plan reports `message-drop`.
+/// Returns the queues for which the plan reports `message-drop`.
 fn warned(plan: &Value, vhost: &Vhost<'_>) -> BTreeMap<String, Vec<String>> {
     let mut warned: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for hazard in plan["vhosts"][0]["hazards"].as_array().expect("a list") {
@@ -113,9 +114,10 @@ fn warned(plan: &Value, vhost: &Vhost<'_>) -> BTreeMap<String, Vec<String>> {
 #[derive(Default)]
 struct Counts {
     silent: Vec<String>,
-    /// Lost and reported, reported and not lost, neither; by type.
+    /// The numbers of queues with lost and reported messages, with reported but no lost messages, and with neither, by
+    /// type.
     met: BTreeMap<String, usize>,
-    /// Reported and not lost, by the first words of the warning.
+    /// The number of reports without a loss, by the first words of the warning.
     needless: BTreeMap<String, usize>,
 }
 
@@ -129,7 +131,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let warned = warned(&plan, &vhost);
     let applied = topo.run(["apply", "-y", "--allow", "message-drop,publisher-block,mass-delete"]);
-    // A queue that now expires within a second may be missing at the apply, which reports it.
+    // A queue that expires within a second may be missing at the apply, which reports this.
     let expired = |line: &str| {
         let name = line.strip_prefix("  queues/").and_then(|address| address.split('/').nth(1));
         name.and_then(|name| cases.get(name)?.after.as_ref()).is_some_and(|after| after["expires"] == 1000)
@@ -162,7 +164,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
     }
 }
 
-/// Events that occurred too rarely.
+/// Returns the events that occurred too rarely.
 fn rare(counts: &Counts) -> BTreeSet<&'static str> {
     let expected = ["lost and reported, classic", "lost and reported, quorum", "neither, classic", "neither, quorum"];
     expected.into_iter().filter(|what| counts.met.get(*what).copied().unwrap_or_default() < ENOUGH).collect()
@@ -190,8 +192,8 @@ fn message_drops_are_reported_by_the_plan() {
     assert!(rare.is_empty(), "TOPO_SEED={seed}: less than {ENOUGH} times: {rare:?}");
 }
 
-/// Waits until the count of a filled queue is that of before or after: the count of a tick during the publish is used
-/// until the next one.
+/// Waits until the count of a filled queue is its count before or after the publish. A count of a tick during the
+/// publish is used until the next tick.
 fn until_counted_before_or_after(vhost: &Vhost<'_>, queue: &str, messages: u64) {
     until("a count from before or after the publish", || {
         let count = totals(vhost).get(queue).copied().unwrap_or_default();
@@ -199,7 +201,7 @@ fn until_counted_before_or_after(vhost: &Vhost<'_>, queue: &str, messages: u64) 
     });
 }
 
-/// The count of a quorum queue may be outdated; a new queue has none.
+/// The count of a quorum queue may be out of date, and a new queue has no count.
 #[test]
 fn just_filled_quorum_queue_is_not_considered_empty() {
     let node = Node::shared();
@@ -221,7 +223,7 @@ fn just_filled_quorum_queue_is_not_considered_empty() {
     until("three to be dropped", || (amqp.ready("old") == 2).then_some(()));
 }
 
-/// True if a lowered limit requires an allowance for each of these queues.
+/// Returns the queues for which a lowered limit requires an allowance.
 fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
     let plan = topo.run(["plan", "--format", "json"].iter().chain(flags).copied()).expect_code(0).plan();
     warned(&plan, vhost).into_keys().collect()
@@ -230,7 +232,7 @@ fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
 const LIMIT: &str = "queues: {a: {type: quorum}, b: {type: quorum}}\n\
                      policies: {limit: {pattern: '', applyTo: queues, definition: {maxLength: 1}}}\n";
 
-/// Its count is up to 5 s old, but the queue itself has the current one, which requires no permission.
+/// The listed count is up to 5 s old. The queue itself reports the current count, which requires no permission.
 #[test]
 fn empty_quorum_queue_requires_no_allowance() {
     let vhost = Node::shared().vhost("says-so");
@@ -245,17 +247,17 @@ fn empty_quorum_queue_requires_no_allowance() {
     let other_user = Topo::new(&vhost).user(&user).spec(LIMIT);
     // A new quorum queue elects a leader first.
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
-    // A user who cannot see the listeners must specify an AMQP port other than the default.
+    // A user who cannot read the listeners must specify an AMQP port other than the default.
     let amqp_url = format!("amqp://127.0.0.1:{}", vhost.node().amqp_port());
-    // A busy broker that does not answer in time yields no count.
+    // If a busy broker does not respond in time, topo has no count.
     until("both to answer any user", || {
         (asks_for(&other_user, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
     });
-    // Without a read, the count is unknown.
+    // If topo does not query the queue, the count is unknown.
     assert_eq!(asks_for(&topo, &vhost, &["--transport", "shovel"]), ["a", "b"]);
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", "amqp://127.0.0.1:1"]), ["a", "b"]);
-    // One more than the limit is known, and exactly the limit is safe. A count other than 0 from a tick between both
-    // messages is used until the next tick.
+    // One message more than the limit is known, and exactly the limit is safe. If a tick occurs between both publishes,
+    // topo uses its count, which is not 0, until the next tick.
     amqp.fill("a", 2);
     amqp.fill("b", 1);
     until("one more than the limit", || (asks_for(&topo, &vhost, &[]) == ["a"]).then_some(()));
@@ -263,7 +265,7 @@ fn empty_quorum_queue_requires_no_allowance() {
     assert_eq!((amqp.ready("a"), amqp.ready("b")), (2, 1));
 }
 
-/// Unacknowledged messages are not ready and may return; only the next tick counts them.
+/// Unacknowledged messages are not ready but may return. Only the count of the next tick includes them.
 #[test]
 fn unacknowledged_messages_of_a_quorum_queue_are_counted() {
     let vhost = Node::shared().vhost("all-held");
@@ -284,7 +286,7 @@ fn unacknowledged_messages_of_a_quorum_queue_are_counted() {
     assert_eq!(asks_for(&topo, &vhost, &[]), ["a", "b"]);
 }
 
-/// A forwarded management port may belong to another broker with queues of the same names.
+/// A forwarded management port may belong to a different broker with queues of the same names.
 #[test]
 fn count_of_another_broker_is_ignored() {
     let vhost = Node::shared().vhost("at-home");
@@ -303,7 +305,7 @@ fn count_of_another_broker_is_ignored() {
     let there = format!("amqp://127.0.0.1:{}", other.amqp_port());
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", &there]), ["a", "b"]);
-    // And topo moves no message there.
+    // topo does not move messages on that broker, either.
     let topo = Topo::new(&vhost).spec("queues: {a: {type: classic}}\n");
     let recreate = format!("--recreate=queues/{}/a=migrate", vhost.name());
     let plan = topo.run(["plan", &recreate, "--transport", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);

@@ -1,4 +1,4 @@
-//! No message is deleted without an allowance, whatever the broker reports, omits or receives meanwhile.
+//! Tests that topo deletes no message without an allowance, regardless of what the broker reports, omits or receives.
 
 use std::thread;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
-/// Further allowances for a queue recreate.
+/// The additional allowances for the recreation of a queue.
 const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
 const LOSS: &str = "--allow=message-loss";
 /// The list with message totals.
@@ -43,7 +43,7 @@ impl Scene<'_> {
         scene
     }
 
-    /// `--recreate=queues/VHOST/q=HOW`
+    /// Returns `--recreate=queues/VHOST/q=HOW`.
     fn recreate(&self, how: &str) -> String {
         format!("--recreate=queues/{}/q={how}", self.vhost.name())
     }
@@ -65,18 +65,18 @@ impl Scene<'_> {
         assert_eq!(self.proxy.count(&any()), self.proxy.count(&gets()), "{:?}", self.proxy.requests());
     }
 
-    /// The number of DELETE requests for the queue.
+    /// Returns the number of DELETE requests for the queue.
     fn deletions(&self) -> usize {
         self.proxy.count(&deletes().path(&format!("/{}/q", self.vhost.name())))
     }
 
-    /// A second connection, for a fault that publishes.
+    /// Returns a function that publishes over a second connection, for a fault.
     fn publisher(&self) -> Box<dyn FnMut() + Send> {
         let amqp = self.vhost.amqp();
         Box::new(move || amqp.fill("q", 1))
     }
 
-    /// The list of totals without counts.
+    /// Returns a fault that removes the counts from the list of totals.
     fn countless(&self) -> Fault {
         let http = Http::to(&self.vhost.node().url(), "guest", "guest");
         let path = format!("{}?disable_stats=true&{TOTALS}=true", self.vhost.path("queues", &[]));
@@ -104,7 +104,7 @@ fn message_loss_requires_allow() {
     refused.expect_text("1 message will be deleted").expect_text(&flag).expect_text("nothing was changed");
     scene.nothing_was_written();
     scene.is_as_it_was(1);
-    // The same with `onConflict` in the spec.
+    // The result is the same with `onConflict` in the spec.
     scene.topo.rewrite("queues:\n  q: {type: classic, maxLengthBytes: 2MB, onConflict: discard}\n");
     scene.topo.run(["apply", "-y", ALL_BUT_LOSS]).expect_code(3).expect_text(&flag);
     scene.nothing_was_written();
@@ -142,7 +142,7 @@ fn unknown_count_requires_allow() {
 fn missing_count_before_the_deletion_stops_it() {
     for how in ["ifEmpty", "discard"] {
         let scene = Scene::of("classic");
-        // The plan, the plan under the lock, and the guard's own read.
+        // The plan, the plan under the lock, and the guard each read the totals.
         scene.proxy.add(gets().path(TOTALS).from(3), scene.countless());
         let refused = scene.topo.run(["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS]).expect_code(3);
         refused.expect_text("does not report whether it contains messages");
@@ -159,7 +159,7 @@ fn unacknowledged_messages_count() {
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("1 message will be deleted (it is unacknowledged)");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("it holds 1 message, so `ifEmpty` does not recreate it");
+    refused.expect_text("it contains 1 message, so `ifEmpty` does not recreate it");
     scene.nothing_was_written();
     drop(held);
     scene.vhost.until_counted("q", 1);
@@ -174,7 +174,7 @@ fn stream_is_never_proven_empty() {
             .spec(spec)
             .run(["plan", "--detailed-exitcode"])
             .expect_code(3);
-        return drop(plan.expect_text("streams exist since RabbitMQ 3.9"));
+        return drop(plan.expect_text("streams require RabbitMQ 3.9"));
     }
     let scene = Scene::of("stream");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS, LOSS]).expect_code(3);
@@ -204,7 +204,8 @@ fn allowed_number_of_messages_is_enforced() {
 
 #[test]
 fn queue_that_exceeds_the_allowed_number_is_kept() {
-    // Between the displayed plan and the one under the lock, and between that one and the deletion.
+    // The messages arrive between the displayed plan and the plan under the lock, or between that plan and the
+    // deletion.
     for (look, words) in [(2, "BLOCKED by 1 hazard"), (3, "4 messages")] {
         let scene = Scene::with("classic", 3);
         scene.proxy.add(gets().path(TOTALS).nth(look), Fault::Meanwhile(scene.publisher()));
@@ -221,7 +222,7 @@ fn late_message_prevents_the_deletion() {
     for how in ["ifEmpty", "discard"] {
         let scene = Scene::of("classic");
         scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
-        // The allowance does not cover messages that arrive after the plan.
+        // The allowance does not include messages that arrive after the plan.
         let apply = ["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS, LOSS, "--format=json"];
         let report = scene.topo.run(apply).expect_code(3).json();
         assert_eq!(report["result"], "blocked");
@@ -279,7 +280,7 @@ fn quorum_queue_is_observed_for_the_allowed_number() {
     assert!(scene.is_recreated());
 }
 
-/// In the path of `basic.get`, the last request before the deletion.
+/// The path of `basic.get`, the last request before the deletion.
 const ASKED: &str = "/q/get";
 
 #[test]
@@ -290,7 +291,7 @@ fn message_before_the_next_tick_keeps_a_quorum_queue() {
                 let scene = Scene::on(Node::with_default_intervals(), "quorum");
                 let mut publish = scene.publisher();
                 if last_total {
-                    // Once, in the middle of the wait. The plans made the first two reads.
+                    // The message arrives once, in the middle of the wait. The plans make the first two reads.
                     let (mut first, mut is_done) = (None, false);
                     let half = crate::live::transport::fixture::intervals_of(scene.vhost.node()).one_tick();
                     let late = move || {
@@ -385,10 +386,10 @@ fn deletion_without_a_response_is_not_repeated() {
             http.put(path, &body);
             let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").nth(1), Fault::CutAfter);
             let topo = Topo::new(&vhost).through(&proxy).spec(&format!("removed: {{{kind}: [old]}}\n"));
-            // Missing: the goal is reached.
+            // The queue is missing, so the goal is reached.
             topo.run(["apply", "-y", allowed]).expect_code(0);
             assert_eq!(proxy.count(&deletes().path("/old")), 1);
-            // Present: its owner is unknown.
+            // The queue exists, but its origin is unknown.
             http.put(path, &body);
             proxy.reset();
             let (again, path, body) = (vhost.http(), path.clone(), body.clone());
@@ -397,7 +398,7 @@ fn deletion_without_a_response_is_not_repeated() {
             proxy.add(gets().path("/old?").nth(1), remade);
             let output = topo.run(["apply", "-y", allowed]);
             println!("{:?} {output}", proxy.requests());
-            output.expect_text("may have executed it anyway");
+            output.expect_text("may have executed this step");
             assert_eq!(proxy.count(&deletes().path("/old")), 1);
             assert_eq!(vhost.names(kind), ["old"]);
         }

@@ -1,16 +1,16 @@
-//! Migrations of queues in use: no message is lost, duplicated or left behind.
+//! Tests migrations of queues in use: no message is lost, duplicated or left behind.
 //!
 //! | file | topic |
 //! |---|---|
 //! | [`under_load`] | every conversion under load: messages, their order, and consumers |
-//! | [`killed`] | a kill at any request or moment, and the next run |
-//! | [`abort`] | `--abort` at every point |
-//! | [`changes_during`] | a restarted broker, a deleted queue, or another spec in the middle |
+//! | [`killed`] | a kill at any request or time, and the next run |
+//! | [`abort`] | `--abort` at every request |
+//! | [`changes_during`] | a broker restart, a deleted queue, or a different spec during a migration |
 //! | [`late_changes`] | changes just before the deletion and during the return of messages |
-//! | [`concurrent_applications`] | applications that declare, bind or consume meanwhile; permissions |
+//! | [`concurrent_applications`] | applications that declare, bind or consume during a migration; permissions |
 //! | [`concurrent_plan`] | a plan while another process migrates |
-//! | [`broken_lock`] | a lock that is broken meanwhile |
-//! | [`wrong_broker`] | URLs of two brokers |
+//! | [`broken_lock`] | a lock that is deleted during a migration |
+//! | [`wrong_broker`] | URLs of two different brokers |
 //! | [`alarm`] | a broker that blocks publishers |
 //! | [`cluster`] | the death of one of three nodes |
 //! | [`forged_objects`] | objects that imitate those of a migration |

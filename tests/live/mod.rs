@@ -1,4 +1,4 @@
-//! Tests of topo on real RabbitMQ nodes.
+//! Tests topo on real RabbitMQ nodes.
 
 mod action;
 mod application_declares;

@@ -1,4 +1,5 @@
-//! Names that the broker accepts: created, bound, compared, addressed, unbound and deleted.
+//! Tests names that the broker accepts: topo creates, binds, compares, addresses, unbinds and deletes objects with such
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Argument, NONE, Node, Proxy, Topo, Vhost, deletes, posts, text};
 
-/// A name for a queue, an exchange, a policy and a routing key.
+/// Returns names, each of which is used for a queue, an exchange, a policy and a routing key.
 fn names() -> Vec<String> {
     let mut names: Vec<String> = [
         "a/b",
@@ -64,7 +65,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A vhost whose own name is difficult.
+/// Creates a vhost whose name contains special characters.
 fn hard_vhost() -> Vhost<'static> {
     let vhost = Node::shared().vhost("-a/b %2F@#:,~é🦀\"'*?+&");
     assert_eq!(vhost.names("queues"), [""; 0]);
@@ -80,13 +81,13 @@ fn all<T: Into<Value>>(value: impl Fn(&str) -> T) -> Value {
     names().iter().map(|name| (name.clone(), value(name).into())).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// An address segment as documented: everything except `A-Za-z0-9-._~` is encoded.
+/// Returns the address segment of a name as documented: all characters except `A-Za-z0-9-._~` are encoded.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The routing key of a name. `null` and `undefined` have their own test.
+/// Returns the routing key for a name. `null` and `undefined` have a separate test.
 fn key(name: &str) -> String {
     if matches!(name, "null" | "undefined") { format!("{name}.") } else { name.to_owned() }
 }
@@ -137,7 +138,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
     assert_eq!(vhost.list("bindings").len(), 2 * count);
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // All bindings to declared queues are removed, and none to an undeclared exchange.
+    // topo removes all bindings to declared queues, and no binding to an undeclared exchange.
     let without = [owns(), ("exchanges", exchanges), ("queues", queues(2)), ("policies", policies)];
     topo.rewrite(&spec(&without));
     let targets: Vec<String> =
@@ -148,7 +149,7 @@ fn any_name_is_created_compared_addressed_and_deleted() {
     topo.run(prune.into_iter().chain(targets.iter().map(String::as_str))).expect_code(0);
     assert_eq!(vhost.list("bindings").len(), count);
 
-    // Every second queue is recreated, each selected only by its address in three flags.
+    // Every second queue is recreated. Three flags select each queue only by its address.
     let chosen: Vec<String> = names().into_iter().step_by(2).collect();
     let flags: Vec<String> = chosen
         .iter()
@@ -211,7 +212,7 @@ fn arguments_of_bindings_keep_their_types() {
     assert!(arguments.iter().all(|one| live.contains(one)), "{live:?}");
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // Each has its own address and its own label, even if only the type differs.
+    // Each binding has a separate address and label, even if only the type differs.
     topo.rewrite(&spec(&head));
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
@@ -220,7 +221,7 @@ fn arguments_of_bindings_keep_their_types() {
     let shown = topo.run(["plan", "--prune"]).expect_code(0);
     shown.expect_text("k {n: 1, x-match: all} →").expect_text("k {n: \"1\", x-match: all} →");
 
-    // One by its address, then all.
+    // Selects one binding by its address, and then all bindings.
     let one = format!("--target=bindings/{}/h/queues/q/k/{}", vhost.name(), encoded("n=1.5,x-match=all"));
     topo.run(["apply", "-y", "--prune", &one]).expect_code(0);
     let live: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["arguments"].clone()).collect();

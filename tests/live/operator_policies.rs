@@ -1,4 +1,4 @@
-//! Operator policies as part of a spec: created, changed, deleted, exported, refused.
+//! Tests operator policies in a spec: topo creates, changes, deletes, exports and refuses them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ operatorPolicies:
   orders.ceiling: {pattern: '^orders$', applyTo: queues, priority: 1, definition: {maxLength: 5, messageTtl: 1h}}
 ";
 
-/// The operator policies of a vhost, by name, without the vhost.
+/// Returns the operator policies of a vhost by name, without the vhost.
 fn live(vhost: &Vhost<'_>) -> BTreeMap<String, Value> {
     let list = vhost.list("operator-policies").into_iter();
     let named = list.map(|mut policy| {
@@ -78,7 +78,8 @@ fn operator_policies_are_created_changed_and_deleted() {
         topo.run(["apply", "-y"]).expect_code(0);
         no_changes(&topo);
     }
-    // Without its line, it is unmanaged; without the section, operator policies are not compared.
+    // An operator policy without an entry in the section is unmanaged. Without the section, topo does not compare
+    // operator policies.
     put(&vhost, "others", &ceiling(json!({"max-length": 9})));
     let (head, _) = spec.split_once("operatorPolicies:").unwrap();
     topo.rewrite(head);
@@ -125,7 +126,7 @@ fn dropped_messages_of_an_operator_policy_are_predicted() {
     assert!(live(&vhost).is_empty());
     topo.run(["apply", "-y", "--allow=message-drop"]).expect_code(0);
     vhost.until_counted("orders", 5);
-    // An operator policy of others with a higher priority makes the one of the spec useless.
+    // Because of an unmanaged operator policy with a higher priority, the operator policy of the spec has no effect.
     put(
         &vhost,
         "others",
@@ -153,7 +154,7 @@ fn operator_policies_are_exported_on_request() {
         export.expect_text("operatorPolicies:");
         topo.write("topology.yaml", &text);
         no_changes(&topo);
-        // On an empty vhost, the same again.
+        // An apply to an empty vhost creates the same operator policies.
         let fresh = Node::shared().vhost("operator-import");
         let other = Topo::new(&fresh).file("topology.yaml", &text.replacen(vhost.name(), fresh.name(), 1));
         other.run(["apply", "-y"]).expect_code(0);
@@ -188,7 +189,7 @@ fn missing_tag_for_operator_policies_is_in_the_plan() {
     let refused = topo.run(["apply", "-y"]).expect_code(1);
     refused.expect_error("lacks rights for this plan; nothing was changed").expect_text(&tags);
     assert!(live(&vhost).is_empty() && vhost.names("queues").is_empty());
-    // A plan needs no more than `management`, and no change needs no tag.
+    // A plan requires only `management`, and an apply without changes requires no tag.
     Topo::new(&vhost).spec(SPEC).run(["apply", "-y"]).expect_code(0);
     let user = Node::shared().user("management").may(&vhost, "", "", "");
     no_changes(&Topo::new(&vhost).user(&user).spec(SPEC));
@@ -210,7 +211,7 @@ fn specs_without_the_section_send_no_other_request() {
     assert_eq!(count(head), count(SPEC));
 }
 
-/// Every policy key of any version: the broker accepts exactly those that topo does.
+/// For every policy key of any version, the broker accepts an operator policy with the key only if topo does.
 #[test]
 fn refused_keys_of_operator_policies_are_those_of_the_broker() {
     let vhost = Node::shared().vhost("operator-keys");
@@ -258,7 +259,7 @@ fn refused_operator_policies_block_the_plan() {
     assert!(vhost.names("queues").is_empty() && live(&vhost).is_empty());
 }
 
-/// A backup holds the operator policies that a run changes, so that they can be restored.
+/// A backup contains the operator policies that a run changes, so that they can be restored.
 #[test]
 fn backups_hold_changed_operator_policies() {
     let vhost = Node::shared().vhost("operator-backup");
@@ -268,7 +269,7 @@ fn backups_hold_changed_operator_policies() {
     topo.run(["apply", "-y", "--backup=backup.json"]).expect_code(0);
     let backup = topo.read("backup.json");
     assert!(backup.contains("operator_policy") && backup.contains("orders.ceiling"), "{backup}");
-    // Restored by an import, the broker has it again.
+    // An import restores the operator policy.
     let body: Value = serde_json::from_str(&backup).unwrap();
     let answer = vhost.http().post("/api/definitions", &body);
     assert!(answer.is_success(), "{backup}");

@@ -1,4 +1,4 @@
-//! Ownership: topo deletes only declared deletions and keeps unmanaged objects.
+//! Tests ownership: topo deletes only objects that it may delete, and keeps unmanaged objects.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, deletes, gets, text};
 
-/// Every allowance.
+/// The flag with every allowance.
 const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,\
                          durability-down,contract-change,duplicates,reorder,policy-shift";
 
-/// Every object of a vhost, one per line; bindings with key and arguments.
+/// Returns every object of a vhost, one per line; bindings with their routing keys and arguments.
 pub(super) fn objects(vhost: &Vhost<'_>) -> BTreeSet<String> {
     let named = |kind: &'static str| vhost.names(kind).into_iter().map(move |name| format!("{kind} {name}"));
     let binding = |binding: Value| {
@@ -114,7 +114,7 @@ fn old_routing_key_remains_until_pruned() {
     let after = objects(&vhost);
     assert!(after.contains(&new) && !after.contains(&old), "{after:?}");
 
-    // In one apply: the new binding first, so that no message is unroutable.
+    // In the same apply, topo creates the new binding first, so that no message is unroutable.
     topo.rewrite(&spec("order.a"));
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
     let steps: Vec<&str> = plan["vhosts"][0]["steps"]
@@ -242,7 +242,7 @@ fn unownable_objects_are_never_changed() {
     assert_eq!(objects(&vhost), before, "only ownable objects were deleted");
     assert_eq!(vhost.http().get(&vhost.path("exchanges", &[])).expect_status(200), predeclared);
 
-    // The same with their names under `removed`.
+    // The result is the same if their names are under `removed`.
     topo.rewrite("removed: {queues: [exclusive, passing, own], exchanges: [short, own]}\n");
     let refused = topo.run(prune).expect_code(3);
     for id in ["queue exclusive", "queue passing", "queue own", "exchange short", "exchange own"] {
@@ -272,7 +272,7 @@ fn recreated_queue_keeps_every_binding() {
     amqp.bind_queue("theirs", "q", "", &[("x-match", text("all")), ("tier", text("2"))]);
     amqp.bind_queue("short", "q", "a", NONE);
     amqp.bind_queue("short", "q", "b", NONE);
-    // Ignored bindings are not reported, but kept.
+    // topo does not report ignored bindings, but keeps them.
     amqp.declare_exchange("hidden", "topic", NONE).unwrap();
     amqp.bind_queue("hidden", "q", "h", NONE);
     let before = objects(&vhost);
@@ -280,7 +280,7 @@ fn recreated_queue_keeps_every_binding() {
         "exchanges: {mine: {type: topic}}\nqueues:\n  q: {type: classic, maxLength: 2, bindings: [{exchange: mine}]}\n";
     let topo = Topo::new(&vhost).spec(spec);
     let recreate = format!("--recreate=queues/{}/q=ifEmpty", vhost.name());
-    topo.run(["plan", &recreate]).expect_code(0).expect_text("0 declared, 5 not (");
+    topo.run(["plan", &recreate]).expect_code(0).expect_text("0 declared, 5 unmanaged (");
     topo.run(["apply", "-y", &recreate, ALLOW_ALL]).expect_code(0);
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 2);
     assert_eq!(objects(&vhost), &before | &lines(&["exchanges mine", "mine --> queue q"]));
@@ -320,13 +320,15 @@ fn concurrent_binding_stops_the_recreate() {
     let amqp = vhost.amqp();
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
     amqp.bind_queue("amq.topic", "q", "before", NONE);
-    // The plan, the plan under the lock, and a read just before the deletion.
+    // The plan, the plan under the lock, and a read immediately before the deletion.
     let bind = Fault::Meanwhile(Box::new(move || amqp.bind_queue("amq.topic", "q", "meanwhile", NONE)));
     let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/bindings/{}", vhost.name())).nth(3), bind);
     let topo =
         Topo::new(&vhost).through(&proxy).spec("queues: {q: {type: classic, maxLength: 2, onConflict: ifEmpty}}");
     let stopped = topo.run(["apply", "-y", ALLOW_ALL]).expect_code(3);
-    stopped.expect_text("queue q was not deleted: a binding was added in the meantime (amq.topic ─ meanwhile → q)");
+    stopped.expect_text(
+        "queue q was not deleted: a binding was added after the plan was made (amq.topic ─ meanwhile → q)",
+    );
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
     assert_eq!((vhost.list("bindings").len(), vhost.names("exchanges")), (2, Vec::new()));
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);

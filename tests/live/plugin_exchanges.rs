@@ -1,4 +1,4 @@
-//! Exchange types of RabbitMQ's own plugins: topo's verdict matches the broker's answer.
+//! Tests the exchange types of RabbitMQ's own plugins: topo's verdict matches the broker's response.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const PLUGINS: [&str; 5] = [
     "rabbitmq_federation",
 ];
 
-/// A type, with current and desired arguments.
+/// Returns exchange types, each with current and desired arguments.
 fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
     let own: &[(&str, Value, Value)] = &[
         ("x-recent-history", json!({}), json!({"x-recent-history-length": 5})),
@@ -87,7 +87,8 @@ fn plugin_exchange_verdicts_match_the_broker() {
         let says = |verdict: &str| fields.iter().any(|field| field["verdict"] == verdict);
         let (fresh, again) = (put(&format!("{name}.new"), kind, desired), put(name, kind, desired));
         let expected = (says("invalid"), says("invalid") || says("conflict"));
-        // A refused fresh declaration may be accepted for an existing exchange; the plan predicts the fresh one.
+        // The broker may refuse a new declaration, but accept the same redeclaration of an existing exchange. The plan
+        // predicts the new declaration.
         let seen = (!fresh.is_success(), !again.is_success() || !fresh.is_success());
         if expected != seen {
             wrong.push(format!("{kind} {live} → {desired}: {fields:?}, but {fresh:?}, {again:?}"));

@@ -1,5 +1,5 @@
-//! Runs the quickstart in a clean clone with the binary under test. The tutorial shows its complete output, the README
-//! an excerpt, and the quickstart removes all that it created.
+//! Runs the quickstart in a new clone with the binary under test. The tutorial shows its complete output, and the
+//! README shows an excerpt. The quickstart removes everything that it created.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! A recreated exchange gets its bindings back: by one definitions request for an administrator, otherwise one by one.
+//! Tests that topo restores the bindings of a recreated exchange: in one definitions request for an administrator,
+//! otherwise one by one.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,8 @@ use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, posts, put
 
 const MANY: usize = 40;
 
-/// An exchange with bindings of all kinds, one of them declared, and a spec that changes its type.
+/// Creates an exchange with bindings of all kinds, of which one is declared. Returns a spec that changes the type of
+/// the exchange.
 fn prepare(vhost: &Vhost<'_>) -> String {
     let amqp = vhost.amqp();
     amqp.declare_exchange("hub/1", "topic", NONE).unwrap();
@@ -27,7 +29,7 @@ fn prepare(vhost: &Vhost<'_>) -> String {
         .to_owned()
 }
 
-/// The broker's list of bindings with its keys, sorted.
+/// Returns the broker's list of bindings with their properties keys, sorted.
 fn bindings(vhost: &Vhost<'_>) -> Vec<Value> {
     let mut bindings = vhost.list("bindings");
     bindings.retain(|binding| binding["source"] == "hub/1" || binding["destination"] == "hub/1");
@@ -46,7 +48,7 @@ fn administrator_restores_all_bindings_with_one_request() {
     let seen: Arc<Mutex<Option<Value>>> = Arc::default();
     let (http, list, sees) = (node.http(), vhost.path("bindings", &[]), seen.clone());
     let look = move || *sees.lock().unwrap() = Some(http.get(&list).expect_status(200));
-    // The first request after it.
+    // Reads the bindings before the first request after the definitions request.
     let proxy = Proxy::to(node).on(puts().path("/hub%2F1").nth(1), Fault::Meanwhile(Box::new(look)));
     let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
     let plan = topo.run(["plan", "--verbose"]).expect_code(0);
@@ -77,7 +79,7 @@ fn other_users_restore_bindings_one_by_one() {
     assert_eq!(bindings(&vhost), before, "{applied}");
 }
 
-/// A definitions request silently skips existing objects; the declaration after it detects them.
+/// A definitions request silently skips existing objects. The declaration after it detects them.
 #[test]
 fn redeclared_old_exchange_is_detected() {
     let node = Node::shared();

@@ -1,4 +1,4 @@
-//! The requests of a plan, and the time to prove quorum queues empty.
+//! Tests the requests of a plan, and the time to confirm that quorum queues are empty.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn plan_requests_only_lists() {
     let queues: String = (0..60).map(queue).collect();
     let topo = Topo::new(&vhost).through(&proxy).spec(&format!("queues:\n{queues}"));
     topo.run(["apply", "-y"]).expect_code(0);
-    // Every other queue differs, so the plan needs counts and consumers.
+    // Every second queue differs, so the plan needs counts and consumers.
     topo.rewrite(&format!("queues:\n{}", queues.replace("1h", "2h")));
     proxy.reset();
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text("30 objects in conflict");
@@ -26,7 +26,7 @@ fn plan_requests_only_lists() {
     assert_eq!(proxy.count(&gets()), requests.len());
     assert!(requests.len() <= 10, "{requests:#?}");
     assert_eq!(proxy.count(&gets().path("/api/definitions")), 0);
-    // `/api/KIND/VHOST` or shorter.
+    // The path is `/api/KIND/VHOST` or shorter.
     let deep = requests.iter().find(|request| request.path.split('?').next().unwrap().split('/').count() > 4);
     assert_eq!(deep, None, "a request for one object");
 }
@@ -61,7 +61,7 @@ fn message_during_the_wait_for_other_queues_is_detected() {
     let topo = five_quorum_queues(&vhost);
     let amqp = vhost.amqp();
     let publish = move || amqp.fill("own.q3", 1);
-    // The plans read the totals too; the fourth read is the guard's. Deletions run from own.q5 to own.q1.
+    // The plans read the totals too; the guard makes the fourth read. Deletions run from own.q5 to own.q1.
     let reads = gets().path("enable_queue_totals").nth(4);
     let proxy = Proxy::to(node).on(reads, Fault::Meanwhile(Box::new(publish)));
     let output = topo.through(&proxy).run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(4);

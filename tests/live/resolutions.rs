@@ -1,4 +1,5 @@
-//! Applies each suggested resolution and checks its promise: no conflict, a successful apply, the effective setting.
+//! Applies each suggested resolution, and checks its promise: no conflict, a successful apply, and the effective
+//! setting.
 
 mod argument_origins;
 mod dead_letters;
@@ -71,7 +72,7 @@ fn cases(node: &Node) -> Vec<Case> {
             "messageTtl: 30s\n    expires: 1h\n    maxLength: 7",
             Some(json!({"message-ttl": 30_000, "expires": 3_600_000, "max-length": 7})),
         ),
-        // A policy governs it already; its keys are copied.
+        // A policy already governs the queue; the suggested policy copies its keys.
         case("governed", json!({}), "maxLength: 5", Some(json!({"max-length": 5, "message-ttl": 77_000}))),
         case(
             "quorum.limit",
@@ -122,8 +123,8 @@ fn spec(vhost: &Vhost<'_>, cases: &[Case]) -> String {
     let mut text = format!("version: 1\nvhost: {}\nqueues:\n", vhost.name());
     for case in cases {
         let kind = if case.spec.starts_with("type:") { "" } else { "    type: classic\n" };
-        let without_comments = if case.spec.is_empty() { String::new() } else { format!("    {}\n", case.spec) };
-        text.push_str(&format!("  {}:\n{kind}{without_comments}", case.name));
+        let entry = if case.spec.is_empty() { String::new() } else { format!("    {}\n", case.spec) };
+        text.push_str(&format!("  {}:\n{kind}{entry}", case.name));
     }
     text
 }
@@ -139,7 +140,7 @@ fn suggested_change_resolves_the_conflict() {
     let desired = spec(&vhost, &cases);
     let topo = Topo::new(&vhost).spec(&desired);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    // 3.8 does not compare the limit: there it is drift, which blocks as well.
+    // 3.8 does not compare the limit. The difference is drift, which blocks the plan like a conflict.
     assert_eq!(plan["summary"]["conflict"], cases.len(), "{plan:#}");
     let address = |case: &Case| {
         vhost.path("queues", &[case.name]).replacen("/api/", "", 1).replace("%2E", ".").replace("%2D", "-")
@@ -189,13 +190,13 @@ fn suggested_change_resolves_the_conflict() {
         let Some(Value::Object(expected)) = &case.by_policy else { continue };
         until(&format!("the policy of {} in {governed}", case.name), || {
             let queue = vhost.queue(case.name);
-            // Without a request, the statistics of an idle queue are not renewed.
+            // Without a request, the statistics of an idle queue are not updated.
             amqp.ready(case.name);
             let holds = expected.iter().all(|(key, value)| queue["effective_policy_definition"][key] == *value);
             holds.then_some(())
         });
     }
-    // An application may repeat its earlier declare.
+    // An application may repeat its earlier declaration.
     amqp.declare_queue("length.less", &[("x-max-length", Argument::LongInt(10))]).unwrap();
     amqp.fill("length.less", 5);
     amqp.fill("length.added", 12);
@@ -204,7 +205,7 @@ fn suggested_change_resolves_the_conflict() {
     });
 }
 
-/// If topo reports that no policy helps, none does.
+/// If topo reports that a policy does not help, it has no effect on the broker either.
 #[test]
 fn rejected_policy_does_not_help() {
     let node = Node::shared();
@@ -288,20 +289,20 @@ fn error_after_a_recreate_matches_the_broker() {
     arguments.extend(["--recreate".to_owned(), format!("exchanges/{}/exchange=discard", vhost.name())]);
     topo.run(arguments.iter().map(String::as_str)).expect_code(0);
     for (name, declared) in [("changed", live), ("typed", live), ("bare", NONE)] {
-        let without_comments = amqp.declare_queue(name, declared).unwrap_err();
+        let error = amqp.declare_queue(name, declared).unwrap_err();
         let mut promised = error_after_recreate(&format!("queues/{}/{name}", vhost.name()));
         if name == "typed" && !node.at_least(4, 0) {
-            // Declared without a type; from 4.0 on, the broker sets one.
+            // The queue was declared without a type. From 4.0 on, the broker sets one.
             promised = promised.replace(
                 "received 'classic' but current is 'quorum'",
                 "received none but current is the value 'quorum' of type 'longstr'",
             );
         }
-        assert_eq!(without_comments, promised, "{name}");
+        assert_eq!(error, promised, "{name}");
     }
-    let without_comments = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
-    assert_eq!(without_comments, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
-    // A passive declaration compares nothing.
+    let error = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
+    assert_eq!(error, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
+    // A passive declaration compares no arguments.
     let passive = QueueDeclareOptions { passive: true, durable: true, ..Default::default() };
     amqp.declare_queue_as("changed", passive, live).unwrap();
 }
@@ -309,7 +310,7 @@ fn error_after_a_recreate_matches_the_broker() {
 #[test]
 fn default_queue_type_applies_to_declares_without_type() {
     let node = Node::shared();
-    // Also under its first name, which 3.10 supports when it creates the vhost.
+    // Also sends the first name of the setting, which 3.10 supports only when the vhost is created.
     let default = json!({"default_queue_type": "quorum", "defaultqueuetype": "quorum"});
     let vhost = node.vhost_with("default-type", &default);
     let amqp = vhost.amqp();
@@ -317,12 +318,12 @@ fn default_queue_type_applies_to_declares_without_type() {
     amqp.declare_queue("q", std::slice::from_ref(&classic)).unwrap();
     let topo = Topo::new(&vhost).spec("queues:\n  q:\n    type: classic\n    maxLength: 5\n");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let without_comments = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
+    let note = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
     if node.at_least(3, 10) {
-        assert_eq!(without_comments, "without x-queue-type it is quorum here: refused now, refused after recreation");
+        assert_eq!(note, "without x-queue-type it is quorum here: refused now, refused after recreation");
         amqp.declare_queue("q", NONE).unwrap_err();
     } else {
-        assert_eq!(*without_comments, json!(null), "there are no defaults yet");
+        assert_eq!(*note, json!(null), "there are no defaults yet");
         amqp.declare_queue("q", NONE).unwrap();
     }
 }

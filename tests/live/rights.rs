@@ -1,4 +1,4 @@
-//! A plan lists the missing permissions of its user, and an apply without them changes nothing.
+//! Tests that a plan lists the permissions that its user does not have, and that an apply without them changes nothing.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn plan_lists_missing_permissions() {
     let flag = "--ignore-missing-rights";
     let refused = refused.expect_text(flag);
     topo.run(["apply", "--yes", flag]).expect_code(1).expect_error("PUT /api/queues").expect_no_text(REFUSED);
-    // The command grants every listed name and no other.
+    // The command grants permissions for exactly the listed names.
     let patterns = grant(&output, &vhost, &user);
     assert_eq!(patterns, grant(&refused, &vhost, &user));
     let read = r"^dead$|^orders$|^orders\.work$".to_owned();
@@ -88,7 +88,7 @@ fn plan_lists_missing_tags() {
         topo.rewrite("version: 1\nvhost: {name: \"{vhost}\", description: shop}\n");
         topo.run(["plan"]).expect_code(0).expect_text("cannot change the vhost").expect_text(&tags("administrator"));
     }
-    // Permissions are shown to administrators only.
+    // Only administrators can read permissions.
     let user = Node::shared().user("policymaker");
     let user = user.may(&vhost, "", "", "");
     let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);

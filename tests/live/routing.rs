@@ -1,4 +1,4 @@
-//! Routing on a real broker: published and repeatedly dead-lettered messages arrive as topo predicts.
+//! Tests routing on a real broker: published messages, and messages that die several times, arrive as topo predicts.
 //!
 //! `TOPO_SEED` repeats a run.
 
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use topo::model::QueueName;
 use topo::rabbitmq::BrokerProfile;
-use topo::rabbitmq::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
+use topo::rabbitmq::routing::{Headers, Keys, Message, Route, RouteOutcome, Routing, Unclear};
 
 use self::case::{Case, Publication};
 use crate::support::{Amqp, Node, Outcome, Random, cases, draws_on, seed};
 
-/// Vhosts, each with its own topology, in a short run and in a long one.
+/// The numbers of vhosts, each with its own topology, in a short run and in a long run.
 const CASES: [usize; 2] = [8, 40];
-/// Messages per vhost.
+/// The number of messages per vhost.
 const MESSAGES: usize = 80;
 
 type Counts = BTreeMap<String, usize>;
@@ -25,24 +25,24 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
-/// Drains a queue and returns the bodies.
+/// Drains a queue and returns the bodies of its messages.
 fn drained(amqp: &Amqp, queue: &QueueName) -> Vec<String> {
     let bodies = amqp.get_all(queue.as_str()).into_iter().map(|message| message.body);
     bodies.map(|body| String::from_utf8(body).unwrap()).collect()
 }
 
-/// The difference from a prediction, if any.
+/// Returns true if the queues differ from the prediction.
 fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
     let possible: BTreeSet<QueueName> = route.certain_queues.union(&route.possible_queues).cloned().collect();
-    let is_wrong = match route.answer() {
-        Answer::Reaches(_) => actual.is_empty(),
-        Answer::ReachesNothing => !actual.is_empty(),
-        Answer::CannotTell(_) => false,
+    let is_wrong = match route.outcome() {
+        RouteOutcome::Reaches(_) => actual.is_empty(),
+        RouteOutcome::ReachesNothing => !actual.is_empty(),
+        RouteOutcome::Uncertain(_) => false,
     };
     is_wrong || !route.certain_queues.is_subset(actual) || !actual.is_subset(&possible)
 }
 
-/// Publishes to a vhost and compares with the predictions for full and for partial knowledge.
+/// Publishes to a vhost, and compares the routes with the predictions for full and for partial knowledge.
 fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let version = node.version().parse().unwrap();
     let (case, profile) = (Case::draw(random, version), BrokerProfile::of(version));
@@ -75,7 +75,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             ("nothing known", Keys::any(), Headers::any()),
         ];
         for (what, keys, headers) in known {
-            // A key with a wildcard is outside the keys of a pattern.
+            // A key with a wildcard is not one of the keys of a pattern.
             if it.is_odd && matches!(keys, Keys::Like(_)) {
                 continue;
             }
@@ -84,15 +84,15 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             if wrong(&route, actual) {
                 found.push(format!("{it:?}, {what}: {route:?}, came to {actual:?}\n{}", case::shown(&case.topology)));
             }
-            let answer = match route.answer() {
-                Answer::Reaches(_) if route.possible_queues.is_empty() => "reaches",
-                Answer::Reaches(_) => "reaches, and perhaps more",
-                Answer::ReachesNothing => "reaches nothing",
-                Answer::CannotTell(Unclear::Type(_)) => "cannot tell: a plugin's type",
-                Answer::CannotTell(Unclear::Foreign(_)) => "cannot tell: not declared here",
-                Answer::CannotTell(_) => "cannot tell: key or headers",
+            let outcome = match route.outcome() {
+                RouteOutcome::Reaches(_) if route.possible_queues.is_empty() => "reaches",
+                RouteOutcome::Reaches(_) => "reaches, and perhaps more",
+                RouteOutcome::ReachesNothing => "reaches nothing",
+                RouteOutcome::Uncertain(Unclear::Type(_)) => "cannot tell: a plugin's type",
+                RouteOutcome::Uncertain(Unclear::UnknownBindings(_)) => "cannot tell: not declared here",
+                RouteOutcome::Uncertain(_) => "cannot tell: key or headers",
             };
-            add(counts, format!("{what}: {answer}"));
+            add(counts, format!("{what}: {outcome}"));
         }
         let kind = case.kind(&it.exchange);
         add(counts, format!("to {kind}: {}", if actual.is_empty() { "lost" } else { "arrived" }));
@@ -100,7 +100,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     found
 }
 
-/// Events that occurred too rarely.
+/// Returns the events that occurred too rarely.
 fn rare(counts: &Counts) -> Vec<String> {
     let kinds = ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"];
     let expected = kinds.map(|kind| (format!("to {kind}: arrived"), 10)).into_iter();
@@ -127,7 +127,7 @@ fn messages_arrive_as_predicted() {
     let count = |what: &str| counts.get(what).copied().unwrap_or(0);
     let rare = rare(&counts);
     assert!(rare.is_empty(), "TOPO_SEED={seed}: too little {rare:?}");
-    // With full knowledge, only the hash and external exchanges are unpredictable.
+    // With full knowledge, only hash exchanges and external exchanges are unpredictable.
     let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
     let unpredicted: usize =
         counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();

@@ -1,4 +1,4 @@
-//! A saved plan is applied unchanged or not at all, and every format contains the same plan.
+//! Tests that a saved plan is applied unchanged or not at all, and that every format contains the same plan.
 
 use std::path::PathBuf;
 
@@ -34,11 +34,11 @@ fn saved_plan_is_applied_without_its_spec() {
     topo.rewrite(GONE);
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("Applied: 4 of 4 steps done.");
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
-    // Finished steps do not make the plan stale.
+    // Completed steps do not make the plan stale.
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("No changes");
 }
 
-/// Every format equals the output of `topo plan`. The broker, which has changed, is not contacted.
+/// Every format equals the output of `topo plan`. topo does not contact the broker, which has changed.
 #[test]
 fn saved_plan_is_shown_as_printed() {
     let vhost = Node::shared().vhost("shown-again");
@@ -87,12 +87,12 @@ fn concurrent_change_makes_a_saved_plan_stale() {
     assert_eq!(vhost.names("queues"), ["orders.extra", "orders.new"]);
     vhost.http().delete(&vhost.path("queues", &["orders.new"])).expect_status(204);
 
-    // A new conflict makes it stale, too.
+    // A new conflict makes the plan stale, too.
     amqp.declare_queue("orders.mail", &[("x-max-length", Argument::LongInt(1))]).unwrap();
     topo.run(["apply", "--plan", "plan.json"]).expect_code(5).expect_text("orders.mail");
     vhost.http().delete(&vhost.path("queues", &["orders.mail"])).expect_status(204);
 
-    // A change during the apply: between the plan and the plan under the lock.
+    // The broker changes during the apply, between the plan and the plan under the lock.
     let late = vhost.amqp();
     proxy.add(
         puts().path("topo.lock").nth(1),
@@ -127,7 +127,7 @@ fn fingerprint_pins_a_plan_without_a_file() {
     assert_ne!(first, print(&Topo::new(&elsewhere).spec(SPEC)), "the fingerprint includes the target");
     topo.run(["apply", "-y", "--expect", "0123"]).expect_code(5).expect_text(&first);
     assert_eq!(vhost.names("queues"), [""; 0]);
-    // Changed message counts alone do not make a plan stale.
+    // Changed message counts do not make a plan stale.
     vhost.amqp().declare_queue("orders.mail", NONE).unwrap();
     let second = print(&topo);
     assert_ne!(first, second);
@@ -148,7 +148,7 @@ fn invalid_plan_file_is_reported() {
         ("garbage", "not json".to_owned(), "garbage.json is not a plan"),
         ("empty", String::new(), "empty.json is not a plan"),
         ("other", "{\"a\": 1}".to_owned(), "other.json is not a plan"),
-        ("version", plan.to_string(), "has format version 99, this topo reads 1"),
+        ("version", plan.to_string(), "has format version 99, but this version of topo reads 1"),
     ];
     for (name, text, words) in cases {
         topo.write(&format!("{name}.json"), &text);
@@ -177,7 +177,8 @@ fn plan_for_another_cluster_is_refused() {
     let proxy = Proxy::to(Node::shared()).on(gets().path("/api/overview"), other);
     let topo = topo.through(&proxy);
     let refused = topo.run(["apply", "--plan", "plan.json", "--allow-other-broker"]).expect_code(5);
-    refused.expect_text(&format!("the plan is for cluster {cluster}, this is rabbit@elsewhere"));
+    let text = format!("the plan is for cluster {cluster}, but this broker belongs to cluster rabbit@elsewhere");
+    refused.expect_text(&text);
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn plan_for_another_url_requires_allow() {
     topo.run(["apply", "-y", "--allow-other-broker"]).expect_code(64);
 }
 
-/// Each part of a plan that a reviewer reads or that affects the apply.
+/// Edits each part of a plan that a reviewer reads or that affects the apply.
 #[test]
 fn edited_plan_is_refused() {
     let vhost = Node::shared().vhost("edited");
@@ -212,7 +213,7 @@ fn edited_plan_is_refused() {
         ("/options/prune", json!(["queue"])),
         ("/vhosts/0/changes/0/kind", json!("delete")),
         ("/vhosts/0/steps/0/request/path", json!("/api/queues/x/other")),
-        // Parts outside the fingerprint.
+        // These parts are not covered by the fingerprint.
         ("/target/url", json!("http://attacker.example:15672")),
         ("/target/version", json!("4.0.0")),
         ("/target/product", json!("Rabbit")),
@@ -243,7 +244,7 @@ fn edited_plan_is_refused() {
     topo.run(["apply", "--plan", "plan.json", "--allow=message-loss"]).expect_code(0);
 }
 
-/// An edited plan with a recomputed content hash, which is not a secret.
+/// Returns an edited plan with a recomputed content hash, which is not a secret.
 fn sealed(mut plan: Value) -> String {
     plan.as_object_mut().unwrap().remove("contentHash");
     let digest = Sha256::digest(plan.to_string());
@@ -251,7 +252,7 @@ fn sealed(mut plan: Value) -> String {
     plan.to_string()
 }
 
-/// Parts outside the fingerprint: the displayed fields of a change, and the desired topology.
+/// Edits parts that are not covered by the fingerprint: the displayed fields of a change, and the desired topology.
 #[test]
 fn plan_must_equal_the_plan_under_the_lock() {
     let vhost = Node::shared().vhost("shown");
@@ -275,7 +276,7 @@ fn plan_must_equal_the_plan_under_the_lock() {
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// A plan with creates, a conflict, a recreation, hazards, prunes and notes.
+/// Prepares a plan with creations, a conflict, a recreation, hazards, pruned objects and infos.
 fn everything(hint: &str) -> (crate::support::Vhost<'static>, Topo) {
     let vhost = Node::shared().vhost(hint);
     let amqp = vhost.amqp();
@@ -301,9 +302,9 @@ fn markdown_escapes_hostile_names() {
         "| - | queue un\\|de\\`cl\\`ared&lt;b&gt; | **delete** |",
         "| + | binding new ─ a@\u{200b}b\\|c → again | create |",
         "- **message-loss** `queues/",
-        // The costs of a possible recreate are not in this plan.
+        // This plan does not list the hazards of a possible recreation.
         "\n```sh\ntopo plan ",
-        "<details><summary>The whole plan</summary>\n\n````diff\n",
+        "<details><summary>Complete plan</summary>\n\n````diff\n",
         "\n````\n\n</details>\n",
         "\nFingerprint `",
     ] {
@@ -426,7 +427,7 @@ fn plan_works_offline() {
     topo.write("topology.yaml", "version: 1\nvhost: v\nqueues: {s: {type: stream}}\n");
     let version =
         |version: &'static str| ["plan", "--against=empty", "--detailed-exitcode", "--broker-version", version];
-    topo.run(version("3.8.9")).expect_code(3).expect_text("streams exist since RabbitMQ 3.9; the broker is 3.8.9");
+    topo.run(version("3.8.9")).expect_code(3).expect_text("streams require RabbitMQ 3.9; the broker is 3.8.9");
     topo.run(version("3.10.8")).expect_code(2).expect_text("3.10.8");
     topo.run(["plan", "--broker-version=3.8.9"]).expect_code(64);
     topo.write("wrong.json", "[1]");

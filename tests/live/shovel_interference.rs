@@ -1,4 +1,4 @@
-//! A dynamic shovel that uses a deleted or recreated queue blocks the plan.
+//! Tests that a dynamic shovel that uses a deleted or recreated queue blocks the plan.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const SPEC: &str = "queues: {q: {type: classic, messageTtl: 2h}}\n";
 const DISCARD: &str = "--recreate=queues/{vhost}/q=discard";
 const OTHERS: &str = "--allow=message-loss,consumer-disruption,routing-gap";
 
-/// A vhost with queue q, whose TTL differs from the spec, and a second queue.
+/// Creates a vhost with queue `q`, whose TTL differs from the spec, and a second queue.
 fn prepare(hint: &str) -> (Vhost<'static>, Topo) {
     let vhost = Node::shared().vhost(hint);
     let ttl = ("x-message-ttl", Argument::LongLongInt(60_000));
@@ -18,7 +18,7 @@ fn prepare(hint: &str) -> (Vhost<'static>, Topo) {
     (vhost, topo)
 }
 
-/// A URI with a password and an unreachable port: the shovel moves nothing.
+/// Returns a URI with a password and an unreachable port, so that the shovel moves no messages.
 fn uri(vhost: &Vhost<'_>) -> String {
     format!("amqp://carrier:S3CRET-PASSWORD@127.0.0.1:1/{}", vhost.name())
 }
@@ -96,7 +96,7 @@ fn shovel_of_another_vhost_blocks_a_deletion() {
     assert!(vhost.queue("other").is_null());
 }
 
-/// A user who cannot read shovels gets a note and is not blocked.
+/// For a user who may not read shovels, the plan contains a hazard that does not block it.
 #[test]
 fn unreadable_shovels_are_a_note() {
     let (vhost, topo) = prepare("hidden");

@@ -1,4 +1,5 @@
-//! The static binary of a release in an empty root, as in the image: no libc, shell, certificates or host names.
+//! Tests the static binary of a release in an empty root file system, as in the image: no libc, shell, certificates or
+//! host names.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +10,7 @@ use crate::support::{Node, Options, Tls, child, temp_dir};
 #[test]
 fn static_binary_plans_applies_and_migrates() {
     let Some(binary) = std::env::var_os("TOPO_STATIC") else {
-        // Written to the terminal: the harness hides the output of passing tests.
+        // Written to the terminal, because the test harness hides the output of passing tests.
         let note = "NOT TESTED: the static binary of a release: TOPO_STATIC names none (release/build makes one)\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return;
@@ -31,7 +32,7 @@ fn static_binary_plans_applies_and_migrates() {
     };
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let run = |code: i32, arguments: &[&str]| {
-        // Without root, a user namespace provides it if the system permits.
+        // Without root, uses a user namespace, if the system permits it.
         let mut command = child(if is_root { "chroot" } else { "unshare" });
         command.args(if is_root { &[][..] } else { &["--map-root-user", "chroot"] });
         command.arg(root.path()).arg("/topo").args(arguments).env_clear();
@@ -49,14 +50,15 @@ fn static_binary_plans_applies_and_migrates() {
     spec(9);
     assert!(run(2, &["plan", "--url", &url, "--detailed-exitcode"]).contains("+ queue orders"));
     assert!(run(0, &["apply", "--url", &url, "--yes"]).contains("Applied: 1 of 1 step done."));
-    // TLS: the built-in Mozilla list does not contain this CA, the given file does. `localhost` needs no hosts file.
+    // Tests TLS: the built-in Mozilla list does not contain this CA, but the specified file does. `localhost` needs no
+    // hosts file.
     let secure_url = node.tls_url().replace("localhost", "127.0.0.1");
     let secure = ["plan", "--url", &secure_url, "--client-cert", "client.pem", "--client-key", "client.key"];
     let refused = run(1, &secure);
     assert!(refused.contains("a CA that is not trusted"), "{refused}");
     let trusted: Vec<&str> = secure.into_iter().chain(["--ca-cert", "ca.pem"]).collect();
     assert!(run(0, &trusted).contains("No changes."));
-    // AMQP: a queue with messages whose limit cannot change in place.
+    // Tests AMQP: the queue contains messages, and its limit cannot change in place.
     vhost.amqp().fill("orders", 5);
     spec(8);
     let recreate = format!("queues/{}/orders=migrate", vhost.name());

@@ -1,4 +1,4 @@
-//! TLS against a node that requires client certificates, with the errors of each side.
+//! Tests TLS with a node that requires client certificates, and the errors of each side.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use crate::support::{Node, Options, Tls, Topo, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// One node for all of these tests; its pipe closes with the process.
+/// One node for all of these tests. It stops when its pipe closes at the end of the process.
 static SECURE: LazyLock<(Tls, Node)> = LazyLock::new(|| {
     let tls = Tls::create();
     let node = Node::start(Options::default().tls(&tls));
@@ -20,12 +20,12 @@ fn path(tls: &Tls, file: &str) -> String {
     tls.path(file).display().to_string()
 }
 
-/// Without TLS options.
+/// Returns topo without TLS flags.
 fn bare(vhost: &Vhost<'_>) -> Topo {
     Topo::new(vhost).url(&SECURE.1.tls_url()).spec(SPEC)
 }
 
-/// With all TLS options.
+/// Returns topo with all TLS flags.
 fn trusted(vhost: &Vhost<'_>) -> Topo {
     shown(bare(vhost)).env("TOPO_CA_CERT", &path(&SECURE.0, "ca.pem"))
 }
@@ -43,7 +43,7 @@ fn pipe(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The same port under an address that the certificate does not contain.
+/// Returns the same port at an address that the certificate does not contain.
 fn elsewhere(port: u16) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn untrusted_ca_is_reported() {
     let other = Tls::create();
     for topo in [shown(bare(&vhost)), shown(bare(&vhost)).env("TOPO_CA_CERT", &path(&other, "ca.pem"))] {
         let output = topo.run(["plan"]).expect_code(1).expect_no_result();
-        output.expect_error("a CA that is not trusted").expect_text("hint: set the CA that signed it");
+        output.expect_error("a CA that is not trusted").expect_text("hint: set the CA that signed the certificate");
         for insecure in ["1", "true", "yes"] {
             topo.run(["plan", "--insecure"]).expect_code(0);
             trusted(&vhost).without_env("TOPO_CA_CERT").env("TOPO_INSECURE", insecure).run(["plan"]).expect_code(0);
@@ -119,7 +119,7 @@ fn wrong_host_name_is_reported() {
     let address = elsewhere(tls_port());
     let topo = trusted(&vhost).url(&format!("https://{address}"));
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
-    output.expect_error("is not for this host name").expect_text("use a host name that the certificate contains");
+    output.expect_error("is not valid for this host name").expect_text("use a host name that the certificate contains");
     topo.run(["plan", "--insecure"]).expect_code(0);
     trusted(&vhost).url(&format!("https://127.0.0.1:{}", tls_port())).run(["plan"]).expect_code(0);
 }
@@ -147,7 +147,7 @@ fn invalid_certificate_files_are_reported() {
     for (flag, what) in [
         ("--ca-cert", "CA certificate"),
         ("--client-cert", "client certificate"),
-        ("--client-key", "client certificate with its key"),
+        ("--client-key", "client certificate or its key"),
     ] {
         for file in ["rubbish.pem", "broken.pem", "empty.pem"] {
             let output = topo.run(["plan", flag, file]).expect_code(1).expect_no_result();

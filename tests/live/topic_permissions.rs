@@ -1,5 +1,5 @@
-//! A recreated exchange keeps its topic permissions on brokers that delete them with it. These store metadata in
-//! Khepri: 4.3, and 4.0 to 4.2 with the feature flag `khepri_db`.
+//! Tests that a recreated exchange keeps its topic permissions on brokers that delete them with the exchange. These
+//! brokers store metadata in Khepri: 4.3, and 4.0 to 4.2 with the feature flag `khepri_db`.
 
 use serde_json::json;
 
@@ -12,7 +12,8 @@ const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
 const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
 const RESTORED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-loss"];
 
-/// A vhost with exchange `events`, whose alternate exchange differs from the spec, and two users restricted on it.
+/// A vhost with exchange `events`, whose alternate exchange differs from the spec, and with two users whose topic
+/// permissions restrict them on this exchange.
 struct Stage {
     vhost: Vhost<'static>,
     alice: User<'static>,
@@ -45,7 +46,7 @@ impl Stage {
         self.vhost.exchange("events")["arguments"]["alternate-exchange"] == "amq.fanout"
     }
 
-    /// Fails unless alice may publish `a.1` and not `secret.1`.
+    /// Fails unless alice may publish with `a.1` but not with `secret.1`.
     fn expect_restricted(&self) {
         let amqp = self.alice.amqp(&self.vhost);
         assert_eq!(amqp.try_publish("events", "a.1"), Ok(Outcome::Routed));
@@ -73,7 +74,7 @@ fn recreated_exchange_keeps_topic_permissions() {
     stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
 
-/// Without its topic permissions, the new exchange has no bindings.
+/// Until its topic permissions are restored, the new exchange has no bindings.
 #[test]
 fn topic_permissions_are_restored_before_bindings() {
     let Some(node) = khepri() else { return };
@@ -81,7 +82,7 @@ fn topic_permissions_are_restored_before_bindings() {
     let (http, bindings) = (node.http(), stage.vhost.path("exchanges", &["events", "bindings", "source"]));
     let look = move || {
         let listed = http.get(&bindings).found();
-        // Before the deletion, they still exist.
+        // Before the deletion, the topic permissions still exist.
         let is_old = listed.as_array().is_some_and(|listed| listed.len() == 2);
         assert!(is_old || listed == json!([]), "{listed}");
     };
@@ -106,7 +107,7 @@ fn user_without_the_tag_must_allow_the_loss() {
     assert_eq!(permissions(&stage.vhost), [format!("{}: ^o\\. on other", stage.alice.name)]);
 }
 
-/// Mnesia keeps them: no allowance and no restore is necessary.
+/// Mnesia keeps the topic permissions, so topo neither requires an allowance nor restores them.
 #[test]
 fn broker_with_mnesia_keeps_topic_permissions_by_itself() {
     let node = Node::shared();
@@ -141,7 +142,7 @@ fn topic_permissions_that_change_before_the_deletion_stop_it() {
         let newest = json!({"exchange": "events", "write": "^newest$", "read": ".*"});
         assert!(http.put(&path, &newest).is_success());
     };
-    // The reads of the plan, the plan under the lock, and the backup.
+    // The plan, the plan under the lock, and the backup read them first.
     let last_look = gets().path("/topic-permissions").nth(4);
     let proxy = Proxy::to(node).on(last_look, Fault::Meanwhile(Box::new(change)));
     let stage = stage.through(&proxy);
@@ -179,7 +180,7 @@ fn refused_topic_permission_stops_the_recreate_before_the_deletion() {
     assert_eq!(permissions(&stage.vhost).len(), 3);
 }
 
-/// A recreate during which the broker refuses to restore the second topic permission.
+/// Prepares a recreation in which the broker refuses to restore the second topic permission.
 fn half_restored(node: &'static Node, hint: &str) -> (Stage, Vec<String>) {
     let fault = Fault::Reason(400, "not today".to_owned());
     let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/").nth(4), fault);
@@ -196,11 +197,11 @@ fn half_restored(node: &'static Node, hint: &str) -> (Stage, Vec<String>) {
 fn next_apply_restores_what_was_refused() {
     let Some(node) = khepri() else { return };
     let (stage, before) = half_restored(node, "half");
-    // A user who cannot restore it keeps the journal exchange.
+    // If the user may not restore the topic permission, topo keeps the exchange `NAME.topo.keep`.
     let maker = node.user("policymaker").may_everything(&stage.vhost);
     let topo = Topo::new(&stage.vhost).user(&maker).spec(SPEC);
     topo.run(APPLY).expect_code(3).expect_text("only an administrator can restore 2 topic permissions");
-    // The exchange has its bindings: another user could have declared the journal.
+    // The exchange has its bindings, so another user could have declared the exchange `NAME.topo.keep`.
     let blocked = stage.topo.run(APPLY).expect_code(3);
     blocked.expect_text("access-loss").expect_text("1 topic permission from events.topo.keep");
     let resumed = stage.topo.run(RESTORED).expect_code(0);
@@ -264,7 +265,7 @@ fn deletion_by_a_user_who_may_not_read_topic_permissions_must_be_allowed() {
     assert_eq!(permissions(&stage.vhost).len(), 1);
 }
 
-/// A user who may declare exchanges must not restrict other users by an apply of an administrator.
+/// A user who may declare exchanges must not be able to restrict other users through an administrator's apply.
 #[test]
 fn topic_permissions_of_a_forged_keep_must_be_allowed() {
     let Some(node) = khepri() else { return };

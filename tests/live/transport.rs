@@ -1,4 +1,4 @@
-//! Transports move every message unchanged and in order. Errors are reported and lose no message.
+//! Tests that transports move every message unchanged and in order, and report errors without losing messages.
 
 mod broken_connections;
 mod declarations;

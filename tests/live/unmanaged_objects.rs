@@ -1,4 +1,4 @@
-//! Unmanaged objects survive an apply, even if the broker would refuse to restore them.
+//! Tests that unmanaged objects survive an apply, even if the broker would refuse to restore them.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn bind(vhost: &Vhost<'_>, source: &str, destination: &str, key: &str) {
     vhost.http().post(&path, &json!({"routing_key": key})).expect_status(201);
 }
 
-/// The user has full permissions for its own names and none for the exchange that another user bound to its queue.
+/// The user has full permissions for their own names, and none for the exchange that another user bound to their queue.
 #[test]
 fn unrestorable_binding_prevents_the_recreate() {
     let vhost = Node::shared().vhost("unrestorable");
@@ -71,7 +71,7 @@ fn expires_policy_is_a_hazard_for_empty_queues() {
     assert!(plan.stdout.contains("the queue itself will be deleted after that time without use"), "{plan}");
 }
 
-/// The broker skips a policy with a key that the queue type does not support; the next policy governs.
+/// The broker skips a policy with a key that the queue type does not support, and the next policy governs.
 #[test]
 fn unsupported_policy_does_not_hide_the_next_one() {
     let vhost = Node::shared().vhost("skipped");
@@ -83,7 +83,7 @@ fn unsupported_policy_does_not_hide_the_next_one() {
     let low = "policies: {low: {pattern: ^q$, applyTo: queues, priority: 1, definition: {maxLength: 3}}}";
     let plan = Topo::new(&vhost).spec(low).run(["plan", "--detailed-exitcode"]);
     if !Node::shared().at_least(3, 9) {
-        // Here a classic queue accepts every key, so the other policy governs.
+        // On this version, a classic queue accepts every key, so the other policy governs.
         plan.expect_code(2).expect_no_text("message-drop");
         return;
     }
@@ -105,7 +105,7 @@ fn unmanaged_auto_delete_exchange_blocks_the_deletion() {
     assert_eq!(vhost.names("queues"), ["old"]);
 }
 
-/// Any user who may declare an exchange can forge a recreation journal.
+/// Any user who may declare an exchange can forge the exchange `NAME.topo.keep`.
 #[test]
 fn forged_recreate_journal_is_ignored() {
     let vhost = Node::shared().vhost("false-keep");
@@ -134,7 +134,7 @@ fn exclusive_queue_differs_from_a_declared_one() {
     assert!(plan.stdout.contains("exclusive"), "{plan}");
 }
 
-/// After a deletion, the broker could not declare it again.
+/// After a deletion, the exchange could not be declared again.
 #[test]
 fn exchange_of_an_unknown_type_is_not_recreated() {
     let vhost = Node::shared().vhost("unknown-type");

@@ -1,22 +1,22 @@
-//! Limits of users as part of a spec: set, changed, deleted, pruned and exported, and the versions and users without
-//! them.
+//! Tests user limits in a spec: topo sets, changes, deletes, prunes and exports them. Some versions do not support
+//! them, and some users may not set them.
 
 use serde_json::{Value, json};
 
 use super::cluster::topo;
 use crate::support::{Node, Proxy, Topo, User, Vhost, gets, writes};
 
-/// RabbitMQ 3.8.10 adds limits of users.
+/// RabbitMQ 3.8.10 adds user limits.
 fn has_them() -> bool {
     Node::shared().is_at_least_patch(3, 8, 10)
 }
 
-/// A document with these limits of a user.
+/// Returns a cluster document with these limits of a user.
 fn limited(user: &User<'_>, limits: &str) -> String {
     format!("version: 1\ncluster: {{}}\nusers:\n  {}: {{limits: {limits}}}\n", user.name)
 }
 
-/// The limits of a user on the broker.
+/// Returns the limits of a user on the broker.
 fn live(user: &User<'_>) -> Value {
     let listed = Node::shared().http().get("/api/user-limits").expect_status(200);
     let own = listed.as_array().unwrap().iter().find(|entry| entry["user"] == *user.name);
@@ -55,7 +55,7 @@ fn user_limits_are_set_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!(live(&user), json!({"max-connections": 200, "max-channels": 40}));
     no_changes(&topo);
-    // A limit that `limits` leaves out is deleted; -1 means unlimited, too.
+    // topo deletes a limit that `limits` omits. -1 means unlimited, too.
     topo.rewrite(&limited(&user, "{maxConnections: 200}"));
     topo.run(["plan"]).expect_code(0).expect_text("max-channels  not set in the spec");
     topo.run(["apply", "-y"]).expect_code(0);
@@ -64,11 +64,11 @@ fn user_limits_are_set_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!(live(&user), json!({}));
     no_changes(&topo);
-    // A negative limit of the broker is none.
+    // A negative limit on the broker means that there is no limit.
     set(&user, "max-channels", -5);
     topo.rewrite(&limited(&user, "{}"));
     no_changes(&topo);
-    // Limits of a user that the spec does not declare are not compared.
+    // topo does not compare the limits of a user that the spec does not declare.
     assert_eq!(live(&other), json!({"max-channels": 5}));
 }
 
@@ -127,7 +127,7 @@ fn unmanaged_user_limits_are_pruned_by_name() {
     topo.run(["apply", "-y", "--prune=userLimits"]).expect_code(3).expect_text("mass-delete");
     topo.run(["apply", "-y", "--prune=userLimits", "--allow=mass-delete"]).expect_code(0);
     assert_eq!(live(&user), json!({}));
-    // Without the section, topo does not compare them.
+    // Without the section, topo does not compare user limits.
     set(&user, "max-channels", 5);
     topo.rewrite(&format!("version: 1\ncluster: {{}}\nowns: [{}]\n", user.name));
     topo.run(["plan"]).expect_code(0).expect_no_text("user limit");
@@ -146,7 +146,7 @@ fn user_limits_are_exported_on_request() {
     let exported = |with: &str| topo.run(["export", with].into_iter().chain(own));
     let export = exported("--with=userLimits").expect_code(0);
     assert!(export.stderr.contains("cluster: 2 user limits\n"), "{export}");
-    // All kinds of one vhost do not include those of the cluster.
+    // With `--vhost`, `all` does not include the kinds of the cluster.
     exported("--with=all").expect_code(1).expect_error("no object matches --match");
     let text = export.stdout;
     let users = format!("users:\n  {}: {{limits: {{maxConnections: 7, maxChannels: 50}}}}\n", user.name);
@@ -195,8 +195,8 @@ fn rights_for_user_limits_are_in_the_plan() {
         return;
     }
     let plan = topo.run(["plan"]).expect_code(0);
-    let plan =
-        plan.expect_text("topo did not check that 1 user of the spec exist: this requires the tag administrator");
+    let text = "topo did not check the existence of 1 user in the spec: this check requires the tag administrator";
+    let plan = plan.expect_text(text);
     plan.expect_text("cannot write user limits: this requires the tag administrator");
     topo.run(["apply", "-y"]).expect_code(1).expect_error("lacks rights for this plan; nothing was changed");
     assert_eq!(live(&user), json!({}));

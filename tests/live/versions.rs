@@ -1,11 +1,11 @@
-//! `topo validate --broker-version` refuses exactly the objects that a broker of that version refuses. The version may
-//! be a release, a series, or omitted for the latest known.
+//! Tests that `topo validate --broker-version` refuses exactly the objects that a broker of this version refuses. The
+//! version may be a release, a series, or omitted for the newest known version.
 
 use serde_json::{Value, json};
 
 use crate::support::{Fault, NONE, Node, Options, Proxy, Topo, Vhost, gets};
 
-/// Objects that some versions refuse, one spec each, and their HTTP request.
+/// Objects that some versions refuse, each with a spec and the path of its HTTP request.
 const CASES: &[(&str, &str)] = &[
     ("queues", "q: {type: classic}"),
     ("queues", "q: {type: quorum, messageTtl: 1h}"),
@@ -37,7 +37,7 @@ const CASES: &[(&str, &str)] = &[
 /// The version that topo assumes by default.
 const NEWEST_KNOWN: &str = "4.3.6";
 
-/// The request body: the desired object of a plan against an empty broker.
+/// Returns the request body, which is the desired object of a plan against an empty broker.
 fn body(kind: &str, spec: &str) -> Value {
     let line = ["plan", "--against", "empty", "--format", "json"];
     let plan = Topo::offline().spec(spec).run(line).expect_code(0).plan();
@@ -57,7 +57,7 @@ fn is_called_refused(spec: &str, version: Option<&str>) -> bool {
     refused
 }
 
-/// Bindings of a classic queue to an exchange of that type.
+/// Bindings of a classic queue to an exchange of each type.
 const BINDINGS: &[(&str, &str)] = &[
     ("headers", "arguments: {x-match: all-with-x, kind: a}"),
     ("headers", "arguments: {x-match: bogus}"),
@@ -69,12 +69,12 @@ const BINDINGS: &[(&str, &str)] = &[
     ("fanout", "routingKey: '#.a.#.b.#', arguments: {x-match: bogus}"),
 ];
 
-/// A pattern that exceeds the limit of the latest releases.
+/// Returns a pattern that exceeds the limit of the newest releases.
 fn long_pattern() -> String {
     format!("q: {{pattern: '{}', definition: {{maxLength: 5}}}}", "a".repeat(1500))
 }
 
-/// Equivalent `--broker-version` arguments: the release, its series, and none for the latest version.
+/// Returns equivalent `--broker-version` arguments: the release, its series, and none for the newest version.
 fn equivalent_arguments(node: &Node, spec: &str, is_refused: bool) -> Vec<String> {
     let series = node.version().rsplit_once('.').unwrap().0;
     let mut asked = vec![Some(node.version()), Some(series)];
@@ -111,7 +111,7 @@ fn refused_bindings_match_the_broker() {
         let spec = format!(
             "exchanges:\n  x: {{type: {kind}}}\nqueues:\n  q: {{type: classic, bindings: [{{exchange: x, {text}}}]}}\n"
         );
-        // On an older version, the plan refuses what the version refuses.
+        // The plan for an older version contains the refusals of that version.
         let line = ["plan", "--against", "empty", "--broker-version", "3.10.8", "--format", "json"];
         let mut plan = Topo::offline().spec(&spec).run(line).plan();
         let binding = plan["vhosts"][0]["desired"]["topology"]["bindings"][0].take();
@@ -128,7 +128,7 @@ fn refused_bindings_match_the_broker() {
     assert!(answers.contains(&201) && answers.contains(&400), "{answers:?}");
 }
 
-/// Here the broker answers 201 and sets no default.
+/// Here, the broker responds with 201 and sets no default.
 #[test]
 fn refused_default_type_is_not_set() {
     let node = Node::shared();
@@ -142,7 +142,8 @@ fn refused_default_type_is_not_set() {
 
 const TRANSIENT: &str = "queues: {tmp: {type: classic, durable: false}}\n";
 
-/// The plan reads the state of a deprecated feature: it blocks if the broker refuses it, and warns otherwise.
+/// The plan reads the state of a deprecated feature. It is blocked if the broker denies the feature, and contains a
+/// warning otherwise.
 #[test]
 fn transient_queue_follows_the_permissions_of_the_broker() {
     let node = Node::shared();
@@ -160,7 +161,8 @@ fn transient_queue_follows_the_permissions_of_the_broker() {
     }
 }
 
-/// A node configured to deny them. From 4.3 on, the broker reports this; before, topo detects it too late.
+/// The node is configured to deny transient queues. From 4.3 on, the broker reports this; before, topo detects it only
+/// during the apply.
 #[test]
 fn denied_transient_queue_blocks_the_plan() {
     let line = "deprecated_features.permit.transient_nonexcl_queues = false";
@@ -180,7 +182,7 @@ fn denied_transient_queue_blocks_the_plan() {
     }
     let output = Topo::new(&vhost).spec(TRANSIENT).run(["plan", "--detailed-exitcode"]).expect_code(3);
     let output = output.expect_text("deprecated_features.permit.transient_nonexcl_queues = true");
-    // The plan already reports it.
+    // The plan already reports the queue.
     output.expect_no_text("warning[transient-queue]");
 }
 
@@ -193,12 +195,12 @@ fn plan_contains_the_warnings_of_this_version() {
     assert_eq!(output.stderr.contains("warning[lazy-mode]"), node.at_least(3, 12), "{output}");
     let output = output.expect_text("warning[unknown-argument]").expect_text("did you mean `x-message-ttl`?");
     assert!(!output.stdout.contains("warning["), "{output}");
-    // The warning is repeated, even without changes.
+    // The warning is repeated, even if there are no changes.
     topo.run(["apply", "-y"]).expect_code(0).expect_text("warning[unknown-argument]");
     topo.run(["plan"]).expect_code(0).expect_text("warning[unknown-argument]").expect_text("No changes.");
 }
 
-/// One request reads the permitted features; a broker without this list is planned as well.
+/// A single request reads the permitted features. topo also plans for a broker without this list.
 #[test]
 fn deprecated_features_require_one_request() {
     let node = Node::shared();
@@ -208,7 +210,7 @@ fn deprecated_features_require_one_request() {
     assert_eq!(proxy.count(&gets().path("/api/deprecated-features")), 1);
 }
 
-/// The plan for a broker that reports this version.
+/// Returns the plan for a broker that reports this version.
 fn plan_of(overview: Value) -> crate::support::Output {
     let node = Node::shared();
     let vhost = node.vhost("overview");
@@ -224,7 +226,7 @@ fn unsupported_brokers_are_refused_and_newer_ones_are_treated_as_the_latest() {
     output.expect_error("RabbitMQ 3.7.28 is too old: topo supports RabbitMQ 3.8 and later");
     let output = plan_of(product("4.4.1")).expect_code(0);
     output.expect_text(
-        "info: RabbitMQ 4.4.1 is newer than the versions that this topo knows; topo assumes the behavior of 4.3",
+        "info: RabbitMQ 4.4.1 is newer than the newest supported version; topo assumes the behavior of 4.3",
     );
     let lavin = json!({"product_name": "LavinMQ", "product_version": "2.9.0", "lavinmq_version": "2.9.0"});
     let output = plan_of(lavin).expect_code(1).expect_no_result();

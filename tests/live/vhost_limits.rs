@@ -1,17 +1,17 @@
-//! Limits of a vhost as part of a spec: set, changed, deleted, exported, and what they do to a plan.
+//! Tests vhost limits in a spec: topo sets, changes, deletes and exports them, and plans take them into account.
 
 use serde_json::{Value, json};
 
 use crate::support::{NONE, Node, Proxy, Topo, Vhost, gets, until, writes};
 
-/// A spec with these limits, as YAML.
+/// Returns a spec with these limits, as YAML.
 fn limited(limits: &str) -> String {
     format!("version: 1\nvhost: {{name: \"{{vhost}}\", limits: {limits}}}\n")
 }
 
 const UNLIMITED: &str = "version: 1\nvhost: \"{vhost}\"\n";
 
-/// The limits of a vhost. Without any, old versions list an empty list.
+/// Returns the limits of a vhost. If there are none, old versions return an empty list.
 fn live(vhost: &Vhost<'_>) -> Value {
     let listed = vhost.list("vhost-limits");
     let value = listed.first().map_or_else(|| json!({}), |entry| entry["value"].clone());
@@ -43,10 +43,10 @@ fn limits_are_set_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!(live(&vhost), json!({"max-connections": 200, "max-queues": 40}));
     no_changes(&topo);
-    // A spec without `limits` does not look at them.
+    // topo does not compare the limits with a spec without `limits`.
     topo.rewrite(UNLIMITED);
     no_changes(&topo);
-    // A limit that `limits` leaves out is deleted; -1 means unlimited, too.
+    // topo deletes a limit that `limits` omits. -1 means unlimited, too.
     topo.rewrite(&limited("{maxConnections: 200}"));
     topo.run(["plan"]).expect_code(0).expect_text("- vhost limit max-queues").expect_text("not set in the spec");
     topo.run(["apply", "-y"]).expect_code(0);
@@ -56,7 +56,7 @@ fn limits_are_set_changed_and_deleted() {
     topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!(live(&vhost), json!({}));
     no_changes(&topo);
-    // A negative limit of the broker is none.
+    // A negative limit on the broker means that there is no limit.
     set(&vhost, "max-queues", -5);
     topo.rewrite(&limited("{}"));
     no_changes(&topo);
@@ -86,8 +86,8 @@ fn reached_limit_of_connections_is_a_hazard() {
         (answer.status == 200 && answer.body.as_array()?.len() == 3).then_some(())
     });
     let topo = Topo::new(&vhost).spec(&limited("{maxConnections: 3}"));
-    let text = "max-connections will become 3, and the vhost has 3 connections: they stay, and the broker will refuse \
-                new ones";
+    let text = "max-connections will become 3, and the vhost has 3 connections: the broker will keep existing \
+                connections and refuse new ones";
     topo.run(["apply", "-y"]).expect_code(3).expect_text("limit-reached").expect_text(text);
     assert_eq!(live(&vhost), json!({}));
     topo.run(["apply", "-y", "--allow=limit-reached"]).expect_code(0);
@@ -106,8 +106,8 @@ fn reached_limit_of_queues_is_a_hazard() {
     vhost.amqp().declare_queue("others", NONE).unwrap();
     let queues = "queues: {a: {type: classic}}\n";
     let topo = Topo::new(&vhost).spec(&(limited("{maxQueues: 2}") + queues));
-    let text = "max-queues will become 2, and the vhost has 2 queues: they stay, and the broker will refuse new ones, \
-         including the lock";
+    let text = "max-queues will become 2, and the vhost has 2 queues: the broker will keep existing queues and refuse \
+                new ones, including topo's lock queue";
     let plan = topo.run(["plan", "--format=json"]).expect_code(0).plan();
     assert_eq!(plan["vhosts"][0]["hazards"][0]["kind"], "limit-reached", "{plan}");
     assert!(plan["vhosts"][0]["hazards"][0]["text"].as_str().unwrap().starts_with(text), "{plan}");
@@ -131,7 +131,7 @@ fn limits_are_exported_on_request() {
         topo.write("topology.yaml", &text);
         no_changes(&topo);
     }
-    // A broker with limits on an empty one.
+    // An apply to an empty vhost creates the same limits.
     let fresh = Node::shared().vhost("limits-import");
     let text = topo.read("topology.yaml").replace(vhost.name(), fresh.name());
     Topo::new(&fresh).file("topology.yaml", &text).run(["apply", "-y"]).expect_code(0);
@@ -178,7 +178,7 @@ fn specs_without_limits_do_not_read_them() {
     assert_eq!(proxy.count(&gets().path("/api/vhost-limits")), 1);
 }
 
-/// A definitions file holds all limits of a vhost together: an import of one alone would delete the other.
+/// A definitions file contains all limits of a vhost together, so importing a single limit would delete the other.
 #[test]
 fn backups_hold_all_limits() {
     let vhost = Node::shared().vhost("limits-backup");

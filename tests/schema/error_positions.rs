@@ -1,4 +1,4 @@
-//! Positions of topo's and of the schema's errors, as paths of keys.
+//! Compares the positions of the errors from topo and from the schema, as paths of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,13 +10,13 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_yaml::Spanned;
 
-/// The number of the document, then keys and indexes.
+/// The number of the document, followed by keys and indexes.
 pub(super) type Path = Vec<String>;
 
-/// The paths that begin at each position; an anchor has several.
+/// The paths that begin at each position; an anchor has several paths.
 pub(super) type Places = BTreeMap<(u64, u64), BTreeSet<Path>>;
 
-/// A value without its meaning.
+/// A value, of which only the structure is kept.
 enum Tree {
     Scalar,
     List(Vec<Spanned<Self>>),
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// The positions of all values in a text; `None` for invalid YAML.
+/// Returns the positions of all values in a text; `None` for invalid YAML.
 pub(super) fn places(text: &str) -> Option<Places> {
     let strict = serde_yaml::options! { strict_booleans: true };
     let documents: Vec<Spanned<Tree>> = serde_yaml::from_multiple_with_options(text, strict).ok()?;
@@ -101,20 +101,20 @@ fn add(tree: Spanned<Tree>, path: &mut Path, places: &mut Places) {
     }
 }
 
-/// The possible paths of a position: those that begin there, or the last one before.
+/// Returns the possible paths of a position: the paths that begin there, or otherwise the last ones before it.
 pub(super) fn paths_at(places: &Places, at: (u64, u64)) -> BTreeSet<Path> {
     places.range(..=at).next_back().map(|(_, paths)| paths.clone()).unwrap_or_default()
 }
 
-/// An error of the schema: its path, and whether the cause may be below it.
+/// An error of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Complaint {
     pub(super) path: Path,
-    /// No alternative matches: the schema cannot know which one was intended.
+    /// True if no alternative matches, so that the cause may be below the path.
     pub(super) is_of_all_below: bool,
 }
 
-/// All errors of the schema for a document.
+/// Returns all errors of the schema for a document.
 pub(super) fn complaints(validator: &Validator, index: usize, document: &Value) -> BTreeSet<Complaint> {
     let mut found = BTreeSet::new();
     for error in validator.iter_errors(document) {
@@ -130,7 +130,7 @@ pub(super) fn complaints(validator: &Validator, index: usize, document: &Value) 
         let paths = if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
             below(unexpected)
         } else if let ValidationErrorKind::PropertyNames { error } = kind {
-            // An error about a key has the position of its mapping.
+            // An error about a key has the position of the mapping.
             below(&[name_of(error.instance())])
         } else {
             vec![path.clone()]

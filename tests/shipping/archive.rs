@@ -1,4 +1,4 @@
-//! Tests `release/archive`: its contents are complete and reproducible.
+//! Tests that the contents of the archive from `release/archive` are complete and reproducible.
 
 use std::fs;
 use std::path::Path;
@@ -19,13 +19,13 @@ fn pack(binary: &Path, folder: &Path, more: &[(&str, &str)]) -> String {
 #[test]
 fn archive_is_complete_and_reproducible() {
     let folder = temp_dir::folder();
-    // A tiny program replaces topo, because TOPO_RUN runs instead of the packed one.
+    // A small program replaces topo, because `release/archive` runs TOPO_RUN instead of the packed binary.
     let binary = folder.path().join("other-name");
     fs::write(&binary, "#!/bin/sh\n").unwrap();
     let topo = [("TOPO_RUN", env!("CARGO_BIN_EXE_topo"))];
     let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
     let first = pack(&binary, &one, &topo);
-    // Another clock, umask and locale, and secrets in the environment.
+    // Uses a different clock, umask and locale, and secrets in the environment.
     let other =
         [topo[0], ("TZ", "Asia/Tokyo"), ("LC_ALL", "C"), ("TOPO_VAR", "A=hush-hush"), ("TOPO_URL", "http://hush-hush")];
     fs::copy(&binary, folder.path().join("renamed")).unwrap();
@@ -48,7 +48,7 @@ fn archive_is_complete_and_reproducible() {
         .chain(["schema/contract.schema.json", "man/topo.1"])
         .map(str::to_owned)
         .collect();
-    // A page for each command of the help.
+    // The archive contains a page for each command in the help.
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));

@@ -1,4 +1,4 @@
-//! Runs `.pre-commit-hooks.yaml` with the real pre-commit in another repository.
+//! Runs `.pre-commit-hooks.yaml` with the real pre-commit in a separate repository.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 fn invalid_spec_stops_the_commit() {
     let pre_commit = tool("pre-commit");
     let folder = temp_dir::folder();
-    // A copy of the files that pre-commit uses, because it reads only committed ones.
+    // Copies the files that pre-commit uses, because it reads only committed files.
     let [hooks, shop] = ["hooks", "shop"].map(|name| folder.path().join(name));
     for repository in [&hooks, &shop] {
         fs::create_dir(repository).unwrap();
@@ -51,7 +51,7 @@ fn invalid_spec_stops_the_commit() {
     let (code, text) = run();
     assert!(code == Some(0) && text.contains("Passed"), "{text}");
     git(&shop, &["commit", "--quiet", "--message", "one"]);
-    // One changed file refers to an object of the other: all files are checked together.
+    // One changed file refers to an object of the other file, so all files are checked together.
     fs::write(shop.join("topology/queues.yaml"), queue.replace("routingKey: a", "routingKey: b")).unwrap();
     git(&shop, &["add", "."]);
     let (code, text) = run();
@@ -60,7 +60,7 @@ fn invalid_spec_stops_the_commit() {
     git(&shop, &["add", "."]);
     let (code, text) = run();
     assert!(code == Some(1) && text.contains("did you mean `orders`"), "{text}");
-    // Files other than YAML are skipped.
+    // The hook skips files other than YAML.
     git(&shop, &["reset", "--quiet", "--hard"]);
     fs::write(shop.join("README.md"), "words\n").unwrap();
     git(&shop, &["add", "."]);
@@ -68,7 +68,7 @@ fn invalid_spec_stops_the_commit() {
     assert!(code == Some(0) && text.contains("(no files to check)Skipped"), "{text}");
 }
 
-/// The hook that builds topo uses `cargo install`, so the package must contain the program that it runs.
+/// The hook that builds topo uses `cargo install`, so the package must contain the program that the hook runs.
 #[test]
 fn second_hook_builds_topo() {
     let hooks: Value = serde_yaml::from_str(&read(".pre-commit-hooks.yaml")).unwrap();

@@ -1,5 +1,5 @@
-//! Tests the Dockerfile without an engine: runs its build line without the compiler (the release runs `release/build`),
-//! and checks that all named files exist and that nothing needs a shell.
+//! Tests the Dockerfile without a container engine. Runs its build line without the compiler (the release runs
+//! `release/build`), and checks that all files in the Dockerfile exist and that no instruction needs a shell.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::{cargo, done, read, root};
 use crate::support::temp_dir;
 
-/// Instructions with their arguments, without comments.
+/// Returns the instructions with their arguments, without comments.
 fn instructions() -> Vec<(String, String)> {
     let text = read("Dockerfile");
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -25,7 +25,7 @@ fn image_starts_the_built_binary() {
     let second = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
     let (build, image) = all.split_at(second);
 
-    // The image contains no other program than topo.
+    // The image contains only topo.
     assert_eq!(image[0].1, "scratch");
     assert_eq!(of(image, "RUN"), Vec::<&str>::new());
     assert_eq!(of(image, "COPY"), ["--from=build /image /"]);
@@ -33,7 +33,7 @@ fn image_starts_the_built_binary() {
     let [user] = of(image, "USER")[..] else { panic!("one user") };
     assert!(user.split(':').all(|id| id.parse::<u32>().is_ok_and(|id| id > 0)), "{user}: there are no names in it");
 
-    // Runs the build line with another compiler and folder.
+    // Runs the build line with a different compiler and folder.
     let lines = of(build, "RUN");
     let line = lines.last().unwrap();
     assert!(line.contains("$(release/build)"), "{line}");
@@ -51,7 +51,7 @@ fn image_starts_the_built_binary() {
         let mode = std::os::unix::fs::PermissionsExt::mode(&made.join(folder).metadata().unwrap().permissions());
         assert_eq!(mode & 0o7777, 0o1777, "/{folder} must be writable for any user of the container");
     }
-    // The added target is the one that is built.
+    // The target that is added is the target that is built.
     let target = "$(uname -m)-unknown-linux-musl";
     assert!(lines.iter().any(|line| *line == format!("rustup target add \"{target}\"")), "{lines:?}");
     assert!(read("release/build").contains(&format!("target=${{1:-{target}}}")));
@@ -60,7 +60,7 @@ fn image_starts_the_built_binary() {
     }
 }
 
-/// Backups are kept outside the container, which reads the user's specs.
+/// The documented commands keep backups outside the container, and can read the user's specs.
 #[test]
 fn documented_commands_keep_backups_and_read_specs() {
     let all = instructions();
@@ -79,7 +79,7 @@ fn documented_commands_keep_backups_and_read_specs() {
     }
 }
 
-/// The image, the archives and CI use the same compiler, which meets the minimum of the crate.
+/// The image, the archives and CI use the same compiler, whose version is at least the minimum of the crate.
 #[test]
 fn all_builds_use_one_compiler() {
     let version = read("Dockerfile").lines().find_map(|line| line.strip_prefix("FROM rust:")).unwrap().to_owned();
@@ -92,7 +92,7 @@ fn all_builds_use_one_compiler() {
     }
 }
 
-/// A committed file outside the build context would mark the commit as modified.
+/// A committed file outside the build context would make the working tree of the image look modified.
 #[test]
 fn image_context_contains_every_committed_file() {
     let patterns: Vec<String> =

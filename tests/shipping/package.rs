@@ -1,4 +1,4 @@
-//! Tests the package of the registry: it contains exactly the files that a build needs.
+//! Tests that the package for the registry contains exactly the files that a build needs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ fn package_is_complete_and_minimal() {
     let others = ["tests/", "benches/", "action", "release/", ".github/", ".ci/", "Dockerfile", "target/"];
     let needless: Vec<&&str> = files.iter().filter(|file| others.iter().any(|other| file.starts_with(other))).collect();
     assert!(needless.is_empty(), "{needless:?}");
-    // Local links of the README are in the package, too.
+    // Files to which the README links are in the package, too.
     let readme = read(&cargo("readme"));
     for link in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
         let path = link.split('#').next().unwrap();
@@ -74,19 +74,20 @@ fn packing_prints_no_unexpected_warning() {
     let text = both_streams(&output);
     assert!(output.status.success(), "{text}");
     let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
-    // The package leaves out tests and benches on purpose, and cargo warns of each: it has no setting for that. A package of
-    // their own could not run the binary: cargo names it (CARGO_BIN_EXE_topo) only to the tests of the same package.
+    // The package intentionally excludes tests and benches. cargo warns about each of them, and has no setting to
+    // disable the warning. Tests in a separate package could not run the binary, because cargo provides its path
+    // (CARGO_BIN_EXE_topo) only to tests of the same package.
     let left_out = targets_left_out();
     let is_expected = |line: &str| {
         left_out.contains(line)
-            // docs/maintainers/release.md lists this one under "Before the first release".
+            // docs/maintainers/release.md lists this warning under "Before the first release".
             || !has_repository && line == "warning: manifest has no documentation, homepage or repository"
     };
     let unexpected: Vec<&str> = text.lines().filter(|line| line.starts_with("warning") && !is_expected(line)).collect();
     assert!(unexpected.is_empty(), "{text}");
 }
 
-/// The warnings about the tests and benches.
+/// Returns the warnings about the tests and benches.
 fn targets_left_out() -> BTreeSet<String> {
     let text = done(Command::new(env!("CARGO")).args(METADATA).current_dir(root()));
     let metadata: Value = serde_json::from_str(&text).unwrap();
@@ -102,7 +103,7 @@ fn targets_left_out() -> BTreeSet<String> {
     metadata["packages"][0]["targets"].as_array().unwrap().iter().filter_map(warning).collect()
 }
 
-/// A page names a registry by what it is ("the Rust package registry"): its host can be a mirror.
+/// A page refers to a registry by a description ("the Rust package registry"), because its host can be a mirror.
 #[test]
 fn no_page_names_the_host_of_a_registry() {
     let hosts = [["crates", "io"], ["docs", "rs"], ["pypi", "org"], ["npmjs", "com"], ["npmjs", "org"], ["ghcr", "io"]];
@@ -115,7 +116,7 @@ fn no_page_names_the_host_of_a_registry() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// The files of the project that contain a text.
+/// Returns the files of the project that contain a text.
 fn files_with(text: &str) -> BTreeSet<String> {
     let files = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let listed = done(Command::new("git").args(files).current_dir(root()));
@@ -123,10 +124,10 @@ fn files_with(text: &str) -> BTreeSet<String> {
     listed.lines().filter(has).map(str::to_owned).collect()
 }
 
-/// The future location of the project is unknown; every place that needs it is listed.
+/// The future location of the project is unknown, so every file that needs it is listed.
 #[test]
 fn placeholders_for_the_first_release_are_listed() {
-    // Split, so that this file does not match.
+    // The text is split, so that this file does not contain it.
     let found = files_with(&["OWNER", "topo"].join("/"));
     let page = read("docs/maintainers/release.md");
     let section = page.split("## Before the first release\n").nth(1).map(|rest| rest.split("\n## ").next().unwrap());
@@ -136,7 +137,7 @@ fn placeholders_for_the_first_release_are_listed() {
     assert_eq!(found, listed, "docs/maintainers/release.md, `Before the first release`");
     let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
     assert_eq!(has_repository, listed.is_empty(), "set both or neither");
-    // The commands of that section replace them.
+    // The commands of this section replace the placeholders.
     if let Some(section) = section {
         let folder = temp_dir::folder();
         for file in listed.iter().map(String::as_str).chain(["Cargo.toml"]) {
@@ -150,7 +151,7 @@ fn placeholders_for_the_first_release_are_listed() {
         assert!(text("Cargo.toml").contains("repository = \"https://github.com/rabbit-people/topo\"\n"));
         assert!(text("docs/how-to/github-actions.md").contains("uses: rabbit-people/topo@v0"));
         for file in &listed {
-            // Except in the section itself, which is deleted.
+            // The section itself is deleted, so its commands are ignored.
             let rest = text(file).replace(&commands.replace(&["OWNER", "topo"].join("/"), "rabbit-people/topo"), "");
             assert!(!rest.contains(&["OWNER", "topo"].join("/")), "{file}");
         }

@@ -46,7 +46,7 @@ impl Script {
         self.folder.path().join("sources")
     }
 
-    /// The output in a folder as `NAME=VALUE` lines, and the paths that trigger another run.
+    /// Returns the output in a folder as `NAME=VALUE` lines, and the paths whose changes trigger another run.
     fn run(&self, profile: &str, epoch: Option<&str>) -> (Vec<String>, Vec<String>) {
         let mut command = Command::new(&self.program);
         command.env_remove("SOURCE_DATE_EPOCH").current_dir(self.sources());
@@ -76,7 +76,7 @@ fn value<'a>(both_streams: &'a [String], name: &str) -> &'a str {
 fn build_script_finds_the_commit_of_the_sources() {
     let script = Script::compiled();
     let write = |name: &str, text: &str| fs::write(script.sources().join(name), text).unwrap();
-    // A tarball without git, and one of a registry.
+    // The sources of a tarball without git, and of a registry.
     let (both_streams, _) = script.run("release", None);
     assert_eq!((value(&both_streams, "COMMIT"), value(&both_streams, "DATE")), ("", ""));
     assert_eq!((value(&both_streams, "TARGET"), value(&both_streams, "PROFILE")), ("here-and-now", "release"));
@@ -91,7 +91,7 @@ fn build_script_finds_the_commit_of_the_sources() {
     write(".cargo_vcs_info.json", "{\"git\": {\"sha1\": \"$(ü)\"}}");
     assert_eq!(value(&script.run("release", None).0, "COMMIT"), "");
 
-    // A clone.
+    // The sources of a clone.
     script.git(["init", "--quiet"]);
     script.git(["add", "."]);
     script.git(["commit", "--quiet", "--message", "one"]);
@@ -104,7 +104,7 @@ fn build_script_finds_the_commit_of_the_sources() {
     assert_eq!(value(&both_streams, "DATE"), "1970-01-01");
     write(".cargo_vcs_info.json", "changed");
     assert_eq!(value(&script.run("release", None).0, "COMMIT"), format!("{head}-dirty"));
-    // A new commit does not recompile a debug build.
+    // A new commit does not trigger a new compilation of a debug build.
     let (both_streams, again) = script.run("debug", None);
     assert_eq!((value(&both_streams, "COMMIT"), again), ("", vec!["build.rs".to_owned()]));
 }

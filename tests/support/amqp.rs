@@ -1,4 +1,4 @@
-//! An application's view of the broker over AMQP: its declares, messages and errors.
+//! An application's view of the broker over AMQP: its declarations, messages and errors.
 
 use std::time::{Duration, Instant};
 
@@ -15,27 +15,28 @@ use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, E
 use super::vhost::segment;
 use super::wait::{block_on, try_block_on, until};
 
-/// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
+/// An argument with its AMQP type: `LongInt` has 32 bits, `LongLongInt` has 64, `ShortInt` has 16.
 pub(crate) type Argument = AMQPValue;
 
-/// Arguments of a declaration: `[("x-message-ttl", Argument::LongInt(60_000))]`, or `NONE`.
+/// The arguments of a declaration: `[("x-message-ttl", Argument::LongInt(60_000))]`, or `NONE`.
 pub(crate) type Arguments<'a> = &'a [(&'a str, Argument)];
 
-/// The time that RabbitMQ waits for a quorum queue's counts; without an answer, it reports 0 messages and 0 consumers.
+/// The time that RabbitMQ waits for the counts of a quorum queue. Without a response, it reports 0 messages and 0
+/// consumers.
 const ASKED: Duration = Duration::from_millis(250);
 
-/// The time limit for closing a channel or connection: sometimes the answer never arrives (observed on 3.10 and 4.0).
+/// The time limit for closing a channel or connection. Sometimes the response never arrives (observed on 3.10 and 4.0).
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// No arguments.
 pub(crate) const NONE: Arguments<'static> = &[];
 
-/// A string argument.
+/// Returns a string argument.
 pub(crate) fn text(value: &str) -> Argument {
     Argument::LongString(value.into())
 }
 
-/// The fate of a published message.
+/// The outcome of a publish.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Routed,
@@ -43,7 +44,7 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-/// A message that was taken from a queue.
+/// A message that was received from a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
@@ -65,19 +66,20 @@ impl From<Delivery> for Message {
     }
 }
 
-/// A connection to a vhost. Every call that the broker may refuse uses its own channel, which a refusal closes. Its
-/// error is the broker's text.
+/// A connection to a vhost. Every call that the broker may refuse uses a separate channel, because a refusal closes the
+/// channel. The error of a call is the broker's text.
 pub(crate) struct Amqp {
     uri: String,
     connection: Connection,
 }
 
-/// A subscribed consumer with unacknowledged messages, until it is dropped.
+/// A subscribed consumer with unacknowledged messages. Dropping the value ends the consumer.
 pub(crate) struct Held {
     channel: Channel,
     consumer: Consumer,
     pub(crate) bodies: Vec<Vec<u8>>,
-    /// Its own connection, which ends the consumer if closing the channel is not answered.
+    /// A separate connection, whose end also ends the consumer if the broker does not respond to the close of the
+    /// channel.
     _amqp: Amqp,
 }
 
@@ -85,7 +87,7 @@ pub(crate) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) ready: u32,
-    /// On a quorum queue, includes cancelled consumers that still have messages.
+    /// On a quorum queue, includes canceled consumers that still have messages.
     pub(crate) consumers: u32,
 }
 
@@ -101,7 +103,7 @@ fn table(arguments: Arguments<'_>) -> FieldTable {
     table
 }
 
-/// Asks a queue by passive declarations until the answer is certainly the queue's own.
+/// Queries a queue with passive declarations until the response certainly comes from the queue itself.
 pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Counted> {
     loop {
         let began = Instant::now();
@@ -114,13 +116,13 @@ pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Cou
     }
 }
 
-/// Returns after the broker has executed all earlier commands without an answer, such as acknowledgements: this command
-/// has one.
+/// Waits until the broker has executed all earlier commands that have no response, such as acknowledgements. Sends a
+/// command that has a response.
 pub(crate) async fn caught_up(channel: &Channel) -> lapin::Result<()> {
     channel.basic_qos(1, BasicQosOptions::default()).await
 }
 
-/// Closes a channel after its commands are executed.
+/// Closes a channel after its commands have been executed.
 async fn finish(channel: &Channel) -> lapin::Result<()> {
     caught_up(channel).await?;
     let close = channel.close(200, "done".into());
@@ -133,7 +135,7 @@ impl Amqp {
     }
 
     fn to(uri: String) -> Self {
-        // RabbitMQ closes connections without a handshake within 10 s; refusals have an error.
+        // RabbitMQ closes connections without a handshake within 10 s, whereas a refusal has an error.
         let connection = until("an AMQP connection", || {
             let connected = block_on(Connection::connect(&uri, ConnectionProperties::default()));
             let refused = connected.as_ref().err().filter(|error| error.is_amqp_error());
@@ -144,14 +146,14 @@ impl Amqp {
     }
 
     pub(super) fn channel(&self) -> Channel {
-        // The error of a closed channel may reach the next channel with its number (lapin 4).
+        // The error of a closed channel may reach the next channel with the same number (lapin 4).
         until("a channel", || {
             assert!(self.connection.status().connected(), "the connection is open");
             block_on(self.new_channel()).ok()
         })
     }
 
-    /// A channel for a test with many concurrent operations.
+    /// Opens a channel for a test with many concurrent operations.
     pub(crate) async fn new_channel(&self) -> lapin::Result<Channel> {
         self.connection.create_channel().await
     }
@@ -172,12 +174,12 @@ impl Amqp {
         declared.map(drop).map_err(|error| reported(&error))
     }
 
-    /// The number of ready messages, from the queue itself instead of the statistics.
+    /// Returns the number of ready messages from the queue itself, not from the statistics.
     pub(crate) fn ready(&self, queue: &str) -> u32 {
         self.counted(queue).ready
     }
 
-    /// The number of ready messages and of consumers.
+    /// Returns the number of ready messages and the number of consumers.
     pub(crate) fn counted(&self, queue: &str) -> Counted {
         let channel = self.channel();
         block_on(counted(&channel, queue)).unwrap_or_else(|error| panic!("{}", reported(&error)))
@@ -224,7 +226,7 @@ impl Amqp {
         self.published(exchange, key, body, properties).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Publishes a message that the broker may refuse; returns its error.
+    /// Publishes a message that the broker may refuse. Returns the outcome, or the error of the broker.
     pub(crate) fn try_publish(&self, exchange: &str, key: &str) -> Result<Outcome, String> {
         self.published(exchange, key, "", AMQPProperties::default())
     }
@@ -250,7 +252,7 @@ impl Amqp {
         }
     }
 
-    /// Takes a message, if there is one.
+    /// Receives a message, if there is one.
     pub(crate) fn get(&self, queue: &str) -> Option<Message> {
         let channel = self.channel();
         let got = block_on(async {
@@ -264,7 +266,7 @@ impl Amqp {
         got.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error))).map(|message| message.delivery.into())
     }
 
-    /// Takes all ready messages in order.
+    /// Receives all ready messages in order.
     pub(crate) fn get_all(&self, queue: &str) -> Vec<Message> {
         let channel = self.channel();
         let all = block_on(async {
@@ -277,8 +279,8 @@ impl Amqp {
         all.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)))
     }
 
-    /// Takes this number of messages without a consumer and rejects each; returns the count. (`get` of the management
-    /// API of 3.8.9 with `reject_requeue_false` sometimes answers 500.)
+    /// Receives up to this number of messages without a consumer and rejects each. Returns the number of rejected
+    /// messages. (`get` of the management API of 3.8.9 with `reject_requeue_false` sometimes responds with 500.)
     pub(crate) fn reject(&self, queue: &str, most: usize) -> usize {
         let channel = self.channel();
         let rejected = block_on(async {
@@ -297,8 +299,8 @@ impl Amqp {
         rejected.unwrap_or_else(|error: lapin::Error| panic!("{}", reported(&error)))
     }
 
-    /// Takes a message without a consumer and without acknowledging it. It returns to the queue when the returned value
-    /// is dropped.
+    /// Receives a message without a consumer and without acknowledging it. Dropping the returned value requeues the
+    /// message.
     pub(crate) fn keep_one(&self, queue: &str) -> Channel {
         let channel = self.channel();
         let got = block_on(channel.basic_get(queue.into(), BasicGetOptions::default()));
@@ -306,8 +308,8 @@ impl Amqp {
         channel
     }
 
-    /// Subscribes and receives this number of messages without acknowledging them. With 0, the consumer waits; a later
-    /// message is held, too.
+    /// Subscribes and receives this number of messages without acknowledging them. With 0, the consumer waits and also
+    /// keeps later messages unacknowledged.
     pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {
         let amqp = Self::to(self.uri.clone());
         let channel = amqp.channel();
@@ -329,14 +331,14 @@ impl Amqp {
 
 impl Drop for Amqp {
     fn drop(&mut self) {
-        // Does not wait for an unanswered close: the connection ends with the runtime.
+        // Does not wait for the response to the close, because the connection ends with the runtime.
         let goodbye = self.connection.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(2 * GOODBYE, goodbye).await });
     }
 }
 
 impl Held {
-    /// Returns true until the broker cancels the consumer, as it does when the queue is deleted.
+    /// Returns true until the broker cancels the consumer, for example because the queue is deleted.
     pub(crate) fn is_subscribed(&mut self) -> bool {
         loop {
             match self.consumer.next().now_or_never() {
@@ -350,7 +352,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closing the channel requeues the messages, as does closing the connection afterwards.
+        // Closing the channel requeues the messages, and so does closing the connection.
         let close = self.channel.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(GOODBYE, close).await });
     }

@@ -1,5 +1,5 @@
-//! A proxy for the broker's AMQP port. It forwards frames, counts the methods that change something, and stops at one
-//! of them.
+//! A proxy for the broker's AMQP port. It forwards frames, counts the methods that make changes, and stops at one of
+//! them.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use super::Node;
 pub(crate) enum Stop {
     /// Before the n-th such method reaches the broker.
     Before(usize),
-    /// After the broker executes it, and before its answer returns.
+    /// After the broker executes the n-th such method, and before its response returns.
     After(usize),
 }
 
@@ -24,7 +24,7 @@ struct State {
     methods: Vec<&'static str>,
 }
 
-/// Listens on its own port until it is dropped.
+/// A proxy that listens on a separate port until it is dropped.
 pub(crate) struct AmqpProxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -46,19 +46,19 @@ impl AmqpProxy {
                     break;
                 }
                 let (state, hangs) = (Arc::clone(&state), Arc::clone(&hangs));
-                // The purpose of this proxy is to break connections.
+                // Errors are ignored, because this proxy breaks connections intentionally.
                 thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs)));
             }
         });
         road
     }
 
-    /// `amqp://127.0.0.1:PORT`
+    /// Returns `amqp://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
         format!("amqp://{}", self.address)
     }
 
-    /// The methods that change something, in order.
+    /// Returns the methods that make changes, in order.
     pub(crate) fn methods(&self) -> Vec<&'static str> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).methods.clone()
     }
@@ -89,7 +89,7 @@ fn serve(client: &TcpStream, port: u16, state: &Mutex<State>, hangs: &AtomicBool
     })
 }
 
-/// Forwards the broker's answers until the proxy stops; discards them afterwards.
+/// Forwards the broker's responses until the proxy stops, and then discards them.
 fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> io::Result<()> {
     let mut buffer = [0; 16_384];
     loop {
@@ -110,7 +110,7 @@ fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, h
     client.read_exact(&mut greeting)?;
     broker.write_all(&greeting)?;
     loop {
-        // Type, channel, size; then the payload and the end marker.
+        // A frame consists of the type, the channel, the size, the payload and the end marker.
         let mut frame = vec![0; 7];
         client.read_exact(&mut frame)?;
         let size = u32::from_be_bytes([frame[3], frame[4], frame[5], frame[6]]) as usize;
@@ -136,7 +136,7 @@ fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, h
     }
 }
 
-/// The method of a frame, if it changes exchanges, queues or bindings.
+/// Returns the method of a frame, if the method changes exchanges, queues or bindings.
 fn change(payload: &[u8]) -> Option<&'static str> {
     let number = |at: usize| Some(u16::from_be_bytes([*payload.get(at)?, *payload.get(at + 1)?]));
     match (number(0)?, number(2)?) {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// Sections with their objects; each object has keys with their lines.
+/// The sections with their objects. Each object has keys with their lines.
 type Sections = Vec<(String, Vec<(String, Vec<(String, String)>)>)>;
 
 fn read(text: &str) -> Sections {
@@ -33,7 +33,7 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(String, T)>, name: &str) -> &'a mut 
     &mut list[index].1
 }
 
-/// Removes `messageTtl` or `arguments.x-message-ttl` from an object; returns true if it existed.
+/// Removes `messageTtl` or `arguments.x-message-ttl` from an object. Returns true if the key existed.
 fn remove_keys(object: &mut Vec<(String, String)>, path: &str) -> bool {
     let Some((table, name)) = path.split_once('.') else {
         let before = object.len();
@@ -52,7 +52,7 @@ fn remove_keys(object: &mut Vec<(String, String)>, path: &str) -> bool {
     is_gone
 }
 
-/// The spec with a resolution; `section` and `name` locate the object.
+/// Returns the spec with a resolution; `section` and `name` identify the object.
 pub(crate) fn apply_resolution_to(spec: &str, (section, name): (&str, &str), way: &Value) -> String {
     let mut sections = read(spec);
     for (section, objects) in read(way["yaml"].as_str().unwrap_or_default()) {
@@ -84,11 +84,10 @@ pub(crate) fn apply_resolution_to(spec: &str, (section, name): (&str, &str), way
     text
 }
 
-/// The resolutions of a change with that address, by kind.
+/// Returns the resolutions of this kind for the change with this address.
 pub(crate) fn resolutions_of<'a>(plan: &'a Value, address: &str, kind: &str) -> Vec<&'a Value> {
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
     let change = changes.iter().find(|change| change["address"] == address).unwrap_or_else(|| panic!("{plan:#}"));
-    let resolutions_of =
-        change["conflict"]["resolutions"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
-    resolutions_of.iter().filter(|way| way["kind"] == kind).collect()
+    let resolutions = change["conflict"]["resolutions"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
+    resolutions.iter().filter(|way| way["kind"] == kind).collect()
 }

@@ -1,4 +1,5 @@
-//! A small client of the management API, independent of topo's own, so that an error in one is visible.
+//! A small client of the management API. It is independent of topo's own client, so that an error in one of them is
+//! visible.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use serde_json::Value;
 use super::Tls;
 use super::wait::try_block_on;
 
-/// The number of attempts after a 500, and the pause between them.
+/// The number of attempts after a 500, and the pause between attempts.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The management API at a URL, as one user.
+/// The management API at a URL, used as one user.
 pub(crate) struct Http {
     client: reqwest::Client,
     base: String,
@@ -20,7 +21,7 @@ pub(crate) struct Http {
     password: String,
 }
 
-/// A response. A body that is not JSON is a string; no body is null.
+/// A response. A body that is not JSON is a string; a missing body is null.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -28,7 +29,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the body if the status matches; panics with the broker's answer otherwise.
+    /// Returns the body if the status matches. Panics with the broker's response otherwise.
     pub(crate) fn expect_status(self, status: u16) -> Value {
         assert_eq!(self.status, status, "the broker answered: {}", self.body);
         self.body
@@ -38,7 +39,7 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// Returns the body of a 200 and null for a 404; panics otherwise.
+    /// Returns the body of a 200, and null for a 404. Panics otherwise.
     pub(crate) fn found(self) -> Value {
         if self.status == 404 { Value::Null } else { self.expect_status(200) }
     }
@@ -49,17 +50,17 @@ fn builder() -> reqwest::ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
     // RabbitMQ 4.3 closes a connection that was idle for 5 s; older versions close it after 60 s.
     let builder = reqwest::Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(3));
-    // Without it, a machine without a CA bundle could not create a client for http.
+    // Without this setting, a machine without a CA bundle could not create a client for HTTP.
     builder.tls_certs_only([])
 }
 
 impl Http {
-    /// Without TLS: `Http::to("http://127.0.0.1:1234", "guest", "guest")`.
+    /// Returns a client without TLS: `Http::to("http://127.0.0.1:1234", "guest", "guest")`.
     pub(crate) fn to(base: &str, user: &str, password: &str) -> Self {
         Self::with(builder(), base, user, password)
     }
 
-    /// With TLS: trusts only that CA, and optionally sends the client certificate.
+    /// Returns a client with TLS, which trusts only this CA, and optionally sends the client certificate.
     pub(crate) fn to_tls(base: &str, user: &str, password: &str, tls: &Tls, show_certificate: bool) -> Self {
         let ca = reqwest::Certificate::from_pem(tls.ca().as_bytes()).expect("rcgen writes PEM");
         let mut builder = builder().tls_certs_only([ca]);
@@ -74,7 +75,7 @@ impl Http {
         Self { client, base: base.to_owned(), user: user.to_owned(), password: password.to_owned() }
     }
 
-    /// Sends a request; returns an error with its causes (`a: b: c`) only if no answer arrives.
+    /// Sends a request. Returns an error with its causes (`a: b: c`) only if no response arrives.
     pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer, String> {
         let method = method.parse().expect("an HTTP method");
         let mut request = self.client.request(method, format!("{}{path}", self.base));
@@ -103,7 +104,7 @@ impl Http {
         })
     }
 
-    /// Sends a request with a raw body, such as JSON that no value can hold.
+    /// Sends a request with a raw body, such as JSON that `Value` cannot represent.
     pub(crate) fn send_text(&self, method: &str, path: &str, body: &str) -> Answer {
         let method = method.parse().expect("an HTTP method");
         let request = self.client.request(method, format!("{}{path}", self.base)).body(body.to_owned());
@@ -124,7 +125,8 @@ impl Http {
         self.answer("GET", path, None)
     }
 
-    /// A quorum queue yields 500 during slow elections; a request that crashes the broker yields 500 each time.
+    /// Sends a PUT. Retries after a 500, which a quorum queue causes during slow elections. A request that crashes the
+    /// broker causes a 500 each time.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
         let mut answer = self.answer("PUT", path, Some(body));
         for _ in 1..TRIES {

@@ -1,4 +1,4 @@
-//! The harness: a real RabbitMQ node, clients to arrange and inspect, faulty proxies, and the real binary.
+//! The test harness: real RabbitMQ nodes, clients to prepare and inspect them, faulty proxies, and the real binary.
 //!
 //! ```ignore
 //! let vhost = Node::shared().vhost("ttl");

@@ -1,4 +1,4 @@
-//! A temporary RabbitMQ node, run by `tests/brokers/node` as long as this process holds its pipe.
+//! A temporary RabbitMQ node. `tests/brokers/node` runs the node until this process closes its pipe.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -13,18 +13,19 @@ use serde_json::Value;
 
 use super::{Http, Tls, User, Vhost, child};
 
-/// Options of a separate node.
+/// The options of a separate node.
 #[derive(Default)]
 pub(crate) struct Options {
     arguments: Vec<String>,
     intervals: Option<[u32; 2]>,
 }
 
-/// The nodes start with short intervals: 500 ms for `collect_statistics_interval` and `quorum_tick_interval`, so that counts
-/// change ten times as fast. topo is told of the intervals of each node.
+/// Starts nodes with short intervals: 500 ms for `collect_statistics_interval` and `quorum_tick_interval`, so that
+/// counts are updated ten times as often. The tests pass the intervals of each node to topo.
 ///
-/// On RabbitMQ 3.10 the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 sometimes crashes while it is declared: a
-/// tick before its machine has the newest version has no clause in `rabbit_quorum_queue:handle_tick/3`.
+/// On RabbitMQ 3.10, the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 sometimes crashes while it is
+/// declared: `rabbit_quorum_queue:handle_tick/3` has no clause for a tick before the queue's state machine has the
+/// newest version.
 const SHORT: &str = "--short-intervals";
 
 impl Options {
@@ -45,39 +46,39 @@ impl Options {
         self
     }
 
-    /// Enables another plugin, if the server has it.
+    /// Enables an additional plugin, if the server has it.
     pub(crate) fn plugin(mut self, name: &str) -> Self {
         self.arguments.extend(["--plugin".to_owned(), name.to_owned()]);
         self
     }
 
-    /// Disables a plugin and those whose names begin with its name.
+    /// Disables a plugin, and all plugins whose names begin with its name.
     pub(crate) fn without_plugin(mut self, name: &str) -> Self {
         self.arguments.extend(["--without".to_owned(), name.to_owned()]);
         self
     }
 
-    /// Listens with TLS, too, for management and AMQP, and requires client certificates of that CA.
+    /// Also listens with TLS, for management and AMQP, and requires client certificates of this CA.
     pub(crate) fn tls(mut self, tls: &Tls) -> Self {
         self.arguments.extend(["--tls".to_owned(), tls.folder().display().to_string()]);
         self
     }
 
-    /// Joins the cluster of that node.
+    /// Joins the cluster of this node.
     pub(crate) fn join(mut self, node: &Node) -> Self {
         self.arguments.extend(["--join".to_owned(), node.folder().display().to_string()]);
         self
     }
 
-    /// Uses another RabbitMQ: the path of its `rabbitmq-server`.
+    /// Uses a different RabbitMQ: the path of its `rabbitmq-server`.
     pub(crate) fn server(mut self, path: &Path) -> Self {
         self.arguments.extend(["--server".to_owned(), path.display().to_string()]);
         self
     }
 }
 
-/// A running node on 127.0.0.1. Dropping it, or the end of this process, kills it and removes its folder: the script
-/// detects that its standard input closes.
+/// A running node on 127.0.0.1. When the value is dropped or this process ends, the script detects that its standard
+/// input closes, kills the node and removes its folder.
 pub(crate) struct Node {
     script: Child,
     facts: BTreeMap<String, String>,
@@ -85,25 +86,25 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The node that all tests of this process share, with default settings except for its intervals. A static is not
-    /// dropped, but its pipe closes with the process.
+    /// Returns the node that all tests of this process share, with default settings except for its intervals. A static
+    /// is not dropped, but its pipe closes with the process.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default()));
         &SHARED
     }
 
-    /// A second shared node, with the broker's own intervals of 5 s: for tests that act between two ticks.
+    /// Returns a second shared node, with the broker's own intervals of 5 s, for tests that act between two ticks.
     pub(crate) fn with_default_intervals() -> &'static Self {
         static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default().default_intervals()));
         &SHARED
     }
 
-    /// Starts a separate node and returns when it answers (6 to 10 s).
+    /// Starts a separate node, and returns when it responds (6 to 10 s).
     pub(crate) fn start(options: Options) -> Self {
         Self::try_start(options).unwrap_or_else(|complaint| panic!("no RabbitMQ node could be started:\n{complaint}"))
     }
 
-    /// The same, or the error of a node that does not start.
+    /// Starts a separate node. Returns the error of a node that does not start.
     pub(crate) fn try_start(options: Options) -> Result<Self, String> {
         let intervals = match options.intervals {
             None => vec![SHORT.to_owned()],
@@ -118,7 +119,8 @@ impl Node {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C on a terminal signals the foreground group: the script must survive it to clean up.
+            // Ctrl-C on a terminal signals the foreground process group. The script must survive the signal to clean
+            // up.
             .process_group(0)
             .spawn()
             .expect("tests/brokers/node is executable and bash is installed");
@@ -147,7 +149,7 @@ impl Node {
         [first, second, third]
     }
 
-    /// Runs `rabbitmqctl` on the node (a second or two).
+    /// Runs `rabbitmqctl` on the node (one or two seconds).
     pub(crate) fn ctl<const N: usize>(&self, words: [&str; N]) {
         let mut command = child(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"));
         let output = command.arg("--ctl").arg(self.folder()).args(words).output().expect("bash is installed");
@@ -161,7 +163,7 @@ impl Node {
         assert!(sent.is_ok_and(|status| status.success()), "kill -s KILL {pid}");
     }
 
-    /// Expects that this version does not know this line of `rabbitmq.conf` and does not start with it.
+    /// Expects that this version does not support this line of `rabbitmq.conf`, and does not start with it.
     pub(crate) fn expect_unknown(line: &str) {
         let complaint = Self::try_start(Options::default().line(line)).err();
         let complaint = complaint.unwrap_or_else(|| panic!("the node accepts `{line}`"));
@@ -176,13 +178,13 @@ impl Node {
         self.fact(name).parse().expect("the script prints ports as numbers")
     }
 
-    /// The intervals of the broker: `collect_statistics_interval` and `quorum_tick_interval`.
+    /// Returns the intervals of the broker: `collect_statistics_interval` and `quorum_tick_interval`.
     pub(crate) fn broker_intervals(&self) -> [Duration; 2] {
         ["statistics_interval", "tick_interval"]
             .map(|name| Duration::from_millis(self.fact(name).parse().expect("the script prints intervals as numbers")))
     }
 
-    /// The environment variables with the intervals of this node.
+    /// Returns the environment variables with the intervals of this node.
     pub(crate) fn intervals(&self) -> [(&'static str, String); 2] {
         let interval = |name| format!("{}ms", self.fact(name));
         [
@@ -191,29 +193,30 @@ impl Node {
         ]
     }
 
-    /// RabbitMQ's version, such as `3.10.8`.
+    /// Returns RabbitMQ's version, such as `3.10.8`.
     pub(crate) fn version(&self) -> &str {
         self.fact("version")
     }
 
-    /// Returns true from that release on: `is_at_least_patch(4, 3, 5)`.
+    /// Returns true from this release on: `is_at_least_patch(4, 3, 5)`.
     pub(crate) fn is_at_least_patch(&self, major: u32, minor: u32, patch: u32) -> bool {
         let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
         [(); 3].map(|()| parts.next().unwrap_or(0)) >= [major, minor, patch]
     }
 
-    /// Returns true from that series on: `at_least(4, 0)`.
+    /// Returns true from this series on: `at_least(4, 0)`.
     pub(crate) fn at_least(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
     }
 
-    /// The management API without TLS: `http://127.0.0.1:PORT`.
+    /// Returns the URL of the management API without TLS: `http://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.http_port())
     }
 
-    /// The management API with TLS, on a node started with [`Options::tls`]: `https://localhost:PORT`.
+    /// Returns the URL of the management API with TLS, for a node started with [`Options::tls`]:
+    /// `https://localhost:PORT`.
     pub(crate) fn tls_url(&self) -> String {
         format!("https://localhost:{}", self.port("https"))
     }
@@ -226,33 +229,34 @@ impl Node {
         self.port("amqp")
     }
 
-    /// The node's temporary folder: data, logs, configuration.
+    /// Returns the node's temporary folder, which contains its data, logs and configuration.
     pub(crate) fn folder(&self) -> PathBuf {
         PathBuf::from(self.fact("folder"))
     }
 
-    /// The process ids of the node and of its epmd.
+    /// Returns the process IDs of the node and of its epmd.
     pub(crate) fn pids(&self) -> [u32; 2] {
         ["pid", "epmd_pid"].map(|name| self.fact(name).parse().expect("the script prints process ids as numbers"))
     }
 
-    /// The management API as administrator.
+    /// Returns a client of the management API, as administrator.
     pub(crate) fn http(&self) -> Http {
         Http::to(&self.url(), "guest", "guest")
     }
 
-    /// A new vhost whose name begins with the hint, deleted when dropped.
+    /// Creates a vhost whose name begins with the hint. It is deleted when the value is dropped.
     pub(crate) fn vhost(&self, hint: &str) -> Vhost<'_> {
         Vhost::create(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The same with settings such as `{"default_queue_type": "quorum"}`, which some versions accept only at creation.
+    /// Creates a vhost with settings such as `{"default_queue_type": "quorum"}`, which some versions accept only at
+    /// creation.
     pub(crate) fn vhost_with(&self, hint: &str, settings: &Value) -> Vhost<'_> {
         Vhost::create_with(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)), settings)
     }
 
-    /// A new user with these tags (`"management"`, `"administrator,monitoring"`, `""`), deleted when dropped. It has no
-    /// permissions until [`User::may`].
+    /// Creates a user with these tags (`"management"`, `"administrator,monitoring"`, `""`), who is deleted when the
+    /// value is dropped. The user has no permissions until [`User::may`].
     pub(crate) fn user(&self, tags: &str) -> User<'_> {
         User::create(self, format!("user-{}", self.names.fetch_add(1, Ordering::Relaxed)), tags)
     }
@@ -261,7 +265,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         drop(self.script.stdin.take());
-        // The script has its own timeouts; a failed wait must not hide the test's panic.
+        // The script has its own timeouts. A failed wait must not hide the panic of the test.
         let _ = self.script.wait();
     }
 }

@@ -1,8 +1,9 @@
 //! Reads Markdown pages, runs their commands, and compares the output with the text of the page.
 //!
-//! - A `console` block contains commands, `$ …`, each followed by its standard output. A command that fails makes the test
-//!   fail, unless the line itself continues after it (`…; echo "exit code $?"`). A line that ends in `\` continues.
-//! - A block whose first line is `# NAME`, with a dot in the name, is a file: later commands find it.
+//! - A `console` block contains commands, `$ …`, each followed by its standard output. If a command fails, the test
+//!   fails, unless the line continues after the command (`…; echo "exit code $?"`). A command whose line ends in `\`
+//!   continues on the next line.
+//! - A block whose first line is `# NAME`, with a dot in the name, is a file that later commands can read.
 //!
 //! `TOPO_UPDATE=1` rewrites the page.
 
@@ -47,7 +48,7 @@ impl Page {
         Self { path, text }
     }
 
-    /// All Markdown pages of a folder, by name.
+    /// Reads all Markdown pages of a folder, sorted by name.
     pub(crate) fn of_folder(folder: &str) -> Vec<Self> {
         let listed = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
         let mut names: Vec<String> = listed
@@ -58,7 +59,7 @@ impl Page {
         names.iter().map(|name| Self::read(&format!("{folder}/{name}"))).collect()
     }
 
-    /// All Markdown pages of the documentation, by path.
+    /// Reads all Markdown pages of the documentation.
     pub(crate) fn of_docs() -> Vec<Self> {
         ["docs", "docs/tutorials", "docs/how-to", "docs/explanation", "docs/maintainers"]
             .into_iter()
@@ -66,7 +67,7 @@ impl Page {
             .collect()
     }
 
-    /// Its path from the root of the project.
+    /// Returns the path of the page from the root of the project.
     pub(crate) fn name(&self) -> &str {
         self.path.strip_prefix(root()).unwrap().to_str().unwrap()
     }
@@ -95,7 +96,7 @@ impl Page {
         parts
     }
 
-    /// The text of each block in that language.
+    /// Returns the text of each block in this language.
     pub(crate) fn blocks(&self, language: &str) -> Vec<&str> {
         let in_language = |part| match part {
             Part::Block { language: it, text } if it == language => Some(text),
@@ -104,7 +105,7 @@ impl Page {
         self.parts().into_iter().filter_map(in_language).collect()
     }
 
-    /// The page with the new texts of its parts.
+    /// Returns the page with new texts for some of its parts.
     pub(crate) fn rewritten(&self, mut becomes: impl FnMut(Part<'_>) -> Option<String>) -> String {
         let mut text = String::new();
         for part in self.parts() {
@@ -114,7 +115,7 @@ impl Page {
         text
     }
 
-    /// Fails unless the page has this text; `TOPO_UPDATE=1` writes it.
+    /// Fails unless the page has this text; `TOPO_UPDATE=1` writes the text.
     pub(crate) fn expect(&self, updated: &str) {
         if std::env::var_os("TOPO_UPDATE").is_some() {
             fs::write(&self.path, updated).unwrap();
@@ -132,7 +133,7 @@ impl Page {
     }
 }
 
-/// Fails unless the file of the project has this content; `TOPO_UPDATE=1` writes it.
+/// Fails unless the file of the project has this content; `TOPO_UPDATE=1` writes the content.
 pub(crate) fn expect_file(path: &str, content: &str) {
     let file = root().join(path);
     if std::env::var_os("TOPO_UPDATE").is_some() {
@@ -144,7 +145,7 @@ pub(crate) fn expect_file(path: &str, content: &str) {
     assert!(committed == content, "{path} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference");
 }
 
-/// An SVG image of a command and its output on a dark terminal.
+/// Returns an SVG image of a command and its output on a dark terminal.
 pub(crate) fn screenshot(command: &str, output: &str) -> String {
     let color = |[red, green, blue]: [u8; 3]| RgbColor(red, green, blue);
     let palette = Palette(COLORS.map(color));
@@ -153,7 +154,7 @@ pub(crate) fn screenshot(command: &str, output: &str) -> String {
     term.render_svg(&format!("$ {command}\n{}", output.trim_end()))
 }
 
-/// Black, red, green, yellow, blue, magenta, cyan and white, then the bright ones.
+/// Black, red, green, yellow, blue, magenta, cyan and white, followed by the bright variants.
 const COLORS: [[u8; 3]; 16] = [
     [0x48, 0x4f, 0x58],
     [0xff, 0x7b, 0x72],
@@ -173,13 +174,13 @@ const COLORS: [[u8; 3]; 16] = [
     [0xff, 0xff, 0xff],
 ];
 
-/// The file name at the start of a block, if any.
+/// Returns the file name at the start of a block, if any.
 pub(crate) fn file_name(block: &str) -> Option<&str> {
     let name = block.lines().next()?.strip_prefix("# ")?;
     (name.contains('.') && !name.contains(char::is_whitespace)).then_some(name)
 }
 
-/// Runs the commands of a page in its own folder, as if RabbitMQ listened on the default ports.
+/// Runs the commands of a page in a separate folder, as if RabbitMQ listened on the default ports.
 pub(crate) struct Shell<'node> {
     folder: TempDir,
     node: &'node Node,
@@ -194,14 +195,14 @@ impl<'node> Shell<'node> {
         self.folder.path()
     }
 
-    /// A file in the folder.
+    /// Writes a file in the folder.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.folder().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// The `console` block with the current output of its commands.
+    /// Returns the `console` block with the current output of its commands.
     pub(crate) fn session(&self, block: &str) -> String {
         let mut session = String::new();
         let mut lines = block.lines().peekable();
@@ -222,12 +223,12 @@ impl<'node> Shell<'node> {
         session
     }
 
-    /// Runs a step of a pipeline as a runner does: it ends at the first failed command.
+    /// Runs a step of a pipeline as a runner does: the step ends at the first failed command.
     pub(crate) fn step(&self, step: &str) {
         self.run(&format!("set -e; export GITHUB_STEP_SUMMARY=summary.md\n{step}"));
     }
 
-    /// Runs a command and kills it when it prints this text.
+    /// Runs a command, and kills it when it prints this text.
     pub(crate) fn killed_at(&self, text: &str, command: &str) {
         let log = self.folder().join("log");
         let mut child = self.bash(&format!("exec {command} > log 2>&1")).spawn().unwrap();
@@ -253,7 +254,8 @@ impl<'node> Shell<'node> {
 
     fn bash(&self, command: &str) -> Command {
         let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
-        // A function instead of a script: a new file cannot be executed while another thread starts a process.
+        // Defines a function instead of a script, because a new file cannot be executed while another thread starts a
+        // process.
         let ctl = format!(
             "rabbitmqctl() {{ {}/tests/brokers/node --ctl {} \"$@\"; }}",
             root().display(),
@@ -268,7 +270,7 @@ impl<'node> Shell<'node> {
             .env("HOME", self.folder())
             .env("COLUMNS", "100")
             .envs(self.node.intervals())
-            // The `rabbitmqctl` of the node's version.
+            // Selects the `rabbitmqctl` of the node's version.
             .envs(std::env::var_os("TOPO_RABBITMQ").map(|path| ("TOPO_RABBITMQ", path)))
             .env("TOPO_URL", self.node.url())
             .env("TOPO_USERNAME", "guest")
@@ -280,7 +282,7 @@ impl<'node> Shell<'node> {
 /// The default URL of the management API.
 const USUAL: &str = "http://localhost:15672";
 
-/// Replaces the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
+/// Removes the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
 /// login.
 fn steady(text: &str) -> String {
     let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];

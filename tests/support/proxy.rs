@@ -1,4 +1,4 @@
-//! A faulty HTTP proxy to the broker: it forwards requests, records them, and injects the specified faults.
+//! A faulty HTTP proxy for the broker. It forwards requests, records them, and injects the specified faults.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +24,7 @@ fn of(method: Option<&'static str>) -> Matching {
     Matching { method, writes: false, path: None, but: None, which: 1..usize::MAX }
 }
 
-/// Every request.
+/// Matches every request.
 pub(crate) fn any() -> Matching {
     of(None)
 }
@@ -45,37 +45,37 @@ pub(crate) fn deletes() -> Matching {
     of(Some("DELETE"))
 }
 
-/// Every request that may change something.
+/// Matches every request that may make changes.
 pub(crate) fn writes() -> Matching {
     Matching { writes: true, ..any() }
 }
 
 impl Matching {
-    /// Only requests whose path and query contain this text.
+    /// Matches only requests whose path and query contain this text.
     pub(crate) fn path(mut self, part: &str) -> Self {
         self.path = Some(part.to_owned());
         self
     }
 
-    /// Only requests whose path does not contain this text.
+    /// Matches only requests whose path does not contain this text.
     pub(crate) fn but(mut self, part: &'static str) -> Self {
         self.but = Some(part);
         self
     }
 
-    /// Only the n-th request, counted from 1.
+    /// Matches only the n-th request, counted from 1.
     pub(crate) fn nth(mut self, n: usize) -> Self {
         self.which = n..n + 1;
         self
     }
 
-    /// Only the first n requests.
+    /// Matches only the first n requests.
     pub(crate) fn first(mut self, n: usize) -> Self {
         self.which = 1..n + 1;
         self
     }
 
-    /// The n-th request and all later ones.
+    /// Matches the n-th request and all later ones.
     pub(crate) fn from(mut self, n: usize) -> Self {
         self.which = n..usize::MAX;
         self
@@ -89,40 +89,40 @@ impl Matching {
     }
 }
 
-/// Replaces or delays a request.
+/// A fault that replaces or delays a request.
 pub(crate) enum Fault {
-    /// Cuts the connection before the request reaches the broker.
+    /// Closes the connection before the request reaches the broker.
     CutBefore,
-    /// Forwards the request and cuts the connection before the answer.
+    /// Forwards the request, and closes the connection before the response.
     CutAfter,
-    /// Forwards the request and cuts the connection in the middle of the answer.
+    /// Forwards the request, and closes the connection in the middle of the response.
     CutWithin,
-    /// Does not forward or answer until the client disconnects.
+    /// Does not forward the request, and does not respond until the client disconnects.
     HangBefore,
-    /// Forwards the request and does not answer until the client disconnects.
+    /// Forwards the request, and does not respond until the client disconnects.
     HangAfter,
-    /// Answers with this status and an error of the management API's form.
+    /// Responds with this status and an error in the form of the management API.
     Status(u16),
-    /// Answers with this status and reason.
+    /// Responds with this status and reason.
     Reason(u16, String),
-    /// Answers with a page of a reverse proxy: status and HTML.
+    /// Responds with a page of a reverse proxy: status and HTML.
     Page(u16, &'static str),
-    /// Answers with this JSON, computed on request.
+    /// Responds with this JSON, which is computed for each request.
     Instead(Box<dyn FnMut() -> serde_json::Value + Send>),
-    /// Answers with this text as JSON.
+    /// Responds with this text as JSON.
     Text(Arc<str>),
     /// Forwards the request after a delay.
     Delay(Duration),
-    /// Calls a function (a publish, a delete, a kill) and forwards the request.
+    /// Calls a function (a publish, a deletion, a kill), and then forwards the request.
     Meanwhile(Box<dyn FnMut() + Send>),
 }
 
-/// Blocks requests until it is opened.
+/// A gate that blocks requests until it is opened.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<AtomicBool>);
 
 impl Gate {
-    /// A fault that blocks requests at this gate.
+    /// Returns a fault that blocks requests at this gate.
     pub(crate) fn fault(&self) -> Fault {
         let gate = Arc::clone(&self.0);
         Fault::Meanwhile(Box::new(move || until("an open gate", || gate.load(Ordering::Relaxed).then_some(()))))
@@ -153,7 +153,7 @@ struct State {
     hanging: usize,
 }
 
-/// Listens on its own port until it is dropped.
+/// A proxy that listens on a separate port until it is dropped.
 pub(crate) struct Proxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -162,17 +162,17 @@ pub(crate) struct Proxy {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panicking test must not poison the proxy.
+    // A panic in a test must not poison the proxy.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Proxy {
-    /// A proxy to the node's management API without faults.
+    /// Starts a proxy for the node's management API, without faults.
     pub(crate) fn to(node: &Node) -> Self {
         Self::to_port(node.http_port())
     }
 
-    /// The same for any local HTTP port.
+    /// Starts a proxy for any local HTTP port, without faults.
     pub(crate) fn to_port(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound above");
@@ -187,7 +187,7 @@ impl Proxy {
                 let (state, connections) = (Arc::clone(&state), Arc::clone(&connections));
                 connections.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || {
-                    // The purpose of this proxy is to break connections.
+                    // Errors are ignored, because this proxy breaks connections intentionally.
                     let _ = client.and_then(|client| serve(&client, port, &state));
                     connections.fetch_sub(1, Ordering::Relaxed);
                 });
@@ -202,7 +202,7 @@ impl Proxy {
         self
     }
 
-    /// [`Self::on`], for a proxy in use.
+    /// Adds a fault as [`Self::on`], to a proxy that is already in use.
     pub(crate) fn add(&self, matching: Matching, fault: Fault) {
         lock(&self.state).rules.push(Rule { matching, seen: 0, fault: Arc::new(Mutex::new(fault)) });
     }
@@ -212,28 +212,28 @@ impl Proxy {
         *lock(&self.state) = State::default();
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far, in order.
+    /// Returns every request so far, in order.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         lock(&self.state).requests.clone()
     }
 
-    /// The number of matching requests so far: `count(&gets().path("/api/queues"))`.
+    /// Returns the number of matching requests so far: `count(&gets().path("/api/queues"))`.
     pub(crate) fn count(&self, matching: &Matching) -> usize {
         lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
     }
 
-    /// Waits until all connections have ended, after the client was killed. Until then, an earlier request (a lock
-    /// renewal) may still reach the broker.
+    /// Waits until all connections have ended, after the client was killed. An earlier request (a lock renewal) may
+    /// still reach the broker before that.
     pub(crate) fn wait_until_idle(&self) {
         until("a proxy without connections", || (self.connections.load(Ordering::Relaxed) == 0).then_some(()));
     }
 
-    /// Returns true if a request hangs now, before or after the broker executed it.
+    /// Returns true if a request currently hangs, before or after the broker executed it.
     pub(crate) fn hangs(&self) -> bool {
         lock(&self.state).hanging > 0
     }
@@ -247,14 +247,14 @@ impl Drop for Proxy {
     }
 }
 
-/// Head and body of a request or response, unmodified.
+/// The head and the body of a request or response, unmodified.
 struct Exchange {
     first_line: String,
     bytes: Vec<u8>,
     closes: bool,
 }
 
-/// Reads a message. `bodiless` is for responses without a length and without a body.
+/// Reads a message. `bodiless` returns true for the head of a response without a length and without a body.
 fn read_message(from: &mut impl BufRead, bodiless: impl Fn(&str) -> bool) -> io::Result<Option<Exchange>> {
     let mut message = Exchange { first_line: String::new(), bytes: Vec::new(), closes: false };
     let (mut length, mut chunked) = (None, false);
@@ -328,11 +328,11 @@ fn note(state: &Mutex<State>, request: Seen) -> Option<Arc<Mutex<Fault>>> {
     fault
 }
 
-/// Serves a client connection with one broker connection per request: the broker closes idle connections, which the
-/// client would not notice.
+/// Serves a client connection with a separate broker connection for each request. The broker closes idle connections,
+/// which the client would not notice.
 fn serve(client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<()> {
     let result = relay(client, port, state);
-    // Both directions in parallel: a half-open connection would resemble a slow broker.
+    // Closes both directions, because a half-open connection would resemble a slow broker.
     let _ = client.shutdown(Shutdown::Both);
     result
 }

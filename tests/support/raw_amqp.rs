@@ -1,4 +1,4 @@
-//! Raw AMQP 0-9-1 frames: messages that no client library can build or parse.
+//! Sends and receives raw AMQP 0-9-1 frames, with messages that no client library can build or parse.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::vhost::Vhost;
 
-/// The largest frame of a RabbitMQ node with default settings.
+/// The maximum frame size of a RabbitMQ node with default settings.
 pub(crate) const FRAME_MAX: usize = 131_072;
-/// Type, channel and size in front of a payload, and the end marker.
+/// The size of the type, channel and size before a payload, and of the end marker.
 const FRAME_OVERHEAD: usize = 8;
-/// Class, weight and body size in front of the properties.
+/// The size of the class, weight and body size before the properties.
 const CONTENT_HEADER: usize = 12;
 
 /// A connection with one channel in confirm mode.
 pub(crate) struct RawAmqp(TcpStream);
 
-/// A message on the wire.
+/// A message in the AMQP encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawMessage {
     pub(crate) key: Vec<u8>,
@@ -33,12 +33,12 @@ fn long(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).expect("a long string").to_be_bytes(), bytes].concat()
 }
 
-/// Properties with only a headers table of this content.
+/// Returns properties with only a headers table of this content.
 pub(crate) fn headers(table: &[u8]) -> Vec<u8> {
     [&[0x20, 0], &long(table)[..]].concat()
 }
 
-/// A table with this number of nested tables.
+/// Returns a table with this number of nested tables.
 pub(crate) fn nested(levels: usize) -> Vec<u8> {
     (0..levels)
         .rev()
@@ -49,7 +49,7 @@ pub(crate) fn nested(levels: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Properties with one header that fill a frame up to this number of bytes.
+/// Returns properties with one header, which fill a frame up to this number of bytes.
 pub(crate) fn properties_that_leave(free: usize) -> Vec<u8> {
     let entry = [&short(b"h")[..], b"x"].concat();
     let fixed = FRAME_OVERHEAD + CONTENT_HEADER + 2 + 4 + entry.len() + 4;
@@ -85,7 +85,7 @@ impl RawAmqp {
         self.frame(1, channel, &[id, arguments].concat());
     }
 
-    /// The payload of the next frame other than a heartbeat.
+    /// Returns the payload of the next frame other than a heartbeat.
     fn next(&mut self) -> Vec<u8> {
         loop {
             let mut head = [0; 7];
@@ -107,7 +107,7 @@ impl RawAmqp {
         payload
     }
 
-    /// Publishes and waits for the confirm.
+    /// Publishes a message and waits for the confirm.
     #[track_caller]
     pub(crate) fn publish(&mut self, exchange: &str, message: &RawMessage) {
         let RawMessage { key, properties, body } = message;
@@ -119,7 +119,7 @@ impl RawAmqp {
         self.expect(&[0, 60, 0, 80]);
     }
 
-    /// Takes the first message of a queue.
+    /// Receives the first message of a queue.
     pub(crate) fn take(&mut self, queue: &str) -> Option<RawMessage> {
         self.method(1, &[0, 60, 0, 70], &[vec![0, 0], short(queue.as_bytes()), vec![1]].concat());
         let answer = self.next();
@@ -127,7 +127,7 @@ impl RawAmqp {
             return None;
         }
         assert!(answer.starts_with(&[0, 60, 0, 71]), "{:?}", String::from_utf8_lossy(&answer));
-        // The delivery tag, the flag, the exchange.
+        // Skips the delivery tag, the flag and the exchange.
         let rest = &answer[4 + 8 + 1..];
         let rest = &rest[1 + usize::from(rest[0])..];
         let key = rest[1..=usize::from(rest[0])].to_vec();
@@ -140,7 +140,7 @@ impl RawAmqp {
         Some(RawMessage { key, properties: header[12..].to_vec(), body })
     }
 
-    /// Takes all messages of a queue.
+    /// Receives all messages of a queue.
     pub(crate) fn take_all(&mut self, queue: &str) -> Vec<RawMessage> {
         std::iter::from_fn(|| self.take(queue)).collect()
     }

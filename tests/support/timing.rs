@@ -1,5 +1,5 @@
-//! Measures the delays of plain queues with a TTL during a test. A message that is late together with these is late
-//! because the machine paused.
+//! Measures the delays of plain queues with a TTL during a test. If a message is late at the same time as these
+//! messages, the cause is a pause of the machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,18 +18,18 @@ const WAIT: Duration = Duration::from_millis(200);
 
 struct Sample {
     sent: Instant,
-    /// `None` while in transit.
+    /// `None` while the message is in transit.
     came: Option<Instant>,
 }
 
 type Samples = Arc<Mutex<Vec<Sample>>>;
 
-/// Sends messages one by one through each of its queues, as long as it lives.
+/// Sends messages one by one through each of its queues until it is dropped.
 pub(crate) struct TimingBaseline<'a> {
     samples: Samples,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    /// Dropped after the threads.
+    /// Dropped after the threads have ended.
     _vhost: Vhost<'a>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> TimingBaseline<'a> {
         Self { samples, is_over, threads, _vhost: vhost }
     }
 
-    /// The largest delay of a message in transit at that time.
+    /// Returns the largest delay of a message that was in transit at this time.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         let now = Instant::now();
         let samples = self.samples.lock().unwrap();
@@ -62,7 +62,7 @@ impl Drop for TimingBaseline<'_> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A failure of a thread shows in a missing sample.
+            // If a thread failed, a sample is missing.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! A CA of a test with a server and a client certificate, as PEM files.
+//! Creates a CA for a test, with a server certificate and a client certificate, as PEM files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,14 @@ use tempfile::TempDir;
 
 use super::temp_dir;
 
-/// The folder with `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key`; removed when dropped.
+/// The folder with `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key`. It is removed when the value is
+/// dropped.
 pub(crate) struct Tls {
     folder: TempDir,
 }
 
 impl Tls {
-    /// Creates a CA; the server's certificate is for `localhost` and 127.0.0.1.
+    /// Creates a CA. The server certificate is valid for `localhost` and 127.0.0.1.
     pub(crate) fn create() -> Self {
         let folder = temp_dir::folder();
         let key = KeyPair::generate().unwrap();
@@ -45,7 +46,7 @@ impl Tls {
         self.folder.path()
     }
 
-    /// The path of one of the files: `path("ca.pem")`.
+    /// Returns the path of one of the files: `path("ca.pem")`.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.folder().join(file)
     }
@@ -54,12 +55,12 @@ impl Tls {
         fs::read_to_string(self.path(file)).expect("written when this value was made")
     }
 
-    /// The CA's certificate as PEM.
+    /// Returns the CA certificate as PEM.
     pub(crate) fn ca(&self) -> String {
         self.read("ca.pem")
     }
 
-    /// The client's certificate and key as one PEM text.
+    /// Returns the client certificate and its key as one PEM text.
     pub(crate) fn client(&self) -> String {
         self.read("client.pem") + &self.read("client.key")
     }

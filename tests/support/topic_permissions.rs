@@ -1,4 +1,4 @@
-//! Topic permissions, and a node that deletes them together with their exchange.
+//! Sets and reads topic permissions, and starts a node that deletes them together with their exchange.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Node, Options, Vhost};
 
-/// A node with metadata in Khepri, if this version supports it.
+/// Returns a node with metadata in Khepri, if this version supports it.
 pub(crate) fn khepri() -> Option<&'static Node> {
     static OPTED_IN: LazyLock<Node> = LazyLock::new(|| {
         let node = Node::start(Options::default());
@@ -27,7 +27,7 @@ pub(crate) fn restrict(vhost: &Vhost<'_>, user: &str, exchange: &str, write: &st
     assert!(put.is_success(), "{put:?}");
 }
 
-/// For example `alice: ^a\. on events`, in order.
+/// Returns the topic permissions in order, for example `alice: ^a\. on events`.
 pub(crate) fn permissions(vhost: &Vhost<'_>) -> Vec<String> {
     let path = vhost.path("vhosts", &[]) + "/topic-permissions";
     let listed = vhost.http().get(&path).expect_status(200);

@@ -1,4 +1,4 @@
-//! Runs the real binary as a user or a pipeline does: a cleared environment, a fixed width, its own folder.
+//! Runs the real binary as a user or a pipeline does: with a cleared environment, a fixed width and a separate folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,15 +26,15 @@ pub(crate) struct Topo {
 }
 
 impl Topo {
-    /// Without a connection.
+    /// Returns a runner without a connection.
     pub(crate) fn offline() -> Self {
         Self::of(Path::new(env!("CARGO_BIN_EXE_topo")))
     }
 
-    /// Another program than topo, to test this runner.
+    /// Returns a runner for a program other than topo, to test this runner.
     pub(crate) fn of(program: &Path) -> Self {
         let folder = temp_dir::folder();
-        // HOME, so that no `~/.rabbitmqadmin.conf` is read.
+        // Sets HOME, so that topo reads no `~/.rabbitmqadmin.conf`.
         let home = folder.path().display().to_string();
         let environment = [("COLUMNS", "100"), ("LANG", "C.UTF-8"), ("HOME", &home)];
         Self {
@@ -43,17 +43,17 @@ impl Topo {
             folder,
             vhost: None,
             input: None,
-            // topo may send a request five times, for 30 s each.
+            // topo may send a request five times, each with a timeout of 30 s.
             timeout: Duration::from_secs(180),
         }
     }
 
-    /// As administrator, for that vhost of that node.
+    /// Returns a runner that connects to this vhost of its node, as administrator.
     pub(crate) fn new(vhost: &Vhost<'_>) -> Self {
         Self::for_name(vhost.node(), vhost.name())
     }
 
-    /// The same for a vhost that does not exist yet.
+    /// Returns a runner for a vhost that does not exist yet.
     pub(crate) fn for_name(node: &Node, vhost: &str) -> Self {
         let mut topo = Self::offline();
         topo.vhost = Some(vhost.to_owned());
@@ -71,7 +71,7 @@ impl Topo {
         self.url(&url)
     }
 
-    /// Connects as that user instead of the administrator.
+    /// Connects as this user instead of the administrator.
     pub(crate) fn user(self, user: &User<'_>) -> Self {
         self.env("TOPO_USERNAME", &user.name).env("TOPO_PASSWORD", &user.password)
     }
@@ -86,7 +86,8 @@ impl Topo {
         self
     }
 
-    /// Writes a file into the folder, possibly between two runs; `{vhost}` in it is replaced by the vhost's name.
+    /// Writes a file into the folder, possibly between two runs. Replaces `{vhost}` in the content with the name of the
+    /// vhost.
     pub(crate) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder is writable");
@@ -104,7 +105,7 @@ impl Topo {
         self
     }
 
-    /// [`Self::spec`] between two runs.
+    /// Writes the default spec as [`Self::spec`], between two runs.
     pub(crate) fn rewrite(&self, yaml: &str) {
         if yaml.trim_start().starts_with("version:") {
             self.write("topology.yaml", yaml);
@@ -114,24 +115,24 @@ impl Topo {
         }
     }
 
-    /// Sets standard input, which is closed otherwise.
+    /// Sets standard input, which is closed by default.
     pub(crate) fn input(mut self, text: &str) -> Self {
         self.input = Some(text.to_owned());
         self
     }
 
-    /// Sets the time limit of a run, 180 s by default.
+    /// Sets the time limit of a run, which is 180 s by default.
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The path of a file in the folder.
+    /// Returns the path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The content of a file in the folder, such as an output file.
+    /// Returns the content of a file in the folder, such as an output file.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -143,7 +144,7 @@ impl Topo {
         }
     }
 
-    /// Starts a run without waiting; `{vhost}` in an argument is replaced by the vhost's name.
+    /// Starts a run without waiting for its end. Replaces `{vhost}` in an argument with the name of the vhost.
     pub(crate) fn start<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Running {
         let arguments: Vec<String> = arguments.into_iter().map(|argument| self.filled(argument)).collect();
         let mut child = child(&self.program)
@@ -158,7 +159,7 @@ impl Topo {
             .unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
         if let (Some(text), Some(mut input)) = (&self.input, child.stdin.take()) {
             let text = text.clone();
-            // On a thread, because a program that does not read would block this one.
+            // Writes on a separate thread, because a program that does not read its input would block this thread.
             thread::spawn(move || input.write_all(text.as_bytes()));
         }
         Running {
@@ -170,13 +171,13 @@ impl Topo {
         }
     }
 
-    /// Runs topo to its end.
+    /// Runs topo to completion.
     pub(crate) fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Output {
         self.start(arguments).wait()
     }
 }
 
-/// The content of a stream so far, and whether it has ended.
+/// The content of a stream so far, and whether the stream has ended.
 struct Heard {
     bytes: Arc<Mutex<Vec<u8>>>,
     over: JoinHandle<()>,
@@ -188,7 +189,7 @@ impl Heard {
         let heard = Arc::clone(&bytes);
         let over = thread::spawn(move || {
             let mut some = [0; 4096];
-            // The output before a read error is useful, too.
+            // Keeps the output before a read error.
             while let Ok(count @ 1..) = stream.read(&mut some) {
                 heard.lock().expect("no thread panics with it").extend(&some[..count]);
             }
@@ -207,18 +208,18 @@ impl Heard {
     }
 }
 
-/// A child process that does not outlive its test.
+/// A child process, which is killed when the value is dropped.
 struct Kept(Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Both fail if the process has ended.
+        // Both calls fail if the process has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A run in progress. Dropping it kills it.
+/// A run in progress. Dropping the value kills the process.
 pub(crate) struct Running {
     child: Kept,
     command: String,
@@ -236,14 +237,14 @@ impl Running {
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
     }
 
-    /// Sends the signal and waits until the run has received it.
+    /// Sends the signal, and waits until the run has received it.
     pub(crate) fn interrupt(&self, name: &str) {
         self.signal(name);
         let reported = "stopping after the current step";
         until("the run to receive the signal", || self.stderr.so_far().contains(reported).then_some(()));
     }
 
-    /// True if the process is still `env`, which may not have restored the signals.
+    /// Returns true if the process is still `env`, which may not have restored the signals.
     fn is_env(&self) -> bool {
         static PATH: LazyLock<PathBuf> =
             LazyLock::new(|| fs::canonicalize(child::ENV).expect("coreutils are installed"));
@@ -259,7 +260,7 @@ impl Running {
         self.child.0.try_wait().expect("a child of this process").is_some()
     }
 
-    /// Waits for the end. After the deadline, kills the run and fails with its output.
+    /// Waits for the end of the run. After the deadline, kills the run and fails with its output.
     pub(crate) fn wait(mut self) -> Output {
         let mut in_time = true;
         while in_time && !self.is_over() {
@@ -270,7 +271,7 @@ impl Running {
             self.child.0.kill().expect("a child of this process");
         }
         let status = self.child.0.wait().expect("a child of this process");
-        // Children of a killed program could hold the streams open; topo has none.
+        // Children of a killed program could keep the streams open, but topo has no children.
         let [stdout, stderr] = [self.stdout, self.stderr].map(Heard::into_all);
         let output = Output { command: self.command, code: status.code(), stdout, stderr };
         assert!(in_time, "not over in time, killed: {output}");
@@ -309,7 +310,7 @@ fn valid(schema: &jsonschema::Validator, document: &Value) {
 /// The result of a run.
 pub(crate) struct Output {
     command: String,
-    /// The exit code; none after a signal.
+    /// The exit code; `None` after a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -323,13 +324,13 @@ impl fmt::Display for Output {
 }
 
 impl Output {
-    /// Standard output as JSON.
+    /// Returns standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Standard output as a JSON plan that matches the committed schema.
+    /// Returns standard output as a JSON plan that matches the committed schema.
     #[track_caller]
     pub(crate) fn plan(&self) -> Value {
         let plan = self.json();
@@ -337,7 +338,7 @@ impl Output {
         plan
     }
 
-    /// Fails with both streams unless the run ended with this code.
+    /// Fails with both streams unless the run ended with this exit code.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
         assert!(self.code == Some(code), "expected exit code {code}: {self}");
@@ -358,7 +359,7 @@ impl Output {
         self
     }
 
-    /// Wrapped lines are joined.
+    /// Returns true if either stream contains this text. Joins wrapped lines.
     pub(crate) fn says(&self, text: &str) -> bool {
         let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         [&self.stdout, &self.stderr].iter().any(|it| it.contains(text) || in_one_line(it).contains(&in_one_line(text)))

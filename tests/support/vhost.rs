@@ -1,11 +1,11 @@
-//! A vhost and a user of one test, deleted at its end.
+//! A vhost and a user of one test, which are deleted at its end.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{Amqp, Http, Node, until};
 
-/// A path segment of the management API.
+/// Encodes a name as a path segment of the management API.
 pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
@@ -17,45 +17,45 @@ pub(crate) struct Vhost<'node> {
 }
 
 impl<'node> Vhost<'node> {
-    /// A vhost with exactly this name; see [`Node::vhost`] for a unique one.
+    /// Creates a vhost with exactly this name; see [`Node::vhost`] for a unique name.
     pub(crate) fn create(node: &'node Node, name: String) -> Self {
         Self::create_with(node, name, &json!({}))
     }
 
-    /// A vhost that the test or topo creates: it is only deleted.
+    /// Returns a vhost that the test or topo creates. Dropping the value only deletes the vhost.
     pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
         Self { node, name: name.to_owned() }
     }
 
-    /// The same as [`Self::create`], with settings.
+    /// Creates a vhost as [`Self::create`], with settings.
     pub(crate) fn create_with(node: &'node Node, name: String, settings: &Value) -> Self {
         let vhost = Self { node, name };
         vhost.make(settings);
         vhost
     }
 
-    /// Deletes and creates it again, for settings that some versions accept only at creation.
+    /// Deletes the vhost and creates it again, for settings that some versions accept only at creation.
     pub(crate) fn recreate(&self, settings: &Value) {
         self.delete();
         assert!(self.make(settings), "{} existed", self.name);
     }
 
-    /// Deletes it before the end of the test.
+    /// Deletes the vhost before the end of the test.
     pub(crate) fn delete(&self) {
         until("the end of a vhost", || {
             let answer = self.http().send("DELETE", &self.own_path(), None).ok()?;
-            // Deleted already by a request without an answer.
+            // An earlier request without a response has already deleted the vhost.
             let is_gone = answer.status == 204 || answer.status == 404;
             assert!(is_gone || answer.status >= 500, "the broker answered: {}", answer.body);
             is_gone.then_some(())
         });
     }
 
-    /// Creates it and returns whether it is new.
+    /// Creates the vhost. Returns true if it is new.
     fn make(&self, settings: &Value) -> bool {
         let mut tries = 0;
         // A busy 3.8 queues requests and closes the connection after a minute, but continues the creation. A second
-        // request reports an existing vhost before its permissions exist, which a creation writes last.
+        // request reports an existing vhost before its permissions exist, which the broker writes last.
         until("a vhost", || {
             tries += 1;
             let answer = self.http().send("PUT", &self.own_path(), Some(settings)).ok()?;
@@ -71,13 +71,13 @@ impl<'node> Vhost<'node> {
         })
     }
 
-    /// Waits until each node of a cluster has it.
+    /// Waits until the vhost exists on each node of a cluster.
     pub(crate) fn until_on_all_nodes(&self) {
         until("the vhost on all nodes", || {
             let nodes = self.http().get("/api/nodes?columns=name").expect_status(200);
             let vhost = self.http().get(&self.own_path()).found();
             let is_missing = |node: &&Value| vhost["cluster_state"][node["name"].as_str().unwrap()] != "running";
-            // A node that has just joined may not know it yet.
+            // A node that has just joined may not have the vhost yet.
             let missing = nodes.as_array().unwrap().iter().find(is_missing).map(|node| node["name"].as_str().unwrap());
             let Some(node) = missing else { return Some(()) };
             self.http().send("POST", &format!("{}/start/{}", self.own_path(), segment(node)), None).ok();
@@ -97,7 +97,7 @@ impl<'node> Vhost<'node> {
         format!("/api/vhosts/{}", segment(&self.name))
     }
 
-    /// For example, `path("queues", &["a/b"])` is `/api/queues/VHOST/a%2Fb`.
+    /// Returns the path of an object. For example, `path("queues", &["a/b"])` is `/api/queues/VHOST/a%2Fb`.
     pub(crate) fn path(&self, kind: &str, names: &[&str]) -> String {
         let mut path = format!("/api/{kind}/{}", segment(&self.name));
         for name in names {
@@ -107,20 +107,21 @@ impl<'node> Vhost<'node> {
         path
     }
 
-    /// The management API as administrator.
+    /// Returns a client of the management API, as administrator.
     pub(crate) fn http(&self) -> Http {
         self.node.http()
     }
 
-    /// A new AMQP connection to this vhost, as administrator.
+    /// Opens an AMQP connection to this vhost, as administrator.
     pub(crate) fn amqp(&self) -> Amqp {
         Amqp::connect(self.node.amqp_port(), &self.name, "guest", "guest")
     }
 
-    /// All objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) in the management API, without predeclared
-    /// exchanges and bindings of the default exchange.
+    /// Returns all objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) from the management API, without
+    /// predeclared exchanges and bindings of the default exchange.
     pub(crate) fn list(&self, kind: &str) -> Vec<Value> {
-        // A node that has just started answers 500 while it has no statistics of a new queue (observed on 3.10.8).
+        // A node that has just started responds with 500 while it has no statistics of a new queue (observed on
+        // 3.10.8).
         let answer = until(&format!("a list of {kind}"), || {
             let answer = self.http().get(&self.path(kind, &[]));
             (answer.status != 500).then_some(answer)
@@ -135,7 +136,7 @@ impl<'node> Vhost<'node> {
         objects
     }
 
-    /// The sorted names of all objects of a kind.
+    /// Returns the sorted names of all objects of a kind.
     pub(crate) fn names(&self, kind: &str) -> Vec<String> {
         let mut names: Vec<String> =
             self.list(kind).iter().map(|object| object["name"].as_str().unwrap_or_default().to_owned()).collect();
@@ -143,9 +144,9 @@ impl<'node> Vhost<'node> {
         names
     }
 
-    /// A queue in the management API; null if it does not exist.
+    /// Returns a queue from the management API; null if it does not exist.
     pub(crate) fn queue(&self, name: &str) -> Value {
-        // 500 during the deletion (observed on 4.3.6).
+        // The broker responds with 500 during the deletion of a queue (observed on 4.3.6).
         let answer = until(&format!("queue {name}"), || {
             let answer = self.http().get(&self.path("queues", &[name]));
             (answer.status != 500).then_some(answer)
@@ -153,7 +154,7 @@ impl<'node> Vhost<'node> {
         answer.found()
     }
 
-    /// An exchange in the management API; null if it does not exist.
+    /// Returns an exchange from the management API; null if it does not exist.
     pub(crate) fn exchange(&self, name: &str) -> Value {
         self.http().get(&self.path("exchanges", &[name])).found()
     }
@@ -181,14 +182,14 @@ pub(crate) struct User<'node> {
 
 impl<'node> User<'node> {
     pub(crate) fn create(node: &'node Node, name: String, tags: &str) -> Self {
-        // Easy to recognize in output.
+        // The password is easy to recognize in output.
         let password = format!("secret-of-{name}");
         let user = Self { node, name, password };
         user.node.http().put(&user.own_path(), &json!({"password": user.password, "tags": tags})).expect_status(201);
         user
     }
 
-    /// A user that the test creates with a password: it is only deleted.
+    /// Returns a user that the test creates with a password. Dropping the value only deletes the user.
     pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
         Self { node, name: name.to_owned(), password: String::new() }
     }
@@ -197,7 +198,7 @@ impl<'node> User<'node> {
         format!("/api/users/{}", segment(&self.name))
     }
 
-    /// Grants permissions on a vhost: three regular expressions over names.
+    /// Grants permissions on a vhost, as three regular expressions that match names.
     pub(crate) fn may(self, vhost: &Vhost<'_>, configure: &str, write: &str, read: &str) -> Self {
         let permissions = json!({"configure": configure, "write": write, "read": read});
         let path = vhost.path("permissions", &[&self.name]);
@@ -211,12 +212,12 @@ impl<'node> User<'node> {
         self.may(vhost, ".*", ".*", ".*")
     }
 
-    /// The management API as this user.
+    /// Returns a client of the management API, as this user.
     pub(crate) fn http(&self) -> Http {
         Http::to(&self.node.url(), &self.name, &self.password)
     }
 
-    /// A new AMQP connection as this user.
+    /// Opens an AMQP connection as this user.
     pub(crate) fn amqp(&self, vhost: &Vhost<'_>) -> Amqp {
         Amqp::connect(self.node.amqp_port(), vhost.name(), &self.name, &self.password)
     }

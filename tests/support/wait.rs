@@ -1,4 +1,4 @@
-//! Waits without fixed sleeps: futures on one shared runtime, and conditions polled with a deadline.
+//! Waits without fixed sleeps: runs futures on a shared runtime, and polls conditions with a deadline.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -8,26 +8,26 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be started")
 });
 
-/// The time limit for anything that the broker does.
+/// The time limit for any operation of the broker.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Runs a future to its end from a synchronous test. `None` if it takes longer than [`TIMEOUT`].
+/// Runs a future to completion in a synchronous test. Returns `None` if it takes longer than [`TIMEOUT`].
 pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
     RUNTIME.block_on(async { tokio::time::timeout(TIMEOUT, future).await }).ok()
 }
 
-/// The same, but a timeout panics. Not for `drop`, which must not panic.
+/// Runs a future to completion, and panics after [`TIMEOUT`]. Must not be used in `drop`, which must not panic.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     try_block_on(future).unwrap_or_else(|| panic!("no answer within {TIMEOUT:?}"))
 }
 
-/// Polls until there is a value and returns it. Panics with the awaited condition after [`TIMEOUT`].
+/// Polls until there is a value and returns it. After [`TIMEOUT`], panics with the awaited condition.
 pub(crate) fn until<T>(awaited: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     until_ok(awaited, || poll().ok_or("no value"))
 }
 
-/// Polls until a result is `Ok` and returns its value. Panics after [`TIMEOUT`] with the awaited condition and the last
-/// error.
+/// Polls until a result is `Ok` and returns its value. After [`TIMEOUT`], panics with the awaited condition and the
+/// last error.
 pub(crate) fn until_ok<T, E: std::fmt::Debug>(awaited: &str, mut poll: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {

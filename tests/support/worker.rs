@@ -1,4 +1,4 @@
-//! A worker that knows only its contract, from `topo contract --format json`.
+//! A worker that uses only the values of its contract, from `topo contract --format json`.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::amqp::{Amqp, Outcome, reported};
 use super::wait::{block_on, try_block_on};
 
-/// A subscription to a queue, until it is dropped.
+/// A subscription to a queue, which ends when the value is dropped.
 pub(crate) struct Worker<'a> {
     amqp: &'a Amqp,
     contract: &'a Value,
@@ -36,17 +36,17 @@ impl Work {
     }
 }
 
-/// A header of a message.
+/// Returns a header of a message.
 pub(crate) fn header<'a>(properties: &'a AMQPProperties, name: &str) -> Option<&'a AMQPValue> {
     properties.headers().as_ref()?.inner().get(name)
 }
 
-/// A string of any wire type.
+/// Returns a string of any AMQP type.
 pub(crate) fn as_text(value: &AMQPValue) -> Option<String> {
     value.as_long_string().map(ToString::to_string)
 }
 
-/// An integer of any wire type.
+/// Returns an integer of any AMQP type.
 pub(crate) fn as_number(value: &AMQPValue) -> Option<i64> {
     value
         .as_long_long_int()
@@ -56,7 +56,7 @@ pub(crate) fn as_number(value: &AMQPValue) -> Option<i64> {
         .or_else(|| value.as_short_short_int().map(i64::from))
 }
 
-/// The value at `x-death[queue=Q, reason=R].field` or in a header.
+/// Returns the value at `x-death[queue=Q, reason=R].field` or in a header.
 pub(crate) fn found(properties: &AMQPProperties, path: &str) -> Option<String> {
     let Some(entry) = path.strip_prefix("x-death[queue=") else { return as_text(header(properties, path)?) };
     let (queue, rest) = entry.split_once(", reason=").expect("an entry has a reason");
@@ -83,7 +83,7 @@ impl<'a> Worker<'a> {
         Self { amqp, contract, channel, consumer }
     }
 
-    /// The next message, if one arrives in that time.
+    /// Returns the next message, if it arrives within this time.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Work> {
         let next = async { tokio::time::timeout(within, self.consumer.next()).await };
         let delivery = block_on(next).ok()?.expect("not cancelled while it waits");
@@ -92,7 +92,7 @@ impl<'a> Worker<'a> {
         Some(Work { at: Instant::now(), delivery, retry })
     }
 
-    /// The number of the retry.
+    /// Returns the number of the retry.
     fn retry(&self, delivery: &Delivery) -> u64 {
         let (counter, arrives) = (&self.contract["counter"], &self.contract["retryArrives"]);
         if let Some(name) = counter["header"].as_str() {
@@ -109,7 +109,7 @@ impl<'a> Worker<'a> {
         self.contract["counter"]["countedBy"] == "worker"
     }
 
-    /// Fails the message: retries, or gives up if the worker counts and its retries are exhausted.
+    /// Fails the message: the worker retries, or gives up if it counts and its retries are exhausted.
     pub(crate) fn fail(&self, work: Work) {
         let is_over = self.is_own_counter() && work.retry >= self.contract["maxRetries"].as_u64().expect("a number");
         if is_over {
@@ -131,7 +131,7 @@ impl<'a> Worker<'a> {
             if let Some(jitter) = self.contract["jitter"]["milliseconds"].as_i64() {
                 let delays = self.contract["delays"].as_array().expect("delays");
                 let delay = delays[usize::try_from(work.retry).expect("few retries")]["milliseconds"].as_i64();
-                // As early as permitted.
+                // Uses the earliest permitted expiration.
                 copy = copy.with_expiration((delay.expect("a number") - jitter).to_string().into());
             }
         }
@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
-        // Sometimes the answer never arrives (observed on 3.10 and 4.0); the connection closes with the test.
+        // Sometimes the response never arrives (observed on 3.10 and 4.0). The connection closes with the test.
         let close = self.channel.close(200, "done".into());
         let _ = try_block_on(async { tokio::time::timeout(Duration::from_secs(5), close).await });
     }

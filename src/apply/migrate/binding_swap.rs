@@ -5,20 +5,20 @@ use super::step_failure::StepFailure;
 use crate::broker::BrokerError;
 use crate::broker::snapshot::PropertiesKeys;
 use crate::broker::transport::{AmqpTransport, Typing};
-use crate::model::Binding;
+use crate::model::{Binding, ObjectId};
 use crate::plan::{Action, NextAction, Stage};
 use std::collections::BTreeSet;
 
-/// Returns true if the action deletes this binding by this key. Bindings with equal JSON can be several bindings on the
-/// broker.
+/// Returns true if the action deletes this binding by this key. Several bindings on the broker can have equal JSON, but
+/// different keys.
 fn is_unbind_of(action: &Action, deleted: &Binding, key: &String) -> bool {
     matches!(action, Action::Unbind { binding, properties_key } if binding == deleted && properties_key == key)
 }
 
 impl Run<'_> {
-    /// Sets the current keys of the broker in the unbinds of a stage. A binding with arguments that was added since the
-    /// last read has a key that topo cannot predict. Reading the whole state again instead would restart moves, and a
-    /// shovel that is aborted duplicates its messages in transit.
+    /// Replaces the keys in the unbinds of a stage with the broker's current keys. topo cannot predict the key of a
+    /// binding with arguments that was added since the last read. topo does not read the whole state again, because
+    /// this would restart moves, and an aborted shovel duplicates its messages in transit.
     pub(super) async fn refresh_keys(
         &self,
         todo: &mut Vec<NextAction>,
@@ -56,15 +56,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Verifies that each binding of a stage has an equal replacement before it is deleted. `todo` contains the
-    /// remaining actions, and begins with an unbind.
+    /// Verifies that each binding of a stage has an equal replacement before the binding is deleted. `todo` contains
+    /// the remaining actions, and begins with an unbind.
     ///
-    /// The arguments of a binding can have types that HTTP cannot represent. Its replacement over HTTP then has another
-    /// key, and may match no message. topo binds such a replacement over AMQP, with the types that give the same key.
-    /// If no types do, topo first deletes *each* such replacement: it equals no binding of the queue, and would prevent
-    /// a rollback.
+    /// The arguments of a binding can have types that HTTP cannot represent. A replacement that was created over HTTP
+    /// then has a different key, and may not match any message. topo binds such a replacement over AMQP, with the types
+    /// that result in the same key. If no types result in the same key, topo fails after it has deleted *every* unequal
+    /// replacement, because an unequal replacement would prevent a rollback.
     ///
-    /// Returns true if it added or deleted a binding: the keys in `todo` are then outdated.
+    /// Returns true if a binding was added or deleted. The keys in `todo` are then outdated.
     pub(super) async fn ensure_equal_replacements(
         &self,
         todo: &[NextAction],
@@ -74,7 +74,7 @@ impl Run<'_> {
         let (mut has_changed, mut missing) = (false, None);
         for one in todo.iter().filter(|one| one.stage == stage) {
             let (Action::Unbind { binding, properties_key }, Some(destination)) =
-                (&one.action, self.replacement_of(stage))
+                (&one.action, self.replacement_destination(stage))
             else {
                 continue;
             };
@@ -92,14 +92,14 @@ impl Run<'_> {
                 None => false,
             };
             has_changed = true;
-            // Deletes the replacement of HTTP. If no replacement is equal, the original remains.
+            // Deletes the replacements that were created over HTTP. If no replacement is equal, the original remains.
             for key in unequal {
                 let unbind = Action::Unbind { binding: replacement.clone(), properties_key: key };
                 self.broker.perform(&unbind).await?;
             }
             if !is_bound && missing.is_none() {
                 missing = Some(BrokerError::NotRestorable {
-                    object: self.migration.queue.to_string(),
+                    object: ObjectId::Queue(self.migration.queue.clone()).to_string(),
                     binding: binding.to_string(),
                     reason: "its arguments have AMQP types that the management API cannot represent".to_owned(),
                 });
@@ -109,8 +109,8 @@ impl Run<'_> {
         missing.map_or(Ok(has_changed), |error| Err(StepFailure::GiveUp(error)))
     }
 
-    /// Binds with one combination of types after another until the key is equal. Keeps the bindings of `known`, which
-    /// may replace other originals.
+    /// Binds with one combination of types after another until the key is equal. Returns false if no combination
+    /// results in the key. Keeps the bindings with the keys `known`, which may be replacements of other bindings.
     async fn bind_with_key(
         &self,
         transport: &AmqpTransport,
@@ -135,6 +135,7 @@ impl Run<'_> {
         Ok(false)
     }
 
+    /// Returns the keys of all bindings in the vhost.
     async fn keys(&self) -> Result<PropertiesKeys, BrokerError> {
         Ok(self.broker.broker().bindings(self.broker.vhost()).await?.1)
     }

@@ -13,13 +13,14 @@ use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, S
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The maximum time for which the proof of emptiness may fail, after the old queue first seemed empty. Longer ticks
-/// extend it.
+/// The maximum time for further attempts to prove that the old queue is empty, after the queue first seemed to be
+/// empty. Longer ticks extend this time.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
-/// The time until every channel has detected that a queue no longer exists.
+/// The time within which every channel detects that a queue no longer exists.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
+    /// Executes a step.
     pub(super) async fn execute(
         &mut self,
         step: &Step,
@@ -49,7 +50,8 @@ impl Run<'_> {
                 if let Some(since) = self.missing_since.take() {
                     self.migrated.gap = Some(since.elapsed());
                 }
-                // An application has declared the old queue again. The queue is empty.
+                // After an `Inequivalent` error, the old queue exists again, because an application has declared it.
+                // The queue is empty.
                 let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|failure| failure.retry_if(is_raced));
                 self.has_lost_race |= matches!(declared, Err(StepFailure::Retry(BrokerError::Inequivalent { .. })));
@@ -72,9 +74,9 @@ impl Run<'_> {
         }
     }
 
+    /// Performs the action of a step.
     async fn perform(&self, step: &Step) -> Result<Performed, StepFailure> {
-        // After a lost connection, an unclear result or a missing object, the state of the broker shows what was done
-        // and what exists.
+        // After a lost connection, an unclear result or a missing object, the migration reads the broker's state again.
         let is_unclear = |error: &BrokerError| {
             error.is_transient() || error.may_have_been_processed() || matches!(error, BrokerError::NotFound { .. })
         };
@@ -83,6 +85,7 @@ impl Run<'_> {
         performed.map_err(|error| StepFailure::from(error).retry_if(is_unclear))
     }
 
+    /// Returns messages from a holding queue.
     async fn return_messages(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, StepFailure> {
         let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
         let Migration { queue, holding, .. } = &self.migration;
@@ -94,7 +97,7 @@ impl Run<'_> {
         } else {
             Purpose::ReturnHeld
         };
-        // The final definition of the queue: the desired one, or the current one in a rollback.
+        // The final definition of the queue is the desired definition, or the current definition in a rollback.
         let into = match self.migration.goal {
             Goal::Recreate => &self.migration.desired,
             Goal::RollBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.desired),
@@ -123,7 +126,8 @@ impl Run<'_> {
         Ok(Performed::Done)
     }
 
-    /// Deletes a holding queue. Its count may be a tick old, so a queue that is not empty is tried again for one tick.
+    /// Deletes a holding queue. The queue's count may be one tick old, so topo retries for one tick if the queue is not
+    /// empty.
     async fn delete_holding(&mut self, step: &Step) -> Result<Performed, StepFailure> {
         self.moving.stop().await;
         let started = Instant::now();
@@ -138,8 +142,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the destination of the replacement bindings of a stage.
-    pub(super) fn replacement_of(&self, stage: Stage) -> Option<Destination> {
+    /// Returns the destination of a stage's replacement bindings; `None` if the stage replaces no bindings.
+    pub(super) fn replacement_destination(&self, stage: Stage) -> Option<Destination> {
         match stage {
             Stage::Tap => Some(Destination::Exchange(self.migration.names().tap)),
             Stage::Return => Some(Destination::Queue(self.migration.queue.clone())),
@@ -147,13 +151,14 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes the old queue, if no binding leads to it and it is proven empty.
+    /// Deletes the old queue, after proving that the queue is empty. If possible, declares the new queue in the same
+    /// write.
     async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, StepFailure> {
         let queue = self.migration.queue.clone();
         let old = seen.topology.queues.get(&queue);
         let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         if is_quorum {
-            // The proof of emptiness takes time, so a bound queue is detected before it.
+            // Checks the bindings before the proof, because the proof takes time.
             self.moving.expect_unbound(&queue).await?;
         }
         if self.moving.is_shovel() {
@@ -189,7 +194,7 @@ impl Run<'_> {
                     StepFailure::Retry(error)
                 })
             }
-            // An application may have declared the old queue again. The next read of the state decides.
+            // An application may have declared the old queue again. The next read of the state shows this.
             Err(error @ BrokerError::Inequivalent { .. }) => {
                 self.has_lost_race = true;
                 Err(StepFailure::Retry(error))
@@ -206,8 +211,9 @@ impl Run<'_> {
         }
     }
 
-    /// Proves that the queue is empty. Because this takes time, checks again that its messages are safe, that the lock
-    /// is held, and that every binding leads to the tap. Returns false if the queue does not exist.
+    /// Proves that the queue is empty. The proof takes time, so this function then checks that no policy removes
+    /// messages from the holding queues, that the lock is held, and that every binding leads to the tap. Returns false
+    /// if the queue does not exist.
     async fn prove_deletable(&self, step: &Step, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
         let observe = |time| (self.observe)(Event::Proving(step, time));
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue, &observe).await? {
@@ -219,13 +225,13 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Returns true if the new queue may be declared immediately after the old one is deleted.
+    /// Returns true if the new queue may be declared immediately after the old queue is deleted.
     ///
-    /// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue of that name
-    /// exists. It then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then
-    /// `rabbit_queue_type:remove`). These consumers receive neither a cancel nor another message. So every channel must
-    /// detect that the queue does not exist. If an application without consumers declared the queue again, no consumer
-    /// is affected.
+    /// From 3.9 to 3.13, a channel whose queue was deleted subscribes its consumers again if a queue with the same name
+    /// exists. The channel then forgets the new subscriptions (`rabbit_channel`: `handle_consuming_queue_down_or_eol`,
+    /// then `rabbit_queue_type:remove`). These consumers receive neither a cancel nor further messages. Every channel
+    /// must therefore first detect that the queue does not exist. If an application has declared the queue again and
+    /// the queue has no consumers, no consumer is affected.
     async fn can_swap_immediately(
         &self,
         queue: &QueueName,
@@ -240,11 +246,11 @@ impl Run<'_> {
             return Ok(true);
         }
         let has_no_consumers = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());
-        Ok(self.has_lost_race && self.moving.live(queue).await?.is_some_and(has_no_consumers))
+        Ok(self.has_lost_race && self.moving.queue_activity(queue).await?.is_some_and(has_no_consumers))
     }
 
-    /// Declares the old queue again after the broker refused the new one, for example because a permission on its
-    /// dead-letter exchange is missing. This makes a rollback possible. If it fails, a rollback is impossible.
+    /// Declares the old queue again after the broker refused the new queue, for example because a permission on its
+    /// dead-letter exchange is missing. A rollback is possible only if this declaration succeeds.
     async fn restore_old(&mut self) {
         let name = self.migration.queue.clone();
         self.has_old_queue = match (&self.old, self.migration.goal) {
@@ -256,7 +262,7 @@ impl Run<'_> {
         };
     }
 
-    /// Deletes the queue and declares the new one in one write, to minimize the unrouted window.
+    /// Deletes the old queue and declares the new queue in one write, to minimize the unrouted window.
     async fn swap(
         &mut self,
         amqp: &AmqpTransport,
@@ -267,21 +273,22 @@ impl Run<'_> {
         let started = Instant::now();
         let hold = QueueName::new(self.migration.names().hold);
         amqp.swap(queue, &self.migration.desired, if_empty, (self.broker.broker(), &hold)).await?;
-        // An upper bound: the time until both responses have arrived.
+        // This time is an upper bound, because it includes both responses.
         self.migrated.gap = Some(started.elapsed());
         Ok(Performed::Done)
     }
 
-    /// Counts the consumers once, before any of them is canceled.
+    /// Counts the consumers once, before any consumer is canceled.
     async fn count_consumers(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
         if self.consumers.is_none() {
-            self.consumers = self.moving.live(queue).await?.and_then(|live| live.consumers).map(|all| all.len());
+            self.consumers =
+                self.moving.queue_activity(queue).await?.and_then(|live| live.consumers).map(|all| all.len());
         }
         Ok(())
     }
 
-    /// Waits for the canceled consumers to return, and counts them. Does not use the list of consumers, which still
-    /// contains those of a deleted quorum queue (3.10.8, 4.0.5).
+    /// Waits for the canceled consumers to return, and counts the consumers. Does not use the list of consumers, which
+    /// still contains consumers of a deleted quorum queue (3.10.8, 4.0.5).
     pub(super) async fn await_consumers(&mut self) {
         let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
         let deadline = Instant::now() + self.broker.broker().intervals().consumers_return();
@@ -296,11 +303,11 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the number of consumers: over AMQP from the queue itself, otherwise from the statistics.
+    /// Returns the number of consumers, from the queue itself over AMQP or from the statistics; `None` if unknown.
     async fn current_consumers(&self) -> Option<usize> {
         let queue = &self.migration.queue;
         let count = match self.moving.amqp() {
-            Some(amqp) => u64::from(amqp.counted(queue).await.ok()??.consumers),
+            Some(amqp) => u64::from(amqp.queue_counts(queue).await.ok()??.consumers),
             None => self.broker.broker().queue_state(self.broker.vhost(), queue).await.ok()??.consumers?,
         };
         usize::try_from(count).ok()

@@ -1,9 +1,9 @@
 //! Executes the migration of one queue: determines the remaining actions, executes them, and repeats until no action
 //! remains.
 //!
-//! Each pass reads the remaining actions off the broker ([`Migration::remaining`]). So a concurrent change of an
-//! application (it binds the queue again, or declares the old one again) only adds actions. The next run resumes the
-//! migration of a killed run. A rollback works in the same way, with another goal.
+//! Each pass derives the remaining actions from the current state of the broker ([`Migration::remaining_actions`]). A
+//! concurrent change by an application, such as a new binding to the queue, therefore only adds actions. In the same
+//! way, the next run resumes the migration of a killed run. A rollback is a migration with a different goal.
 
 mod binding_swap;
 mod execute_stages;
@@ -27,24 +27,24 @@ use tokio::time::{Instant, sleep};
 
 /// The pause between a lost race and the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The maximum number of lost races. An application that repeatedly declares the old queue again wins some of them.
+/// The maximum number of lost races. An application that repeatedly declares the old queue again wins some races.
 const MAX_RACES: usize = 200;
-/// The maximum time for which races may be lost.
+/// The maximum time for further attempts after the first lost race.
 const MAX_RACE_TIME: Duration = Duration::from_secs(90);
 
 /// The result of a migration.
-pub(super) struct Ended {
+pub(super) struct MigrationResult {
     /// The completed steps, in order.
     pub(super) done: Vec<(Step, Performed)>,
     /// The step that failed.
     pub(super) failed: Option<(Step, BrokerError)>,
     /// True if the migration was rolled back.
     pub(super) is_rolled_back: bool,
-    /// The summary for the report; `None` if nothing of the migration is, or may be, on the broker.
+    /// The summary for the report; `None` if no object of the migration exists or may exist on the broker.
     pub(super) migrated: Option<Migrated>,
 }
 
-/// Migrates a queue, or rolls the migration back. `planned` are its steps in the plan.
+/// Migrates a queue, or rolls a migration back. `planned` contains the migration's steps in the plan.
 pub(super) async fn migrate(
     broker: &LockedBroker,
     interrupt: &Interrupt,
@@ -52,7 +52,7 @@ pub(super) async fn migrate(
     migration: &Migration,
     planned: &[Step],
     observe: &dyn Fn(Event<'_>),
-) -> Ended {
+) -> MigrationResult {
     let mut run = Run {
         broker,
         interrupt,
@@ -79,17 +79,17 @@ pub(super) async fn migrate(
     }
     let Run { migration: ended, moving, is_started, is_complete, done, mut migrated, .. } = run;
     let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.may_have_been_processed());
-    (migrated.returned, migrated.possible_duplicates) = (moving.returned(), moving.possible_duplicates());
-    migrated.reordered = moving.reordered();
-    migrated.behind = moving.behind();
+    (migrated.returned, migrated.possible_duplicates) = (moving.returned_messages(), moving.possible_duplicates());
+    migrated.reordered = moving.reordered_messages();
+    migrated.behind = moving.messages_behind();
     migrated.fallback = moving.fallback().map(str::to_owned);
-    migrated.missing = moving.missing().filter(|_| is_complete);
+    migrated.missing = moving.missing_messages().filter(|_| is_complete);
     // An incomplete rollback does not restore the original state.
     migrated.is_rolled_back = is_complete && ended.goal == Goal::RollBack;
     migrated.is_interrupted = !is_complete;
     let is_rolled_back = migrated.is_rolled_back && migration.goal == Goal::Recreate;
     let is_reported = is_complete || is_started || in_doubt || !done.is_empty();
-    Ended { done, failed, is_rolled_back, migrated: is_reported.then_some(migrated) }
+    MigrationResult { done, failed, is_rolled_back, migrated: is_reported.then_some(migrated) }
 }
 
 /// Returns true if the plan starts the migration. A plan that resumes a migration declares no holding queue.
@@ -99,8 +99,8 @@ fn is_planned_from_start(migration: &Migration, planned: &[Step]) -> bool {
 }
 
 impl Run<'_> {
-    /// Runs passes until no action remains. Returns the step that failed and its error, if the migration did not
-    /// complete.
+    /// Runs passes until no action remains. If the migration failed, returns the failed step and its error, even if the
+    /// rollback succeeded.
     async fn complete(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
@@ -112,13 +112,14 @@ impl Run<'_> {
                     self.is_complete = true;
                     return gave_up;
                 }
-                // As a rule, one pass is enough. An application that repeatedly reverts steps is a race, too.
+                // Usually, a few passes are sufficient. An application that repeatedly reverts steps is treated as a
+                // race.
                 Ok(false) if races < MAX_RACES => {
                     races += 1;
                     continue;
                 }
                 Ok(false) => {
-                    let reason = "another client repeatedly reverts the steps of the migration".to_owned();
+                    let reason = "another client repeatedly reverts the migration's steps".to_owned();
                     let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
                     (self.step(Stage::Prepare, self.first_action()), StepFailure::GiveUp(error))
                 }
@@ -130,14 +131,14 @@ impl Run<'_> {
                 Err(other) => other,
             };
             if matches!(failure, StepFailure::GiveUp(BrokerError::Inequivalent { .. })) {
-                // Another client has declared the existing queue. As a rule, it is the old one.
-                let live = self.moving.live(&self.migration.queue).await;
+                // Another client has declared the existing queue, usually with the old definition.
+                let live = self.moving.queue_activity(&self.migration.queue).await;
                 self.has_old_queue = live.is_ok_and(|live| live.is_some());
             }
             let can_roll_back = self.has_old_queue && self.migration.goal == Goal::Recreate;
             match failure {
                 StepFailure::Retry(error) => {
-                    // A request that failed for a transient reason was already retried, with growing pauses.
+                    // A request with a transient error was already retried, with growing pauses.
                     raced_since.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MAX_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
@@ -148,8 +149,7 @@ impl Run<'_> {
                     gave_up = Some((step, error));
                 }
                 StepFailure::GiveUp(error) | StepFailure::Stop(error) => {
-                    // The reason for the rollback is the failure. The reason why the rollback failed is reported
-                    // separately.
+                    // Returns the failure that caused the rollback. The failure of the rollback is reported separately.
                     if gave_up.is_some() {
                         self.migrated.rollback_error = Some(error.to_string());
                     }
@@ -159,6 +159,7 @@ impl Run<'_> {
         }
     }
 
+    /// Changes the goal of the migration to a rollback, and stops the current move.
     async fn roll_back(&mut self, why: Option<&BrokerError>) {
         if self.is_started || !self.done.is_empty() {
             (self.observe)(Event::RollingBack(&self.migration.queue, why));
@@ -167,12 +168,12 @@ impl Run<'_> {
         self.moving.stop().await;
     }
 
-    /// Executes the remaining actions. Returns true if there were none.
+    /// Executes the remaining actions. Returns true if no action remained.
     async fn run_pass(&mut self) -> Result<bool, (Step, StepFailure)> {
         let seen =
             self.read_state().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
         self.is_started |= seen.topology.queues.contains_key(&QueueName::from(self.migration.names().hold.as_str()));
-        if let Some(Unexpected { object, difference }) = self.migration.unexpected(&seen.topology) {
+        if let Some(Unexpected { object, difference }) = self.migration.unexpected_object(&seen.topology) {
             let reason = format!("{object} differs from topo's declaration: {difference}");
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Prepare, self.first_action()), StepFailure::Stop(error)));
@@ -182,14 +183,14 @@ impl Run<'_> {
         self.has_old_queue = live.is_some() && !is_desired;
         if live.is_none() && self.migration.goal == Goal::RollBack {
             let reason = "the old queue no longer exists, and its messages are in the holding queues; apply without \
-                          `--abort` to declare the queue of the spec and to return the messages"
+                          `--abort` to declare the queue as in the spec and return the messages"
                 .to_owned();
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Return, self.first_action()), StepFailure::Stop(error)));
         }
         let old = live.filter(|_| !is_desired).or(self.old.as_ref()).cloned();
-        self.old = old.or_else(|| self.migration.old(&seen.topology));
-        let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_desired);
+        self.old = old.or_else(|| self.migration.old_queue(&seen.topology));
+        let mut todo = self.migration.remaining_actions(&seen.topology, &seen.properties_keys, is_desired);
         let tap = self.migration.names().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
             if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }

@@ -1,4 +1,4 @@
-//! Moves messages from a queue to the target of a fanout exchange, and detects when all are moved.
+//! Moves messages from a queue through a fanout exchange to another queue, and detects when all messages are moved.
 
 mod concurrent_changes;
 mod drain;
@@ -23,14 +23,14 @@ const END_POLL: Duration = Duration::from_millis(1);
 /// The maximum time to stop a transport. AMQP takes up to 20 s for messages in transit, and a shovel takes up to 30 s
 /// to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
-/// The maximum time to stop a blocked transport: during an alarm, messages in transit make no progress.
+/// The maximum time to stop a blocked transport. During an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
-/// The minimum time without a decrease before a number of messages counts as steady. It is steady if messages arrive as
-/// fast as topo moves them.
+/// The minimum time without a decrease after which a message count is treated as steady. A steady count means that
+/// messages arrive as fast as topo moves them.
 const STEADY_TIME: Duration = Duration::from_secs(10);
 
-/// The maximum size of the messages in transit, estimated by their average size: a thousand messages of 64 KiB, or one
-/// of any size.
+/// The maximum total size of the messages in transit, in bytes, estimated from the average size. The limit allows a
+/// thousand messages of 64 KiB. One message may have any size.
 const BYTES_IN_TRANSIT: u64 = 64 << 20;
 
 /// The moves of one migration, of which at most one runs at a time.
@@ -38,21 +38,23 @@ pub(super) struct Moving<'a> {
     broker: &'a LockedBroker,
     resources: ApplyResources<'a>,
     current: Option<Current>,
+    /// The number of messages that all ended moves have moved; `None` if unknown.
     moved: Option<u64>,
-    /// The number of messages that were moved out of the old queue, without those that returned to it before they were
-    /// moved again.
+    /// The number of messages that were moved out of the old queue, minus the messages that were moved back into the
+    /// old queue to be drained again; `None` if unknown.
     drained: Option<u64>,
-    /// The number of returned messages, and the number of those that returned from the queue of drained messages.
+    /// The number of returned messages; `None` if unknown.
     returned: Option<u64>,
+    /// The number of messages that returned from the queue of drained messages; `None` if unknown.
     from_drained: Option<u64>,
     /// True if drained messages returned to a queue that was not empty.
     is_behind: bool,
     possible_duplicates: u64,
-    /// The number of messages that were held when new messages overtook them.
+    /// The number of messages that were in the holding queue when new messages overtook them.
     reordered: Option<u64>,
     /// The maximum number of messages in transit, which is smaller for large messages.
     prefetch: u16,
-    /// True if the old queue has been empty before.
+    /// True if the old queue has been drained before.
     has_settled: bool,
     /// The reason why a shovel took over from AMQP.
     fallback: Option<String>,
@@ -69,13 +71,13 @@ struct Current {
 /// The purpose of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The old queue drains.
+    /// Drains the old queue.
     Drain,
-    /// Messages that an interrupted run was returning move to the end of the old queue, to be drained again.
+    /// Moves messages that an interrupted run was returning to the end of the old queue, to drain them again.
     Redrain,
-    /// The messages of the old queue return.
+    /// Returns the messages that were drained from the old queue.
     ReturnDrained,
-    /// The messages that were published meanwhile return.
+    /// Returns the messages that were published during the migration.
     ReturnHeld,
 }
 
@@ -98,29 +100,30 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Returns the number of messages that all moves have returned so far.
-    pub(super) fn returned(&self) -> Option<u64> {
+    /// Returns the number of messages that all ended moves have returned; `None` if unknown.
+    pub(super) fn returned_messages(&self) -> Option<u64> {
         self.returned
     }
 
-    /// Returns the number of messages that returned behind newer ones.
-    pub(super) fn behind(&self) -> Option<u64> {
+    /// Returns the number of messages that returned behind newer messages; `None` for no messages.
+    pub(super) fn messages_behind(&self) -> Option<u64> {
         self.from_drained.filter(|back| self.is_behind && *back > 0)
     }
 
-    /// Returns the number of drained messages that did not return, after everything was returned. `None` for a shovel,
-    /// whose counts are not exact.
-    pub(super) fn missing(&self) -> Option<Missing> {
+    /// Returns the number of drained messages that did not return. Requires that the return is complete. `None` if all
+    /// messages returned, and for a shovel, whose counts are not exact.
+    pub(super) fn missing_messages(&self) -> Option<Missing> {
         let (of, back) = self.drained.zip(self.from_drained).filter(|_| !self.is_shovel())?;
         of.checked_sub(back).filter(|missing| *missing > 0).map(|messages| Missing { messages, of })
     }
 
-    /// Returns the number of messages that were held when new messages overtook them, because those arrived as fast as
-    /// topo moved messages.
-    pub(super) fn reordered(&self) -> Option<u64> {
+    /// Returns the number of messages that were in the holding queue when new messages overtook them; `None` for no
+    /// messages.
+    pub(super) fn reordered_messages(&self) -> Option<u64> {
         self.reordered
     }
 
+    /// Returns the number of messages that may be duplicated.
     pub(super) fn possible_duplicates(&self) -> u64 {
         self.possible_duplicates
     }
@@ -135,7 +138,7 @@ impl<'a> Moving<'a> {
             let reason = "no transport was selected".to_owned();
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
-        // Without statistics, the messages count as small.
+        // Without statistics, topo assumes small messages.
         let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
         let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
@@ -150,7 +153,7 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// Stops the move. Afterwards, no message is in transit.
+    /// Stops the current move, if any, and adds its counts. Afterwards, no message is in transit.
     pub(super) async fn stop(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         let before = current.handle.progress().await.ok();
@@ -159,7 +162,7 @@ impl<'a> Moving<'a> {
         let (last, in_doubt) = match timeout(longest, current.handle.stop()).await {
             Ok(Ok(last)) => (last, 0),
             Ok(Err(_)) | Err(_) => match before {
-                // The last acknowledgements may be lost, too.
+                // The last acknowledgements may also be lost.
                 Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
                 Some(before) => (before, 0),
                 None => return,
@@ -169,7 +172,7 @@ impl<'a> Moving<'a> {
         add(&mut self.moved);
         match current.purpose {
             Purpose::Drain => add(&mut self.drained),
-            // As a rule, an earlier run has moved these messages out of the queue.
+            // Usually, an earlier run has moved these messages out of the queue.
             Purpose::Redrain => {
                 self.drained = self.drained.zip(last.moved).map(|(sum, less)| sum.saturating_sub(less));
             }
@@ -186,8 +189,8 @@ impl<'a> Moving<'a> {
         self.possible_duplicates += last.possible_duplicates + in_doubt;
     }
 
-    /// Waits until the transport has detected that the source no longer exists. Until then, it still uses the old
-    /// queue.
+    /// Waits until the transport has detected that the source no longer exists, because the transport uses the old
+    /// queue until then. Stops the move.
     pub(super) async fn await_end(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         while let Some(current) = &mut self.current {
@@ -200,18 +203,18 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    /// Returns the transport over AMQP, if it is in use.
+    /// Returns the AMQP transport; `None` if only shovels move messages.
     pub(super) fn amqp(&self) -> Option<&AmqpTransport> {
         self.resources.transport.and_then(Transport::amqp)
     }
 
-    /// Returns true if certainly only topo's transport consumes from a queue. A quorum queue without a leader reports
-    /// no consumers at all, so its count is not trusted.
+    /// Returns true if certainly no client except topo's transport consumes from a queue. The broker reports no
+    /// consumers for a quorum queue without a leader, so a count of 0 proves nothing for a quorum queue.
     pub(super) async fn is_only_consumer(&self, queue: &QueueName, is_quorum: bool) -> bool {
         let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
         match self.amqp() {
             Some(amqp) if is_ours || !is_quorum => {
-                let counted = amqp.counted(queue).await.ok().flatten();
+                let counted = amqp.queue_counts(queue).await.ok().flatten();
                 counted.is_some_and(|counted| counted.consumers == u32::from(is_ours))
             }
             Some(_) | None => false,
@@ -223,8 +226,9 @@ impl<'a> Moving<'a> {
         self.fallback.is_some() || matches!(self.resources.transport, Some(Transport::Shovel(_)))
     }
 
-    /// Removes the shovels of killed runs, whatever transport is used now. They would continue to move messages, and
-    /// declare a deleted queue again. A shovel that this user cannot see blocks the plan.
+    /// Removes the shovels that killed runs left, even if the current transport is AMQP. These shovels would continue
+    /// to move messages, and would declare a deleted queue again. A shovel that this user cannot remove blocks the
+    /// plan.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());
@@ -254,13 +258,13 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// Returns the messages and consumers of a queue; `None` if it does not exist.
-    pub(super) async fn live(&self, queue: &QueueName) -> Result<Option<QueueActivity>, BrokerError> {
+    /// Returns the current message counts and consumers of a queue; `None` if the queue does not exist.
+    pub(super) async fn queue_activity(&self, queue: &QueueName) -> Result<Option<QueueActivity>, BrokerError> {
         Ok(self.broker.broker().activity(self.broker.vhost()).await?.queues.remove(queue))
     }
 
-    /// Returns the progress of the current move, and the fault that it waits for or failed with. A failed move is
-    /// stopped.
+    /// Returns the progress of the current move, and the fault that blocks the move or has ended it. Stops a failed
+    /// move.
     async fn progress(&mut self) -> Result<(Option<Progress>, Option<Fault>), BrokerError> {
         let Some(current) = &mut self.current else { return Ok((None, None)) };
         let progress = current.handle.progress().await?;
@@ -275,19 +279,20 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Returns the maximum time without progress. The counts of a queue that `has_ticks` change only with its ticks.
+    /// Returns the maximum time without progress. `has_ticks` is true for a quorum queue, whose counts change only with
+    /// its ticks.
     fn drain_timeout(&self, has_ticks: bool) -> Duration {
         let drain_timeout = self.resources.drain_timeout;
         if has_ticks { self.broker.broker().intervals().drain_timeout(drain_timeout) } else { drain_timeout }
     }
 
-    /// Returns the maximum age of the counts of a queue that `has_ticks`.
+    /// Returns the maximum age of a quorum queue's counts; `None` if `has_ticks` is false.
     fn tick(&self, has_ticks: bool) -> Option<Duration> {
         has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
-    /// Returns a fault that can end by itself, or selects a shovel if AMQP cannot carry a message. Otherwise returns a
-    /// step failure.
+    /// Handles a fault. Returns the fault if it can end by itself, or if a shovel takes over because AMQP cannot carry
+    /// a message. Otherwise, returns a step failure.
     async fn handle_fault(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return classify_fault(from, fault) };
         let advice = match self.resources.transport {
@@ -303,17 +308,19 @@ impl<'a> Moving<'a> {
         classify_fault(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
     }
 
-    /// Returns the reason why a shovel took over from AMQP, if it did.
+    /// Returns the reason why a shovel took over from AMQP; `None` if no shovel took over.
     pub(super) fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
     }
+
+    /// Returns the number of messages that all moves have moved, including the current move; 0 if unknown.
     fn total_moved(&self, progress: Option<&Progress>) -> u64 {
         let now = progress.map_or(Some(0), |progress| progress.moved);
         self.moved.zip(now).map_or(0, |(before, now)| before + now)
     }
 }
 
-/// Returns the number of messages that may be in transit, for an average size in bytes.
+/// Returns the maximum number of messages in transit, for an average message size in bytes.
 fn prefetch(average: u64) -> u16 {
     let fitting = BYTES_IN_TRANSIT.checked_div(average).unwrap_or(u64::MAX);
     u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)

@@ -9,16 +9,16 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The maximum number of held messages that new messages may overtake, if topo only knows the total of the queue. A
-/// shovel does not report when it is idle.
+/// The maximum number of messages in a holding queue that new messages may overtake, if a shovel moves the messages. A
+/// shovel does not report when it is idle, so topo can use only the total of the queue.
 const MOST_OVERTAKEN: u64 = 50;
-/// After this time without progress, a queue may have a publisher.
+/// The time without a decrease after which a message count is treated as flat, because a publisher may be active.
 const PLATEAU: Duration = Duration::from_secs(2);
 
-/// A transport that has received nothing for this time has moved all messages.
+/// The time without a received message after which a transport is treated as having moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
-/// Detects if the number of messages decreases, and since when it does not.
+/// A detector for a number of messages that does not decrease.
 pub(super) struct StallDetector {
     drain_timeout: Duration,
     intervals: Intervals,
@@ -27,8 +27,9 @@ pub(super) struct StallDetector {
     moved: u64,
     /// The time of the last decrease or the last moved message.
     last_progress: Instant,
-    /// The time at which the number last reached a new minimum, and the number of messages moved by then.
+    /// The time at which the number last reached a new minimum.
     last_decrease: Instant,
+    /// The number of messages that topo had moved at `last_decrease`.
     moved_at_decrease: u64,
     maximum: u64,
     /// The time since which the queue has been empty.
@@ -54,6 +55,7 @@ impl StallDetector {
         }
     }
 
+    /// Records the number of messages in the queue, if known, and the number of moved messages.
     pub(super) fn record(&mut self, messages: Option<u64>, moved: u64) {
         let now = Instant::now();
         let has_decreased = messages.is_some_and(|messages| messages < self.minimum);
@@ -70,13 +72,13 @@ impl StallDetector {
         self.last = messages;
     }
 
-    /// Returns true if the number has not decreased for a moment.
+    /// Returns true if the number has not decreased for [`PLATEAU`].
     pub(super) fn is_flat(&self) -> bool {
         self.last_decrease.elapsed() >= PLATEAU
     }
 
-    /// Returns the number of moved messages if the queue does not drain, although topo has moved more than twice its
-    /// maximum number of messages.
+    /// Returns the number of messages that topo has moved since the last decrease, if the queue does not drain. The
+    /// number must be more than twice the maximum number of messages in the queue.
     pub(super) fn moved_without_decrease(&self) -> Option<u64> {
         let moved = self.moved - self.moved_at_decrease;
         (self.has_not_decreased() && moved > self.maximum.saturating_mul(2)).then_some(moved)
@@ -84,23 +86,25 @@ impl StallDetector {
 
     /// Returns true if no consumer seems to make progress.
     pub(super) fn has_stalled(&self) -> bool {
-        self.last_decrease.elapsed() >= self.intervals.stalled().min(self.drain_timeout / 3)
+        self.last_decrease.elapsed() >= self.intervals.stall_timeout().min(self.drain_timeout / 3)
     }
 
-    /// Returns true if nothing was moved and the number has not decreased for a moment.
+    /// Returns true if no message was moved and the number has not decreased for [`PLATEAU`].
     pub(super) fn has_stopped(&self) -> bool {
         self.last_progress.elapsed() >= PLATEAU
     }
 
+    /// Returns true if half of the drain timeout has passed since the start.
     pub(super) fn is_half_timed_out(&self) -> bool {
         self.started.elapsed() >= self.drain_timeout / 2
     }
 
-    /// Returns true if nothing was moved and the number has not decreased until the timeout.
+    /// Returns true if no message was moved and the number has not decreased for the drain timeout.
     pub(super) fn is_timed_out(&self) -> bool {
         self.last_progress.elapsed() >= self.drain_timeout
     }
 
+    /// Returns true if the number has not decreased for the drain timeout, even if messages were moved.
     pub(super) fn has_not_decreased(&self) -> bool {
         self.has_not_decreased_for(self.drain_timeout)
     }
@@ -110,12 +114,13 @@ impl StallDetector {
         self.last_decrease.elapsed() >= time
     }
 
+    /// Returns true if the queue has been empty for this time.
     pub(super) fn is_empty_for(&self, settle_time: Duration) -> bool {
         self.empty_since.is_some_and(|since| since.elapsed() >= settle_time)
     }
 
-    /// Returns true if the target level is reached, judged by totals alone. The total of a quorum queue is up to a tick
-    /// old, and that of a classic queue is current.
+    /// Returns true if the level is reached according to the totals alone. The total of a quorum queue is up to one
+    /// tick old, and the total of a classic queue is current.
     pub(super) fn has_reached(&self, until: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { self.intervals.one_tick() } else { IDLE };
         match until {
@@ -158,7 +163,7 @@ pub(super) fn describe_stall(
     text
 }
 
-/// Describes the reason why a queue accepts no messages, if it is the state of its members.
+/// Describes why a quorum queue accepts no messages; `None` if the state of its members is not the reason.
 pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
     let (broker, vhost) = (broker.broker(), broker.vhost());
     let state = broker.queue_state(vhost, queue).await.ok().flatten();
@@ -168,6 +173,7 @@ pub(super) async fn unavailability(broker: &LockedBroker, queue: &QueueName) -> 
     broker.missing_members(vhost, queue).await.map(|error| error.to_string())
 }
 
+/// Describes a quorum queue without a leader; `None` for all other queues.
 fn missing_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
     if state.members.is_empty() || state.leader.is_some() {
         return None;

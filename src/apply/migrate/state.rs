@@ -1,4 +1,4 @@
-//! The state of a running migration, and its events.
+//! Defines the state and the events of a running migration.
 
 use super::moving::Moving;
 use crate::apply::outcome::Migrated;
@@ -14,9 +14,11 @@ use tokio::time::Instant;
 pub(in super::super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
-    /// Messages are moved or consumed: the step, the number so far, the remaining number, and the reason for a stall.
+    /// Messages are moved or consumed. The values are the step, the number of moved messages, the number of remaining
+    /// messages, and the reason for a stall. A number is `None` if unknown.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// The deletion waits for two ticks, which prove its guard. The duration is the length of this wait.
+    /// The deletion of a queue waits for two ticks, which prove that its guard is satisfied. The duration is the
+    /// expected length of this wait.
     Proving(&'a Step, Duration),
     /// The migration is being rolled back. The error is the reason; `None` after an interruption.
     RollingBack(&'a QueueName, Option<&'a BrokerError>),
@@ -36,7 +38,7 @@ pub(super) struct Run<'a> {
     pub(super) is_complete: bool,
     /// True if the old queue exists, so that a rollback is possible.
     pub(super) has_old_queue: bool,
-    /// The old queue as last seen, by this run or by the one that started the migration.
+    /// The last known definition of the old queue, from this run or from the run that started the migration.
     pub(super) old: Option<Queue>,
     /// True if an application declared the old queue again before the new one existed.
     pub(super) has_lost_race: bool,
@@ -44,7 +46,7 @@ pub(super) struct Run<'a> {
     pub(super) seems_empty_since: Option<Instant>,
     /// The time since which the queue has not existed.
     pub(super) missing_since: Option<Instant>,
-    /// The binding that routes messages to the queue again. It is added as soon as almost no messages are held.
+    /// The binding that routes messages to the queue again. topo adds it when the holding queue is almost empty.
     pub(super) switch: Option<Binding>,
     /// The number of consumers before the migration.
     pub(super) consumers: Option<usize>,
@@ -53,14 +55,15 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Removes shovels that killed runs left, and reads the vhost.
     pub(super) async fn read_state(&self) -> Result<Snapshot, BrokerError> {
         let vhost = self.broker.vhost().clone();
         self.moving.remove_leftovers(&self.migration).await?;
         Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
     }
 
-    /// Returns the action to which a failure before the first action belongs: the first planned action that is not
-    /// done.
+    /// Returns the action for which a failure before the first action is reported. This is the first planned action
+    /// that is not done.
     pub(super) fn first_action(&self) -> Action {
         let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
         let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());

@@ -1,15 +1,15 @@
-//! The failure of a step of a migration, and how the migration reacts to it: tries again, rolls back or stops. A fault
-//! of the transport either ends by itself or is such a failure.
+//! Classifies the failures of migration steps by the reaction: retry, roll back or stop. Converts transport faults that
+//! cannot end by themselves into such failures.
 
 use crate::broker::BrokerError;
 use crate::broker::transport::Fault;
 use crate::model::QueueName;
 
-/// The reason why a step could not be done.
+/// The reason why a migration step failed, classified by the reaction of the migration.
 pub(super) enum StepFailure {
-    /// The broker's state has changed: read it again.
+    /// The broker's state may have changed, so the migration reads the state again.
     Retry(BrokerError),
-    /// The step cannot be done; the migration is rolled back if possible.
+    /// The step cannot be done, so the migration is rolled back if possible.
     GiveUp(BrokerError),
     /// The run was interrupted, and the migration can be rolled back.
     Interrupted,
@@ -19,7 +19,7 @@ pub(super) enum StepFailure {
 
 impl From<BrokerError> for StepFailure {
     fn from(error: BrokerError) -> Self {
-        // A connection to another broker cannot roll back either.
+        // A connection to another broker cannot roll the migration back either.
         let is_fatal = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
         if is_fatal { Self::Stop(error) } else { Self::GiveUp(error) }
     }
@@ -40,7 +40,7 @@ pub(super) fn classify_fault(queue: &QueueName, fault: Fault) -> Result<Fault, S
     let reason = fault.to_string();
     let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
     match fault {
-        // An exclusive consumer may drain the queue, and no other client can. An alarm ends without an action of topo.
+        // An exclusive consumer may drain the queue itself. An alarm can end without an action by topo.
         Fault::Exclusive { .. } | Fault::Blocked | Fault::Broker(BrokerError::Alarm { .. }) => Ok(fault),
         // A broker that is too busy to answer or to start a shovel may be less busy later.
         Fault::NotStarted => Ok(fault),
@@ -50,7 +50,7 @@ pub(super) fn classify_fault(queue: &QueueName, fault: Fault) -> Result<Fault, S
         Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
             Err(StepFailure::Retry(not_moved))
         }
-        // The object was deleted meanwhile.
+        // The object no longer exists.
         Fault::Broker(error @ BrokerError::NotFound { .. }) => Err(StepFailure::Retry(error)),
         Fault::Broker(error) => Err(error.into()),
         Fault::ForeignUser { .. } | Fault::NotCarried { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => {

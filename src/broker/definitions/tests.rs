@@ -1,4 +1,4 @@
-//! Tests of reading definitions files.
+//! Tests for reading definitions files.
 
 use super::*;
 use crate::model::{RecordId, Vhost};
@@ -52,7 +52,12 @@ fn parameters_become_records_or_other_objects() {
         snapshot.unsupported_objects.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
     assert_eq!(
         others,
-        [r#"federation upstream: ["u"]"#, r#"parameter: ["o of odd"]"#, r#"repeated queue: ["q"]"#, r#"shovel: ["s"]"#]
+        [
+            r#"federation upstream: ["u"]"#,
+            r#"parameter: ["o (component odd)"]"#,
+            r#"repeated queue: ["q"]"#,
+            r#"shovel: ["s"]"#
+        ]
     );
     assert!(snapshot.topology.queues[&"q".into()].arguments.contains_key("x-max-length"));
 }
@@ -65,7 +70,7 @@ fn unsupported_version_is_refused() {
 }
 
 #[test]
-fn missing_fields_get_the_defaults_of_the_version() {
+fn missing_fields_have_the_defaults_of_the_version() {
     let bare = |list: &str| format!("{{\n \"vhosts\": [{{\"name\": \"/\"}}],\n {list}\n}}");
     let imported = |list: &str, version: &str| {
         read(&bare(list), &"/".into(), Some(version.parse().unwrap()))
@@ -75,7 +80,7 @@ fn missing_fields_get_the_defaults_of_the_version() {
     let queue = r#""queues": [{"name": "q", "vhost": "/"}]"#;
     let missing = |field: &str, version: &str, since: &str| {
         format!(
-            "queue `q` (line 3): missing field `{field}`, which has no default in RabbitMQ {version} (only from {since} on)"
+            "queue `q` (line 3): missing field `{field}`, which has no default in RabbitMQ {version} (only in {since} and later)"
         )
     };
     assert_eq!(imported(queue, "3.8.9").unwrap_err(), missing("arguments", "3.8.9", "3.10"));
@@ -117,7 +122,7 @@ fn vhosts_of_parameters_and_permissions_are_found() {
 }
 
 #[test]
-fn errors_of_vhosts_and_operator_policies_name_object_and_line() {
+fn errors_for_vhosts_and_operator_policies_contain_object_and_line() {
     let error = |parameters: &str, vhosts: &str| {
         let file = format!("{{\n\"vhosts\": [\n{vhosts}],\n\"parameters\": [\n{parameters}]}}");
         read(&file, &"/".into(), None).unwrap_err().to_string()
@@ -153,7 +158,7 @@ fn deeply_nested_parameters_are_read() {
     let parameters = parameters.map(|(component, value)| parameter(component, value)).join(",");
     let file = FILE.replace("\"policies\"", &format!("\"parameters\":[{parameters}],\"policies\""));
     let snapshot = read(&file, &"shop".into(), None).unwrap();
-    // The whole definition is one value of the record.
+    // The record stores the whole definition as one value.
     let cut = snapshot.topology.clone().remove_cut();
     assert_eq!(
         cut.iter().map(ToString::to_string).collect::<Vec<_>>(),

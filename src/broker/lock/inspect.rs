@@ -1,10 +1,9 @@
-//! Reads who holds the lock of a vhost without acquiring it, recognizes locks of ended processes, and deletes a lock on
-//! request.
+//! Reads a vhost's lock without acquiring the lock, recognizes locks of ended processes, and deletes a lock on request.
 
 use super::{HOLDER, Holder, LEASE, Lock, LockState, OtherLock};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
-use crate::broker::redact::foreign;
+use crate::broker::redact::sanitize;
 use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -13,29 +12,30 @@ use tokio::time::Instant;
 /// A held lock, as the broker reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLock {
-    /// The description of the holder, or of a queue that topo did not declare.
+    /// A description of the holder, or of a queue that topo did not create.
     pub holder: String,
     /// The time after which the lock expires if its holder ends; `None` if the queue does not expire.
     pub lease: Option<Duration>,
     /// The node that hosts the queue.
     pub node: Option<String>,
-    /// True if that node is up; `None` if this user cannot see nodes (tag `monitoring`).
+    /// True if the node is running; `None` if unknown, for example because this user does not have the tag
+    /// `monitoring`.
     pub node_is_up: Option<bool>,
     token: Option<String>,
 }
 
 impl HeldLock {
-    /// Returns true if topo declared the queue. Another queue of that name may contain messages.
-    pub fn is_of_topo(&self) -> bool {
+    /// Returns true if topo created the queue. A queue that topo did not create may contain messages.
+    pub fn is_created_by_topo(&self) -> bool {
         self.token.is_some()
     }
 }
 
 impl Broker {
-    /// Returns the lock of an existing vhost if it is held. The broker returns 404 for a missing lock and a missing
-    /// vhost.
+    /// Returns the lock of an existing vhost; `None` if the lock is free. For a missing vhost, the result is also
+    /// `None`, because the broker returns 404 as for a missing lock.
     pub async fn held_lock(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<HeldLock>, BrokerError> {
-        // A new holder has a new token, so no existing lock counts as its own.
+        // A new holder has a new token, so every existing lock belongs to another holder.
         let lock = Lock {
             broker: self.clone(),
             vhost: vhost.clone(),
@@ -53,11 +53,11 @@ impl Broker {
         Ok(Some(HeldLock { holder, lease, node, node_is_up, token }))
     }
 
-    /// Deletes this lock, but not a lock that has replaced it. Returns the lock that another run has acquired since
-    /// then.
+    /// Deletes the lock `held`, but not a lock that has replaced it. Returns the lock that another run has acquired
+    /// since `held` was read.
     ///
-    /// `holder` holds a second lock for the deletion, so that two runs that break the same lock do not delete the lock
-    /// of a third run.
+    /// `holder` acquires a second lock for the deletion. Without the second lock, two runs that break the same lock
+    /// could delete the lock of a third run.
     pub async fn break_lock(
         &self,
         vhost: &VhostName,
@@ -92,7 +92,7 @@ impl Broker {
     }
 }
 
-/// A process of topo on a machine, as the holder of a lock.
+/// A topo process on a machine, as a lock holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     user: String,
@@ -101,32 +101,32 @@ pub struct Process {
 }
 
 impl Process {
-    /// This process, run by a user on a machine.
+    /// Returns the current process, run by `user` on the machine `host`.
     pub fn new(user: impl Into<String>, host: impl Into<String>) -> Self {
         Self { user: user.into(), host: host.into(), id: std::process::id() }
     }
 
-    /// The description of the holder, such as `me@host, pid 4711, since 2026-11-20T12:00:00Z`.
-    pub fn words(&self) -> String {
+    /// Returns a holder description with the current time, such as `me@host, pid 4711, since 2026-11-20T12:00:00Z`.
+    pub fn description(&self) -> String {
         let now = humantime::format_rfc3339_seconds(SystemTime::now());
         format!("{}@{}, pid {}, since {now}", self.user, self.host, self.id)
     }
 
-    /// Returns the holder of a lock in a vhost if it is another apply. This process and ended processes of this machine
-    /// do not count, even if their lock has not expired yet.
+    /// Returns the description of another apply that holds a lock in the vhost. Ignores this process, and ended
+    /// processes on this machine even if their lock has not expired.
     pub fn other_holder(&self, topology: &Topology) -> Option<String> {
         let description = topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())?;
-        let own = self.words();
+        let own = self.description();
         let (Some((host, id)), Some((here, own_id))) = (host_and_id(description), host_and_id(&own)) else {
-            return Some(foreign(description));
+            return Some(sanitize(description));
         };
         let has_ended = || Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{id}")).exists();
         let is_free = host == here && (id == own_id || has_ended());
-        (!is_free).then(|| foreign(description))
+        (!is_free).then(|| sanitize(description))
     }
 }
 
-/// Parses the description of a holder.
+/// Parses the host and the process ID from a holder description.
 fn host_and_id(description: &str) -> Option<(&str, u32)> {
     let (machine, rest) = description.split_once(", pid ")?;
     let (_, host) = machine.split_once('@')?;

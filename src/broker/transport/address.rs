@@ -1,5 +1,5 @@
-//! Determines the AMQP address: the one that the user set, or a listener of the broker at the host of its management
-//! API.
+//! Determines the AMQP address: the address that the user set, or a listener of the broker on the host of the
+//! management URL.
 
 use crate::broker::base_url::BaseUrl;
 use crate::broker::connection::Broker;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// An AMQP listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpAddress {
-    /// A name or an IP address, without brackets.
+    /// The host name or the IP address, without brackets.
     pub host: String,
     /// The port: by default 5672, or 5671 with TLS.
     pub port: u16,
@@ -25,53 +25,54 @@ pub struct AmqpAddress {
     pub tls: bool,
 }
 
-/// A URL `amqp[s]://…` of a user: the address, and optionally the credentials.
+/// An AMQP URL that the user set: an address with optional credentials.
 #[derive(Clone, Debug)]
 pub struct AmqpUrl {
     /// The address.
     pub address: AmqpAddress,
-    /// The user in front of the `@`, decoded.
+    /// The user name before the `@`, decoded.
     pub username: Option<String>,
-    /// The password in front of the `@`, decoded.
+    /// The password before the `@`, decoded.
     pub password: Option<SecretString>,
 }
 
-/// The reason why a string is not an AMQP URL. Never repeats the string, which may contain a password.
+/// The reason why a string is not a valid AMQP URL. The message never contains the string, because the string may
+/// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAmqpUrl {
     /// The string is not a URL, or the URL has no host.
     #[error(
-        "the URL cannot be read; expected amqp://host:5672 or amqps://host:5671, with special characters in a user \
-         name or password percent-encoded"
+        "the URL is malformed; expected amqp://host:5672 or amqps://host:5671; percent-encode special characters in \
+         the user name and password"
     )]
     Malformed,
-    /// The URL has another scheme, such as `http://`.
+    /// The scheme is neither `amqp` nor `amqps`, for example `http://`.
     #[error("the URL must start with amqp:// or amqps://")]
     Scheme,
     /// The URL has a path, which would be a vhost.
-    #[error("the URL must have no path: topo uses the vhost of the plan")]
+    #[error("the URL must not contain a path; topo uses the vhost of the plan")]
     Vhost,
     /// The URL contains `?` or `#`.
-    #[error("the URL must have no `?` and no `#`")]
+    #[error("the URL must not contain `?` or `#`")]
     Query,
 }
 
-/// The options of an AMQP connection. Their `Debug` output shows neither the password nor the private key.
+/// The options of an AMQP connection. The `Debug` output contains neither the password nor the private key.
 #[derive(Clone, Debug)]
 pub struct AmqpOptions {
     /// The address.
     pub address: AmqpAddress,
     /// The vhost of the connection.
     pub vhost: VhostName,
-    /// The user.
+    /// The user name.
     pub username: String,
     /// The user's password.
     pub password: SecretString,
-    /// CA certificates (PEM). If set, no other CA is trusted.
+    /// The only trusted CA certificates, as PEM; `None` to trust the system's authorities and Mozilla's list.
     pub ca_cert: Option<Vec<u8>>,
     /// The client certificate, for a broker that verifies its clients.
     pub client_cert: Option<ClientCertificate>,
-    /// True if any certificate of the broker is accepted.
+    /// True to accept any broker certificate.
     pub insecure: bool,
     /// The timeout for connecting, and for each response of the broker.
     pub timeout: Duration,
@@ -80,7 +81,7 @@ pub struct AmqpOptions {
 }
 
 impl AmqpUrl {
-    /// Parses `amqp[s]://[user[:password]@]host[:port][/]`. The default port is 5672 or 5671.
+    /// Parses `amqp[s]://[user[:password]@]host[:port][/]`. The default port is 5672, or 5671 with TLS.
     pub fn parse(text: &str) -> Result<Self, NotAnAmqpUrl> {
         let url = Url::parse(text.trim()).map_err(|_| NotAnAmqpUrl::Malformed)?;
         let tls = match url.scheme() {
@@ -109,7 +110,7 @@ impl AmqpUrl {
 }
 
 impl AmqpOptions {
-    /// Copies the user, the certificates and the timeouts of the management API.
+    /// Creates options with the user, the certificates, the timeout and the retries of the management API connection.
     pub fn new(address: AmqpAddress, vhost: &VhostName, http: &ConnectionOptions) -> Self {
         Self {
             address,
@@ -124,7 +125,7 @@ impl AmqpOptions {
         }
     }
 
-    /// Like [`Self::new`], with the address and the credentials of a URL that the user set.
+    /// Creates options as [`Self::new`] does, but with the address and the credentials of a URL that the user set.
     pub fn at(url: AmqpUrl, vhost: &VhostName, http: &ConnectionOptions) -> Self {
         let mut options = Self::new(url.address, vhost, http);
         if let Some(username) = url.username {
@@ -139,31 +140,31 @@ impl AmqpOptions {
 
 impl Broker {
     /// Returns the AMQP address of this broker: the host of the management URL, and the port of a listener. The
-    /// listener uses TLS exactly if the management API does. So a password that is encrypted over HTTP is never sent
-    /// unencrypted over AMQP, unless the user sets an AMQP URL.
+    /// listener uses TLS if and only if the management URL does. A password that is encrypted over HTTP is therefore
+    /// never sent unencrypted over AMQP, unless the user sets an AMQP URL.
     ///
-    /// The broker shows its listeners only to the tags `monitoring` and `administrator`, and a proxy may map ports.
-    /// Without a matching listener, the address has the default port.
+    /// The broker shows its listeners only to users with the tag `monitoring` or `administrator`, and a proxy may map
+    /// ports. Without a matching listener, the address has the default port.
     pub async fn amqp_address(&self) -> Result<AmqpAddress, BrokerError> {
         let overview: Listeners = self.get("/api/overview").await?;
         Ok(address(self.base_url(), &overview))
     }
 
-    /// Returns the name of the cluster of the management API.
+    /// Returns the cluster name that the management API reports.
     pub async fn cluster_name(&self) -> Result<Option<String>, BrokerError> {
-        Ok(self.get::<Named>("/api/overview?columns=cluster_name").await?.cluster_name)
+        Ok(self.get::<ClusterName>("/api/overview?columns=cluster_name").await?.cluster_name)
     }
 }
 
 #[derive(serde::Deserialize)]
-struct Named {
+struct ClusterName {
     cluster_name: Option<String>,
 }
 
 /// The part of `GET /api/overview` that topo reads.
 #[derive(serde::Deserialize)]
 struct Listeners {
-    /// The node that answered.
+    /// The node that responded.
     node: Option<String>,
     #[serde(default)]
     listeners: Vec<Listener>,
@@ -182,7 +183,7 @@ fn default_port(tls: bool) -> u16 {
     if tls { 5671 } else { 5672 }
 }
 
-/// Writes `amqp://host:5672`.
+/// Formats the address as a URL, such as `amqp://host:5672`.
 impl fmt::Display for AmqpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, tls } = self;

@@ -1,4 +1,4 @@
-//! Connects to the AMQP broker of a vhost, and starts and stops moves over this connection.
+//! Connects to a vhost over AMQP, and starts and stops moves over this connection.
 
 use super::address::AmqpOptions;
 use super::connection::Connection;
@@ -14,7 +14,8 @@ use tokio::task::JoinHandle;
 #[derive(Clone)]
 pub struct AmqpTransport(pub(super) Arc<Connection>);
 
-/// A move that runs in the background. Dropping it aborts the move: messages in transit may then be in both queues.
+/// A move that runs in the background. Dropping this value aborts the move, and messages in transit may then be in both
+/// queues.
 pub struct AmqpMove {
     connection: Arc<Connection>,
     progress: watch::Receiver<Progress>,
@@ -28,18 +29,24 @@ impl AmqpTransport {
         Ok(Self(Arc::new(Connection::open(options).await?)))
     }
 
-    /// Returns the cluster name of the AMQP broker, or `None` if the broker does not report it. The name may differ
-    /// from that of the management API, because a forwarded port of a remote broker can lead to a local one.
+    /// Returns the cluster name that the broker reports over AMQP; `None` if the broker does not report a name. The
+    /// name may differ from the management API's cluster name, because a forwarded port can lead to another broker.
     pub fn cluster(&self) -> Option<String> {
         self.0.cluster()
     }
 
-    /// Starts a move, or returns the reason why not: the queue or the exchange does not exist, the user lacks a
-    /// permission, or the queue has an exclusive consumer. An unroutable target is detected with the first message,
-    /// which stays in the source. The move then ends with [`Fault::Unroutable`].
+    /// Starts a move.
     ///
-    /// A single active consumer receives all messages while it is subscribed, so nothing is moved. This is not a fault.
-    /// On other queues, the transport receives messages before all consumers without a priority.
+    /// topo detects an unroutable target only with the first message, which stays in the source. The move then ends
+    /// with [`Fault::Unroutable`].
+    ///
+    /// If the queue has a single active consumer, this consumer receives all messages while it is subscribed, so the
+    /// move receives no messages. This is not a fault. From other queues, the move receives messages before all
+    /// consumers without a priority.
+    ///
+    /// # Errors
+    /// The queue or the exchange does not exist, the user does not have a required permission, or the queue has an
+    /// exclusive consumer.
     pub async fn start(&self, order: Order) -> Result<AmqpMove, Fault> {
         let session = Session::open(&self.0, &order).await?;
         let (sender, progress) = watch::channel(Progress {
@@ -72,16 +79,16 @@ impl AmqpMove {
         progress
     }
 
-    /// Waits until the move ends, by a fault or after [`Self::stop`].
-    pub async fn over(&mut self) -> Progress {
-        // Fails if the task has ended; the state is final then.
+    /// Waits until the move ends with a fault or after [`Self::stop`], and returns the final progress.
+    pub async fn wait_until_over(&mut self) -> Progress {
+        // An error means that the task has ended, so the state is final.
         let _ = self.progress.wait_for(|progress| progress.state.is_over()).await;
         self.progress()
     }
 
-    /// Waits until no message is in transit, after at least one was moved. Returns false at the timeout, or if the move
-    /// has ended.
-    pub async fn until_idle(&mut self, limit: Duration) -> bool {
+    /// Waits until at least one message was moved and no message is in transit. Returns false after the time limit, or
+    /// if the move has ended.
+    pub async fn wait_until_idle(&mut self, limit: Duration) -> bool {
         let is_idle =
             |progress: &Progress| progress.state.is_over() || progress.in_flight == 0 && progress.last_moved.is_some();
         match tokio::time::timeout(limit, self.progress.wait_for(is_idle)).await {
@@ -90,12 +97,12 @@ impl AmqpMove {
         }
     }
 
-    /// Stops receiving, completes the messages in transit, and returns the final progress. A message that cannot be
-    /// completed in 20 s returns to the source, and counts as a possible duplicate.
+    /// Stops receiving, completes the messages in transit, and returns the final progress. A message that is not
+    /// completed within 20 s returns to the source, and is counted as a possible duplicate.
     pub async fn stop(mut self) -> Progress {
-        // Fails if the move has already ended.
+        // An error means that the move has already ended.
         let _ = self.stop.send(true);
-        self.over().await
+        self.wait_until_over().await
     }
 }
 

@@ -1,7 +1,7 @@
-//! Tracks the messages in transit that may have an answer: each message has its own waker, which the AMQP library
+//! Tracks which messages in transit may have been answered. Each message has its own waker, which the AMQP library
 //! calls.
 //!
-//! With a thousand messages in transit, polling all of them after each answer costs more than moving them.
+//! With a thousand messages in transit, polling all messages after each answer would take longer than moving them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -13,7 +13,7 @@ pub(super) struct Answers(Mutex<Answered>);
 #[derive(Default)]
 struct Answered {
     numbers: Vec<u64>,
-    /// The task that waits, and the number that it waits for.
+    /// The number of the awaited message, and the waker of the task that waits for it.
     waiting: Option<(u64, Waker)>,
 }
 
@@ -35,7 +35,7 @@ impl Answers {
         Arc::new(AnswerWaker { number, answers: self.clone() }).into()
     }
 
-    /// Marks a message as answered, like its waker.
+    /// Marks a message as answered, as its waker does.
     pub(super) fn mark(&self, number: u64) {
         let mut answered = self.lock();
         answered.numbers.push(number);
@@ -51,7 +51,8 @@ impl Answers {
         std::mem::take(&mut self.lock().numbers)
     }
 
-    /// Registers a task to wake when this message is answered. Returns false if an answer was not taken yet.
+    /// Registers a task to wake when this message is answered. Returns false if there are answers that have not been
+    /// taken.
     pub(super) fn wake_on(&self, number: u64, waker: &Waker) -> bool {
         let mut answered = self.lock();
         answered.waiting = Some((number, waker.clone()));

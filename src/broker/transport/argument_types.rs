@@ -1,11 +1,12 @@
 //! Converts arguments to AMQP field tables.
 //!
-//! By default, values have the types that the broker assigns to them over HTTP. Integers are `long`, other numbers
-//! `double`, and strings `longstr`. Void is supported, too, which HTTP cannot carry.
+//! By default, values have the types that the broker assigns over HTTP: `long` for integers, `double` for other
+//! numbers, and `longstr` for strings. Void, which HTTP cannot represent, is also supported.
 //!
 //! A binding of another client may have other types. The management API shows a timestamp, a short and a long as the
-//! same number, and a void as the string `undefined`. It never shows the types, but the properties key of a binding is
-//! a hash over them. So topo binds with one combination of types after another until the key is equal.
+//! same number, and a void as the string `undefined`. It never shows the types, but a binding's properties key is a
+//! hash that depends on the types. topo therefore binds with one combination of types after another until the keys are
+//! equal.
 
 use super::amqp::AmqpTransport;
 use super::connection::short;
@@ -14,15 +15,17 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination};
 use lapin::options::{ExchangeBindOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable};
 
-/// The types of the numbers of a binding, and of the string `undefined`.
+/// The AMQP types of a binding's numbers, and of the string `undefined`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typing {
     integers: Integers,
+    /// True if the string `undefined` is a void.
     is_void: bool,
+    /// True if numbers that are not integers have single precision.
     is_single: bool,
 }
 
-/// The types of integers, ordered by how often clients send them.
+/// The type of all integers of a binding. The variants are in the order in which topo tries them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Integers {
     Signed32,
@@ -60,7 +63,7 @@ impl Typing {
         all
     }
 
-    /// Returns the arguments as a table, if the values fit the types.
+    /// Returns the arguments as a table; `None` if a value does not fit its type.
     fn table(self, arguments: &Arguments) -> Option<FieldTable> {
         let mut table = FieldTable::default();
         for (name, argument) in arguments {
@@ -83,7 +86,7 @@ impl Typing {
                 Integers::Signed64 => AMQPValue::LongLongInt(*value),
                 Integers::Timestamp => AMQPValue::Timestamp((*value).try_into().ok()?),
             },
-            #[expect(clippy::cast_possible_truncation, reason = "the truncation to 32 bits is intended")]
+            #[expect(clippy::cast_possible_truncation, reason = "the conversion to single precision is intentional")]
             ArgumentValue::Float(value) if self.is_single => AMQPValue::Float(value.0 as f32),
             ArgumentValue::Float(value) => AMQPValue::Double(value.0),
             ArgumentValue::Text(value) if self.is_void && value == "undefined" => AMQPValue::Void,
@@ -98,7 +101,7 @@ impl Typing {
 }
 
 impl AmqpTransport {
-    /// Binds with these types. Returns false, without a request, if the values do not fit them.
+    /// Creates a binding with these types. Returns false without a request if a value does not fit its type.
     pub async fn bind_as(&self, binding: &Binding, typing: Typing) -> Result<bool, BrokerError> {
         let Some(arguments) = typing.table(&binding.arguments) else { return Ok(false) };
         let channel = self.0.channel().await?;
@@ -116,13 +119,13 @@ impl AmqpTransport {
                 self.0.answer(&request, bind).await?;
             }
         }
-        // A failed close has no effect.
+        // Ignores errors.
         let _ = channel.close(200, "done".into()).await;
         Ok(true)
     }
 }
 
-/// Converts arguments to a table.
+/// Converts arguments to a table with the default types.
 pub(super) fn table(arguments: &Arguments) -> FieldTable {
     let mut table = FieldTable::default();
     for (name, argument) in arguments {

@@ -1,11 +1,12 @@
-//! An AMQP connection that reconnects after a loss, and maps the replies of the broker to the errors of HTTP.
+//! Implements an AMQP connection that reconnects after a loss, and maps the broker's replies to the same errors as HTTP
+//! responses.
 
 use super::address::AmqpOptions;
 use super::socket;
 use super::socket::Greeting;
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
-use crate::broker::redact::foreign;
+use crate::broker::redact::sanitize;
 use backon::{ExponentialBuilder, Retryable};
 use lapin::protocol::{AMQPError, AMQPErrorKind};
 use lapin::tcp::AsyncTcpStream;
@@ -18,31 +19,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The maximum time for a handshake. A working network needs less.
+/// The maximum duration of a connection attempt, including the TLS and AMQP handshakes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The number of consecutive checks after which an alarm counts as lasting. During an alarm, the broker reads and
-/// answers nothing.
+/// The number of consecutive checks that must find the connection blocked before a request fails. During an alarm, the
+/// broker neither reads nor answers requests.
 const ALARM_CHECKS: u32 = 10;
+/// The pause between two checks for an alarm.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The reply codes for a frame that is too large or malformed.
 const FRAME_ERROR: u16 = 501;
 const SYNTAX_ERROR: u16 = 502;
-/// The maximum number of retries for a channel that seems to be refused.
+/// The maximum number of retries after an error that may belong to a previous channel.
 const CHANNEL_RETRIES: u32 = 3;
 
-/// An AMQP connection to one vhost that outlives the loss of its socket.
+/// An AMQP connection to one vhost that is restored after the loss of its socket.
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
     tls: Option<Arc<ClientConfig>>,
     /// The broker's greeting.
     greeting: Greeting,
-    /// The current connection. The lock ensures that concurrent users replace a lost connection only once.
+    /// The current connection. The mutex ensures that concurrent callers replace a lost connection only once.
     live: Mutex<Option<Arc<lapin::Connection>>>,
 }
 
 impl Connection {
-    /// Connects, or returns the reason why not: certificates, port, login or vhost.
+    /// Connects and logs in. Errors concern the certificates, the port, the login or the vhost.
     pub(super) async fn open(options: AmqpOptions) -> Result<Self, BrokerError> {
         let tls = if options.address.tls { Some(Arc::new(socket::tls_config(&options)?)) } else { None };
         let connection = Self { options, tls, greeting: Greeting::default(), live: Mutex::new(None) };
@@ -50,7 +52,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Returns the connection, after restoring it if it was lost.
+    /// Returns the connection. Restores a lost connection first.
     pub(super) async fn live(&self) -> Result<Arc<lapin::Connection>, BrokerError> {
         let mut live = self.live.lock().await;
         if let Some(connection) = live.as_ref().filter(|connection| connection.status().connected()) {
@@ -65,12 +67,13 @@ impl Connection {
         Ok(live.insert(Arc::new(connection)).clone())
     }
 
-    /// Returns the cluster name in the greeting of the broker; a proxy may hide it.
+    /// Returns the cluster name in the broker's greeting; `None` if the greeting does not contain the name, for example
+    /// because of a proxy.
     pub(super) fn cluster(&self) -> Option<String> {
         self.greeting.cluster()
     }
 
-    /// Returns true if the broker currently accepts no messages.
+    /// Returns true if the broker currently blocks this connection because of an alarm.
     pub(super) fn is_blocked(&self) -> bool {
         let live = self.live.try_lock();
         live.is_ok_and(|live| live.as_ref().is_some_and(|connection| connection.status().blocked()))
@@ -82,8 +85,8 @@ impl Connection {
         loop {
             let connection = self.live().await?;
             match self.answer("channel.open", connection.create_channel()).await {
-                // No broker answers an open with these errors. The error closed the previous channel with this number,
-                // and lapin 4 can assign it to the next one.
+                // Brokers do not answer `channel.open` with these errors. The error closed the previous channel with
+                // this number, and lapin 4 can report it for the new channel.
                 Err(BrokerError::Refused { .. } | BrokerError::Inequivalent { .. } | BrokerError::NotFound { .. })
                     if tries < CHANNEL_RETRIES =>
                 {
@@ -98,7 +101,7 @@ impl Connection {
     /// Closes the connection. Unacknowledged messages return to their queue.
     pub(super) async fn close(&self) {
         if let Some(connection) = self.live.lock().await.take() {
-            // A missing answer of the broker is ignored.
+            // Ignores errors and a missing response.
             let _ = tokio::time::timeout(CONNECT_TIMEOUT, connection.close(200, "done".into())).await;
         }
     }
@@ -106,7 +109,7 @@ impl Connection {
     async fn connect_once(&self) -> Result<lapin::Connection, BrokerError> {
         let options = &self.options;
         let uri = AMQPUri {
-            // The stream below handles TLS. The scheme only concerns the TLS of the library.
+            // The stream below handles TLS. The scheme concerns only the library's own TLS support.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo {
@@ -137,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the broker's reply, up to the timeout.
+    /// Waits for the broker's reply. Fails after the timeout, or if an alarm blocks the connection for 2 s.
     pub(super) async fn answer<T>(
         &self,
         request: &str,
@@ -166,12 +169,12 @@ impl Connection {
         BrokerError::Timeout { url: self.options.address.to_string(), request: request.to_owned(), after }
     }
 
-    /// Converts a failed connection to an error.
+    /// Converts the error of a failed connection attempt.
     fn connect_error(&self, error: &lapin::Error) -> BrokerError {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
         if let Some(reply) = protocol_error(error) {
-            let reason = foreign(reply.get_message().as_str());
+            let reason = sanitize(reply.get_message().as_str());
             return match reply.get_id() {
                 403 => BrokerError::Unauthorized { username, reason },
                 _ => {
@@ -180,7 +183,7 @@ impl Connection {
                 }
             };
         }
-        // The enum of the library is open. Errors that do not concern the network keep the text of the library.
+        // The library's enum is non-exhaustive. Errors that do not concern the network keep the library's text.
         #[allow(clippy::wildcard_enum_match_arm)]
         let problem = match error.kind() {
             ErrorKind::IOError(error) => ConnectProblem::of_io(error),
@@ -189,14 +192,14 @@ impl Connection {
         BrokerError::Connect { url, problem }
     }
 
-    /// Converts the reply to a request, or a lost connection, to an error.
+    /// Converts the error of a request, which is an error reply or a lost connection.
     pub(super) fn request_error(&self, request: &str, error: &lapin::Error) -> BrokerError {
         let request = request.to_owned();
         let Some(reply) = protocol_error(error).filter(|reply| is_channel_error(reply)) else {
             let problem = ConnectProblem::Broken(error_text(error));
             return BrokerError::Connect { url: self.options.address.to_string(), problem };
         };
-        let reason = foreign(reply.get_message().as_str());
+        let reason = sanitize(reply.get_message().as_str());
         match reply.get_id() {
             403 => BrokerError::AccessRefused { username: self.options.username.clone(), request, reason },
             404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
@@ -209,9 +212,9 @@ impl Connection {
     }
 }
 
-/// Returns the reply of the broker, if the error is one.
+/// Returns the broker's error reply; `None` for other errors.
 pub(super) fn protocol_error(error: &lapin::Error) -> Option<&AMQPError> {
-    // The enum of the library is open.
+    // The library's enum is non-exhaustive.
     #[allow(clippy::wildcard_enum_match_arm)]
     match error.kind() {
         ErrorKind::ProtocolError(error) => Some(error),
@@ -224,24 +227,24 @@ pub(super) fn is_channel_error(error: &AMQPError) -> bool {
     matches!(error.kind(), AMQPErrorKind::Soft(_))
 }
 
-/// Returns the reason why AMQP cannot carry a message, if the error concerns one. A retry would fail again.
+/// Returns the reason if an error means that AMQP cannot carry a message. A retry would fail again.
 pub(super) fn not_carried_reason(error: &lapin::Error) -> Option<String> {
-    // The enum of the library is open.
+    // The library's enum is non-exhaustive.
     #[allow(clippy::wildcard_enum_match_arm)]
     match error.kind() {
-        // The text of the library contains the message.
+        // The library's text is not used, because it contains the message.
         ErrorKind::ParsingError(_) => Some("the AMQP library cannot parse it".to_owned()),
         ErrorKind::SerialisationError(_) => Some("the AMQP library cannot encode it".to_owned()),
         ErrorKind::ProtocolError(error) if matches!(error.get_id(), FRAME_ERROR | SYNTAX_ERROR) => {
-            Some(foreign(error.get_message().as_str()))
+            Some(sanitize(error.get_message().as_str()))
         }
         _ => None,
     }
 }
 
-/// Returns the text of an error of the broker, without the prefix of the library.
+/// Returns the text of an error. The text of a broker's error reply does not contain the library's prefix.
 pub(super) fn error_text(error: &lapin::Error) -> String {
-    foreign(&protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string()))
+    sanitize(&protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string()))
 }
 
 /// Converts a name to an AMQP short string.

@@ -1,14 +1,14 @@
-//! Declares and binds over AMQP: for requests that must follow each other without a pause, and for values that HTTP
-//! cannot carry.
+//! Declares and binds over AMQP, for requests that must follow each other without a pause, and for argument types that
+//! HTTP cannot represent.
 //!
-//! topo decides over HTTP, and so verifies first that AMQP and HTTP reach the same broker. They can differ even with
-//! correct URLs. For example, a tunnel forwards the management port of a remote broker to a host that has its own
-//! broker.
+//! topo plans with data that it reads over HTTP, so it first verifies that AMQP and HTTP lead to the same broker. The
+//! brokers can differ even if both URLs work. For example, a tunnel may forward the management port of a remote broker
+//! to a host that runs its own broker.
 
 use super::amqp::AmqpTransport;
 use super::argument_types::table;
 use super::connection::{Connection, short};
-use super::endpoints::{Counted, counted};
+use super::endpoints::{QueueCounts, queue_counts};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::model::naming::identity_queue;
@@ -21,13 +21,18 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
 impl AmqpTransport {
-    /// Deletes a queue and declares the new one with the same name, in one write. Only a declaration of another client
-    /// that was already in transit can come between them. Then the error is [`BrokerError::Inequivalent`], and an empty
-    /// queue with the old definition exists.
+    /// Deletes a queue and declares a new queue with the same name, in one write.
     ///
-    /// `if_empty` is for classic queues only, and counts only ready messages. If the queue is not empty, the error is
-    /// [`BrokerError::NotEmpty`], and nothing was changed. `known` is a queue that `http` shows. If it does not exist
-    /// for this connection, the connection leads to another broker, and nothing was changed either.
+    /// `if_empty` is for classic queues only, and considers only ready messages. `known` is a queue that exists
+    /// according to `http`, and must also exist on this connection.
+    ///
+    /// # Errors
+    /// [`BrokerError::NotEmpty`] if `if_empty` is set and the queue contains ready messages, and
+    /// [`BrokerError::AnotherBroker`] if `known` does not exist. In both cases, nothing was changed.
+    ///
+    /// [`BrokerError::Inequivalent`] if the broker processed a declaration of another client between the delete and the
+    /// declaration. The other client's declaration must already have been in transit. The queue then exists with the
+    /// old definition and without the old messages.
     pub async fn swap(
         &self,
         name: &QueueName,
@@ -39,14 +44,14 @@ impl AmqpTransport {
         expect_known_queue(&self.0, &channel, http, known).await?;
         let request = format!("queue.delete and queue.declare of {name}");
         let delete = QueueDeleteOptions { if_unused: false, if_empty, nowait: true };
-        // Both futures are polled in this order before the result of either is awaited, so they are written together.
+        // Both futures are polled in this order before either result is awaited, so the requests are written together.
         let both = join(
             channel.queue_delete(short(name.as_str()), delete),
             channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments)),
         );
         match self.0.answer(&request, async { both.await.1 }).await {
             Ok(_) => {}
-            // `queue 'q' in vhost 'v' not empty`: nothing was deleted.
+            // The reason is `queue 'q' in vhost 'v' not empty`, and nothing was deleted.
             Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
                 return Err(BrokerError::NotEmpty { queue: name.clone(), messages: None });
             }
@@ -56,34 +61,34 @@ impl AmqpTransport {
         Ok(())
     }
 
-    /// Returns the current counts of a queue; `None` if they are unknown, see [`counted`].
-    pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
+    /// Returns the current counts of a queue; `None` if the queue may not have responded to the broker.
+    pub async fn queue_counts(&self, name: &QueueName) -> Result<Option<QueueCounts>, BrokerError> {
         let channel = self.0.channel().await?;
-        let counted = self.0.answer(&format!("queue.declare of {name}"), counted(&channel, name)).await?;
+        let counts = self.0.answer(&format!("queue.declare of {name}"), queue_counts(&channel, name)).await?;
         close(&channel).await;
-        Ok(counted)
+        Ok(counts)
     }
 
-    /// Opens a channel for a bind at a certain moment.
+    /// Opens a channel in advance for time-critical binds.
     pub async fn binder(&self) -> Result<Binder, BrokerError> {
         Ok(Binder { transport: self.clone(), channel: self.0.channel().await? })
     }
 }
 
-/// An open channel for a bind at a certain moment, so that only the bind itself takes time then.
+/// A channel that is opened in advance, so that a time-critical bind does not have to wait for a channel.
 pub struct Binder {
     transport: AmqpTransport,
     channel: Channel,
 }
 
 impl Binder {
-    /// Returns the current counts of a queue, like [`AmqpTransport::counted`].
-    pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
-        self.transport.0.answer(&format!("queue.declare of {name}"), counted(&self.channel, name)).await
+    /// Returns the current counts of a queue, as [`AmqpTransport::queue_counts`] does, over this channel.
+    pub async fn queue_counts(&self, name: &QueueName) -> Result<Option<QueueCounts>, BrokerError> {
+        self.transport.0.answer(&format!("queue.declare of {name}"), queue_counts(&self.channel, name)).await
     }
 
-    /// Binds with the types of [`crate::model::ArgumentValue`], including void. A timestamp, a byte or a decimal cannot
-    /// be restored, because the management API does not show these types.
+    /// Creates a binding. The arguments have the default types of [`crate::model::ArgumentValue`], including void. A
+    /// timestamp, a byte or a decimal cannot be restored, because the management API does not show these types.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
         let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
         let arguments = table(&binding.arguments);
@@ -115,25 +120,32 @@ fn options(queue: &Queue) -> QueueDeclareOptions {
     }
 }
 
-/// Closes a channel. A failure has no effect.
+/// Closes a channel, and ignores errors.
 async fn close(channel: &Channel) {
     let _ = channel.close(200, "done".into()).await;
 }
 
-/// The time in which all nodes of a cluster list a declared queue.
+/// The maximum time within which all nodes of a cluster list a declared queue.
 const LISTING_TIME: Duration = Duration::from_secs(5);
+/// The pause between two checks of the list.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The maximum number of attempts on a busy broker.
 const TRIES: u32 = 5;
 
 impl AmqpTransport {
-    /// Declares a queue with a unique name, and looks for it over HTTP. Returns [`BrokerError::AnotherBroker`] if HTTP
-    /// does not show it. The queue is exclusive and is deleted immediately, at the latest with the connection. Its name
-    /// is derived from the queue to migrate, so a user who may migrate that queue may declare it.
+    /// Verifies that AMQP and HTTP lead to the same broker. Declares a queue with a unique name over AMQP, and reads
+    /// the queue over HTTP. topo deletes the queue immediately. If the delete fails, the broker deletes the queue with
+    /// the connection, because the queue is exclusive.
+    ///
+    /// The unique name is derived from `queue`, the queue to migrate, so a user who may migrate `queue` may also
+    /// declare a queue with the unique name.
+    ///
+    /// # Errors
+    /// [`BrokerError::AnotherBroker`] if the queue does not exist over HTTP.
     pub async fn expect_same_broker(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
         let mut tries = 1;
         loop {
-            match self.check_witness(http, queue).await {
+            match self.check_identity(http, queue).await {
                 // The broker is busy.
                 Err(error) if error.is_transient() && tries < TRIES => tries += 1,
                 checked => return checked,
@@ -141,26 +153,27 @@ impl AmqpTransport {
         }
     }
 
-    async fn check_witness(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
-        // The hasher's keys are random; std has no other source of randomness.
+    async fn check_identity(&self, http: &Broker, queue: &QueueName) -> Result<(), BrokerError> {
+        // The keys of this hasher are the standard library's only source of randomness.
         let token = RandomState::new().build_hasher().finish() as u32;
         let name = identity_queue(queue, token);
         let channel = self.0.channel().await?;
         let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
         let mut arguments = FieldTable::default();
-        // If another type is the default, the broker refuses an exclusive queue.
+        // The default type may be another type, for which the broker refuses exclusive queues.
         arguments.insert("x-queue-type".into(), AMQPValue::LongString("classic".into()));
         let declared = channel.queue_declare(short(name.as_str()), options, arguments);
         self.0.answer(&format!("queue.declare of {name}"), declared).await?;
         let is_same_broker = is_listed(&self.0, http, &name).await;
         let deleted = channel.queue_delete(short(name.as_str()), QueueDeleteOptions::default());
-        // The queue is deleted with the connection in any case.
+        // If the delete fails, the broker deletes the queue with the connection.
         let _ = self.0.answer(&format!("queue.delete of {name}"), deleted).await;
         let _ = channel.close(200, "done".into()).await;
         if is_same_broker? { Ok(()) } else { Err(another_broker(&self.0, http, &name)) }
     }
 }
 
+/// Returns true if the queue exists over HTTP. Waits up to [`LISTING_TIME`] for the queue.
 async fn is_listed(connection: &Connection, http: &Broker, name: &QueueName) -> Result<bool, BrokerError> {
     let deadline = Instant::now() + LISTING_TIME;
     let id = ObjectId::Queue(name.clone());
@@ -183,8 +196,9 @@ fn another_broker(connection: &Connection, http: &Broker, queue: &QueueName) -> 
     }
 }
 
-/// Checks the same again on the channel that will delete the queue: `known`, which HTTP shows, must exist there. The
-/// connection may have been restored since, to another broker.
+/// Verifies again that AMQP and HTTP lead to the same broker, on the channel that will delete the queue. `known`, a
+/// queue that exists over HTTP, must exist on this channel. Since the first check, the connection may have been
+/// restored to another broker.
 pub(super) async fn expect_known_queue(
     connection: &Connection,
     channel: &Channel,

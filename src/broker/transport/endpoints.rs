@@ -1,6 +1,6 @@
-//! The two ends of a move. Checks that the user may publish to the target, before the first message is consumed.
-//! Subscribes to the source with the highest priority, queries its counts, and waits until it has processed all
-//! acknowledgements.
+//! Accesses the source and the target of a move. Checks the permission to publish to the target before the first
+//! message is consumed. Subscribes to the source with a high priority, queries the source's counts, and waits until the
+//! source has processed all acknowledgements.
 
 use super::connection::{Connection, short};
 use super::raw_properties::RawProperties;
@@ -15,14 +15,14 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Consumer};
 use std::time::{Duration, Instant};
 
-/// Higher than the priorities of applications, which mostly use none, so that no consumer receives messages before they
-/// are moved.
+/// The consumer priority of a move. It is higher than the usual priorities of applications, so that topo receives the
+/// messages before all other consumers.
 const PRIORITY: i64 = 1000;
-/// The prefetch while redelivered messages arrive. Such a message may be at its delivery limit, and a requeue would
-/// drop or dead-letter it. A quorum queue delivers redelivered messages before all others.
-pub(super) const CAREFUL: u16 = 1;
+/// The prefetch while redelivered messages arrive. A redelivered message may be at its delivery limit, so a requeue
+/// could drop or dead-letter the message. A quorum queue delivers redelivered messages before all other messages.
+pub(super) const CAREFUL_PREFETCH: u16 = 1;
 
-/// Subscribes with the highest priority.
+/// Subscribes to the source of a move with [`PRIORITY`].
 pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u16) -> lapin::Result<Consumer> {
     channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
     let mut arguments = FieldTable::default();
@@ -31,14 +31,15 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
     channel.basic_consume(short(source.as_str()), short(TRANSPORT_TAG), options, arguments).await
 }
 
-/// Returns true if a quorum queue has delivered the message before, and it was requeued. Headers of other clients do
-/// not count.
+/// Returns true if a quorum queue has delivered and requeued the message before. Delivery counts in headers that a
+/// publisher sent are ignored, because such a message is not marked as redelivered.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
-    delivery.redelivered && RawProperties::hidden_in(&delivery.properties).is_some_and(RawProperties::has_count)
+    delivery.redelivered && RawProperties::extract(&delivery.properties).is_some_and(RawProperties::has_count)
 }
 
-/// Publishes a message that every broker refuses, because its expiration is not a number. `rabbit_channel` checks the
-/// permission (403) and the exchange (404) before the properties (406), so the status of the refusal is the result.
+/// Checks that this user may publish to the target, with a message that every broker refuses because its expiration is
+/// not a number. `rabbit_channel` checks the permission (403) and the exchange (404) before the properties (406), so
+/// only status 406 proves the permission.
 pub(super) async fn check_publish_permission(
     connection: &Connection,
     target: &ExchangeName,
@@ -56,46 +57,48 @@ pub(super) async fn check_publish_permission(
         Err(error) => Err(error),
         Ok(_) => Err(BrokerError::Malformed {
             request,
-            detail: "an invalid expiration was accepted; is the server RabbitMQ?".to_owned(),
+            detail: "the server accepted an invalid expiration; it may not be RabbitMQ".to_owned(),
         }),
     }
 }
 
-/// The counts that a queue reports itself, without statistics.
+/// The counts that a queue itself reports, independent of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct QueueCounts {
     /// The number of ready messages.
     pub ready: u32,
-    /// The number of consumers. A quorum queue counts a canceled consumer as long as it holds messages
+    /// The number of consumers. A quorum queue includes a canceled consumer that still has unacknowledged messages
     /// (`rabbit_fifo:query_stat`).
     pub consumers: u32,
 }
 
-/// The time for which the broker queries a quorum queue. After it, the broker reports that the queue has no messages
-/// and no consumers (`rabbit_quorum_queue:stat`).
+/// The time for which the broker waits for the counts of a quorum queue. After this time, the broker reports no
+/// messages and no consumers (`rabbit_quorum_queue:stat`).
 const STAT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Queries the counts of a queue. Returns `None` for an empty result that came so late that the queue may not have
-/// answered.
-pub(super) async fn counted(channel: &Channel, name: &QueueName) -> lapin::Result<Option<Counted>> {
+/// Queries the counts of a queue. Returns `None` if all counts are 0 and the response was so late that the broker may
+/// not have received the counts from the queue.
+pub(super) async fn queue_counts(channel: &Channel, name: &QueueName) -> lapin::Result<Option<QueueCounts>> {
     let started = Instant::now();
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     let queue = channel.queue_declare(short(name.as_str()), passive, FieldTable::default()).await?;
-    let counted = Counted { ready: queue.message_count(), consumers: queue.consumer_count() };
-    let is_empty = counted == Counted { ready: 0, consumers: 0 };
-    Ok(Some(counted).filter(|_| !is_empty || started.elapsed() < STAT_TIMEOUT))
+    let counts = QueueCounts { ready: queue.message_count(), consumers: queue.consumer_count() };
+    let is_empty = counts == QueueCounts { ready: 0, consumers: 0 };
+    Ok(Some(counts).filter(|_| !is_empty || started.elapsed() < STAT_TIMEOUT))
 }
 
-/// The time in which an idle quorum queue processes acknowledgements.
+/// The time within which an idle quorum queue processes acknowledgements.
 pub(super) const SETTLE_TIME: Duration = Duration::from_millis(300);
 
-/// Waits until a quorum queue has processed all acknowledgements. The queue counts a canceled consumer as long as the
-/// consumer holds messages. `before` is the number of consumers before the cancel.
+/// Waits until a quorum queue has processed all acknowledgements. The queue includes a canceled consumer in its
+/// consumer count while the consumer has unacknowledged messages. `before` is the number of consumers before the
+/// cancel.
 ///
-/// A queue without a leader reports no messages and no consumers, so a count is only trusted if two answers agree.
-pub(super) async fn ack_settled(channel: &Channel, source: &QueueName, before: Option<u32>) {
+/// The broker reports no messages and no consumers for a queue without a leader, so two consecutive responses must
+/// agree.
+pub(super) async fn wait_until_settled(channel: &Channel, source: &QueueName, before: Option<u32>) {
     let mut answers = 0;
-    while let Ok(answer) = counted(channel, source).await {
+    while let Ok(answer) = queue_counts(channel, source).await {
         let is_without = |count: u32| count == 0 || before.is_some_and(|before| count < before);
         answers = if answer.is_some_and(|answer| is_without(answer.consumers)) { answers + 1 } else { 0 };
         if answers == 2 {

@@ -1,16 +1,17 @@
-//! Reads field tables of AMQP 0-9-1 from bytes, without a value for each entry. So a table with thousands of nested
-//! tables does not use the stack.
+//! Reads AMQP 0-9-1 field tables from bytes without recursion, so that a table with thousands of nested tables does not
+//! overflow the stack.
 
-/// The entries of a table in order: name, type and the bytes of the value. Ends at the first entry that cannot be read.
+/// An iterator over the entries of a table. Ends at the first entry that cannot be read.
 pub(super) struct Entries<'a>(pub(super) &'a [u8]);
 
 /// An entry of a table.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
+    /// The type of the value, as a tag byte.
     pub(super) kind: u8,
-    /// The value, without the length in front of it.
+    /// The bytes of the value, without its length prefix.
     pub(super) value: &'a [u8],
-    /// The whole entry.
+    /// The bytes of the whole entry.
     pub(super) bytes: &'a [u8],
 }
 
@@ -27,7 +28,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Splits off a value of a type. Returns the value and the rest.
+/// Splits off a value of this type. Returns the bytes of the value and the remaining bytes.
 fn value(kind: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     match kind {
         b'S' | b'x' | b'F' | b'A' => long(bytes),
@@ -41,19 +42,19 @@ fn value(kind: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Splits off bytes that follow their length of one byte. Returns them and the rest.
+/// Splits off a value with a length prefix of one byte. Returns the value and the remaining bytes.
 pub(super) fn short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(*length))
 }
 
-/// Splits off bytes that follow their length of four bytes. Returns them and the rest.
+/// Splits off a value with a length prefix of four bytes. Returns the value and the remaining bytes.
 pub(super) fn long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
 }
 
-/// Returns true if tables and lists in this table nest deeper than the given number of levels.
+/// Returns true if this table contains tables or lists that are nested deeper than `levels`.
 pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     let mut open = vec![(table, b'F', levels)];
     while let Some((bytes, kind, left)) = open.pop() {
@@ -76,7 +77,7 @@ pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     false
 }
 
-/// The types and values of a list. Ends at the first value that cannot be read.
+/// An iterator over the types and values of a list. Ends at the first value that cannot be read.
 struct Items<'a>(&'a [u8]);
 
 impl<'a> Iterator for Items<'a> {

@@ -1,5 +1,5 @@
-//! Rewrites AMQP frames between the socket and the AMQP library. Hides the properties of messages from the library
-//! ([`super::raw_properties`]), and refuses a greeting of the broker that nests too deeply for the library.
+//! Rewrites AMQP frames between the socket and the AMQP library. Hides message properties from the library
+//! ([`super::raw_properties`]), and refuses a broker's greeting that is nested too deeply for the library.
 
 use super::field_table::{long, nests_deeper_than};
 use super::raw_properties::{hide, reveal};
@@ -8,25 +8,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The length of the type, channel and size.
+/// The length of a frame header: type, channel and size.
 const FRAME_HEADER: usize = 7;
 const METHOD: u8 = 1;
 const CONTENT_HEADER: u8 = 2;
 /// The first byte of a protocol header, which is not a frame.
 const PROTOCOL: u8 = b'A';
 const PROTOCOL_HEADER: usize = 8;
-/// The length of the class, weight and body size, in front of the properties.
+/// The length of the fields before the properties: class, weight and body size.
 const BEFORE_PROPERTIES: usize = 12;
-/// `connection.start`, and the length of the method and the protocol version in front of its table.
+/// The class and the method of `connection.start`.
 const START: [u8; 4] = [0, 10, 0, 10];
+/// The length of the fields before the table of `connection.start`: class, method and protocol version.
 const BEFORE_TABLE: usize = 4 + 2;
-/// The maximum depth of a greeting. A broker nests only its capabilities.
+/// The maximum nesting depth of a greeting. A broker nests only its capabilities.
 const MAX_GREETING_DEPTH: usize = 16;
-/// The maximum size of a frame that is held until it is complete. It is much larger than the default of `frame_max`,
-/// 128 KiB.
+/// The maximum size of a frame that is buffered until it is complete. This is much larger than the default of
+/// `frame_max`, 128 KiB.
 const MAX_HELD_SIZE: usize = 16 << 20;
+/// The size of the read buffer.
 const READ_SIZE: usize = 64 << 10;
-/// The maximum number of unsent bytes. Beyond it, the library has to wait.
+/// The number of unsent bytes above which the library must wait.
 const MAX_UNSENT: usize = 256 << 10;
 
 /// The direction of the frames.
@@ -36,7 +38,7 @@ enum Direction {
     ToBroker,
 }
 
-/// Rewrites frames from chunks of any size.
+/// A rewriter of frames, which receives the bytes in chunks of any size.
 struct Rewriter {
     direction: Direction,
     /// The bytes of an incomplete frame, from its first byte.
@@ -69,7 +71,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Returns the number of bytes that are missing for the next decision.
+    /// Returns the number of bytes that are missing for the next step.
     fn missing_bytes(&self) -> io::Result<usize> {
         Ok(match self.held.first() {
             None => 1,
@@ -78,7 +80,7 @@ impl Rewriter {
             Some(_) => {
                 let whole = FRAME_HEADER + self.size() + 1;
                 if whole > MAX_HELD_SIZE {
-                    let reason = format!("the broker sent a frame of {whole} bytes");
+                    let reason = format!("the broker sent a frame that is too large ({whole} bytes)");
                     return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
                 }
                 whole - self.held.len()
@@ -92,7 +94,7 @@ impl Rewriter {
         size.map_or(0, |size| u32::from_be_bytes(*size) as usize)
     }
 
-    /// Passes, keeps or rewrites the held bytes.
+    /// Passes the held bytes on, keeps them until the frame is complete, or rewrites them.
     fn process_held(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let (kind, length) = (self.held.first().copied(), self.held.len());
         match kind {
@@ -115,7 +117,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Appends a complete frame.
+    /// Rewrites a complete frame, and appends it to `out`.
     fn rewrite(&self, frame: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let (head, payload) = frame.split_at(FRAME_HEADER.min(frame.len()));
         if head.first() == Some(&METHOD) {
@@ -145,7 +147,7 @@ impl Rewriter {
     }
 }
 
-/// A stream of bytes, encrypted or not.
+/// A byte stream, with or without TLS.
 pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
@@ -154,12 +156,15 @@ pub(super) struct Frames {
     bytes: Box<dyn Bytes>,
     from_broker: Rewriter,
     to_broker: Rewriter,
-    /// The received bytes, and the number of those that were read.
+    /// The rewritten bytes from the broker.
     received: Vec<u8>,
+    /// The number of bytes in `received` that the library has read.
     read: usize,
-    /// The bytes to send, and the number of those that were sent.
+    /// The rewritten bytes to the broker.
     unsent: Vec<u8>,
+    /// The number of bytes in `unsent` that were sent.
     sent: usize,
+    /// The read buffer.
     chunk: Vec<u8>,
 }
 
@@ -271,7 +276,7 @@ mod tests {
         for chunk in [1, 2, 7, 8, 1000] {
             assert_eq!(rewritten(Direction::FromBroker, &shown, chunk).unwrap(), hidden, "{chunk}");
             assert_eq!(rewritten(Direction::ToBroker, &hidden, chunk).unwrap(), shown, "{chunk}");
-            // Properties of the library itself are unchanged.
+            // Properties that the library itself created are unchanged.
             assert_eq!(rewritten(Direction::ToBroker, &shown, chunk).unwrap(), shown, "{chunk}");
             let greeting = [b"AMQP\0\0\x09\x01", &shown[..]].concat();
             assert_eq!(rewritten(Direction::ToBroker, &greeting, chunk).unwrap(), greeting, "{chunk}");

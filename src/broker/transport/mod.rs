@@ -1,8 +1,8 @@
-//! Moves the messages of a queue to a fanout exchange without losing any: over AMQP, or by a shovel on the broker.
+//! Moves a queue's messages to a fanout exchange without message loss, either over AMQP or with a shovel on the broker.
 //!
-//! A move runs in the background until it is stopped. It does not end when the queue is empty, because messages may
-//! arrive a moment later. The caller reads the totals and decides when to stop. The target is always a *fanout*
-//! exchange, and each message keeps its routing key: the default exchange would evaluate the `CC` header a second time.
+//! A move runs in the background until it is stopped. It does not end when the queue is empty, because more messages
+//! may arrive. The caller reads the totals and decides when to stop. The target is always a *fanout* exchange, so each
+//! message keeps its routing key. The default exchange would evaluate the `CC` header a second time.
 
 pub mod address;
 pub mod amqp;
@@ -24,13 +24,13 @@ pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpTransport};
 pub use argument_types::Typing;
 pub use declare::Binder;
-pub use endpoints::Counted;
+pub use endpoints::QueueCounts;
 pub use progress::{Fault, Order, Progress, State};
 pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 
 use super::error::BrokerError;
 
-/// A transport of messages.
+/// The transport that moves messages.
 #[derive(Clone)]
 pub enum Transport {
     /// topo moves messages over AMQP.
@@ -50,7 +50,7 @@ pub enum Move {
 }
 
 impl Transport {
-    /// Returns the transport over AMQP, if there is one.
+    /// Returns the AMQP transport; `None` if only shovels move messages.
     pub fn amqp(&self) -> Option<&AmqpTransport> {
         match self {
             Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Some(transport),
@@ -58,7 +58,10 @@ impl Transport {
         }
     }
 
-    /// Starts a move, or returns the reason why not.
+    /// Starts a move.
+    ///
+    /// # Errors
+    /// The reason why the move cannot start.
     pub async fn start(&self, order: Order) -> Result<Move, Fault> {
         Ok(match self {
             Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Move::Amqp(transport.start(order).await?),
@@ -68,7 +71,7 @@ impl Transport {
 }
 
 impl Move {
-    /// Returns the progress of the move. For a shovel, this is a request over HTTP.
+    /// Returns the progress of the move. For a shovel, sends an HTTP request.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.progress()),
@@ -76,7 +79,8 @@ impl Move {
         }
     }
 
-    /// Stops the move, and returns when no message is in transit: each message is at the target, or back in the source.
+    /// Stops the move, and waits until no message is in transit. Each message is then at the target, or back in the
+    /// source.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.stop().await),

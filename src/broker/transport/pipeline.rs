@@ -1,9 +1,9 @@
-//! Messages in transit on one channel: published ones without a final answer, in the order of the source, and
-//! acknowledgements that are not written yet. Waiting for each of them would delay the next messages.
+//! Tracks the messages in transit on one channel: published messages that the broker has not answered, in the order of
+//! the source, and acknowledgements that are not written yet. Waiting for each of them would delay the next messages.
 
 use super::answers::Answers;
 use super::connection::short;
-use crate::broker::redact::foreign;
+use crate::broker::redact::sanitize;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
@@ -16,17 +16,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// The published messages of one channel that were not removed yet.
+/// The published messages of one channel, until they are removed.
 #[derive(Default)]
 pub(super) struct Pipeline {
     sent: VecDeque<Sent>,
-    /// The number of the first message; the others follow.
+    /// The number of the first message. The following messages have consecutive numbers.
     first: u64,
     answers: Arc<Answers>,
     /// True if a message was rejected.
     has_rejected: bool,
-    /// Returned messages. The library does not report which of the sent messages each of them is. It reports a returned
-    /// message together with *some* confirm that the broker sent after it.
+    /// The returned messages. The library does not report which sent message was returned. It reports a returned
+    /// message together with *some* confirm that the broker sent after the return.
     returned: VecDeque<BasicReturnMessage>,
 }
 
@@ -45,17 +45,17 @@ enum Answer {
 
 /// The outcome of one message, after all messages are answered.
 pub(super) enum Outcome {
-    /// The message is safe at the target.
+    /// The target has confirmed the message.
     Confirmed,
-    /// The message was returned: the target routes to no queue.
+    /// The message was returned, because the target routes to no queue.
     Returned { reason: String },
-    /// This message or another one was returned.
+    /// This message or another message was returned.
     Unknown { reason: String },
-    /// A queue behind the target rejected the message.
+    /// A queue that is bound to the target rejected the message.
     Rejected(Box<Delivery>),
 }
 
-/// Publishes a message unchanged: its routing key, properties and body.
+/// Publishes a message with unchanged routing key, properties and body.
 fn publish(
     channel: &Channel,
     target: &str,
@@ -73,7 +73,7 @@ fn publish(
 }
 
 impl Pipeline {
-    /// Returns the number of messages.
+    /// Returns the number of messages in transit.
     pub(super) fn len(&self) -> usize {
         self.sent.len()
     }
@@ -83,8 +83,8 @@ impl Pipeline {
         self.sent.is_empty()
     }
 
-    /// Publishes a message. The first poll writes to the queue of the library, so the order of calls is the order on
-    /// the wire.
+    /// Publishes a message. The first poll writes to the library's queue, so the order of calls is the order on the
+    /// wire.
     pub(super) fn push(&mut self, channel: &Channel, target: &str, delivery: Delivery) {
         let (tag, number) = (delivery.delivery_tag, self.first + self.sent.len() as u64);
         let waker = self.answers.waker_of(number);
@@ -96,7 +96,7 @@ impl Pipeline {
         self.sent.push_back(Sent { tag, waker, answer: Answer::Awaited(answer) });
     }
 
-    /// Waits until the oldest unanswered message is answered, and processes all answers that have arrived by then.
+    /// Waits until the oldest unanswered message is answered, and processes all answers that have arrived.
     pub(super) async fn settle(&mut self) -> lapin::Result<()> {
         let Some(oldest) = self.sent.iter().position(Sent::is_awaited) else { return Ok(()) };
         poll_fn(|context| {
@@ -113,15 +113,16 @@ impl Pipeline {
         .await
     }
 
-    /// Polls all messages whose waker was called, until no further waker was called.
+    /// Polls all messages whose waker was called, and repeats this until no further waker was called.
     ///
-    /// The library reports a returned message together with the first confirm that the broker sent after it. So a
-    /// confirmed message is known not to be returned only if all other messages are polled *after* its confirm. Then
-    /// all messages that were returned before this confirm are known.
+    /// The library reports a returned message together with the first confirm that the broker sent after the return.
+    /// That confirm may belong to another message. A confirmed message is therefore known not to be returned only if
+    /// all other messages are polled *after* its confirm. The polls then report all messages that were returned before
+    /// the confirm.
     ///
-    /// It is enough to poll the messages whose waker was called. The library processes one answer after another, and
-    /// calls the waker of one before it processes the next. The polls are repeated until no waker was called meanwhile,
-    /// because further answers can arrive.
+    /// Polling only the messages whose waker was called is sufficient. The library processes one answer after another,
+    /// and calls a message's waker before it processes the next answer. The polls are repeated, because further answers
+    /// can arrive during a poll.
     fn poll_answered(&mut self) -> lapin::Result<()> {
         let mut failed = Ok(());
         loop {
@@ -130,7 +131,7 @@ impl Pipeline {
                 return failed;
             }
             for number in answered {
-                // Earlier messages were removed.
+                // Skips messages that were removed.
                 let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
                 let Some(sent) = index.and_then(|index| self.sent.get_mut(index)) else { continue };
                 failed = failed.and(sent.poll(&mut self.returned));
@@ -144,7 +145,8 @@ impl Pipeline {
         self.returned.is_empty() && !self.has_rejected
     }
 
-    /// Removes the oldest messages that are confirmed. Returns the tag of the last one, and their number.
+    /// Removes the confirmed messages before the first unconfirmed message. Returns the tag of the last removed message
+    /// and the number of removed messages.
     pub(super) fn take_confirmed(&mut self) -> Option<(DeliveryTag, u64)> {
         let mut taken = None;
         while let Some(Sent { tag, answer: Answer::Confirmed(_), .. }) = self.sent.front() {
@@ -155,8 +157,8 @@ impl Pipeline {
         taken
     }
 
-    /// Waits until all messages are answered, and removes them. Returned messages are identified by their content. If
-    /// two are identical, it does not matter which one was returned.
+    /// Waits until all messages are answered, removes them, and returns their outcomes. Identifies returned messages by
+    /// content. For identical messages, it does not matter which message was returned.
     pub(super) async fn drain(&mut self) -> lapin::Result<Vec<(DeliveryTag, Outcome)>> {
         while self.sent.iter().any(Sent::is_awaited) {
             self.settle().await?;
@@ -175,12 +177,12 @@ impl Pipeline {
                     }
                 }
                 Answer::Rejected(delivery) => Outcome::Rejected(Box::new(delivery)),
-                // Impossible after the loop above.
+                // Not possible after the loop above.
                 Answer::Awaited(_) => continue,
             };
             outcomes.push((tag, outcome));
         }
-        // A returned message that is not found could be any message, so none counts as safe.
+        // A returned message that was not found could be any message, so no message is known to be confirmed.
         if let Some(returned_message) = returned.front() {
             for (_, outcome) in &mut outcomes {
                 *outcome = Outcome::Unknown { reason: reason(returned_message) };
@@ -205,11 +207,11 @@ impl Sent {
                 Answer::Confirmed(delivery)
             }
             Ok(Confirmation::Nack(messages)) => {
-                // These may be other messages.
+                // The returned messages may be other messages.
                 returned.extend(messages);
                 Answer::Rejected(delivery)
             }
-            // Without confirms, which were requested, no message is known to be safe.
+            // Confirms were requested. Without a confirm, the message is not known to be at the target.
             Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
                 self.answer = Answer::Rejected(delivery);
@@ -227,10 +229,10 @@ fn is_same(returned_message: &BasicReturnMessage, delivery: &Delivery) -> bool {
 }
 
 fn reason(returned_message: &BasicReturnMessage) -> String {
-    foreign(&format!("{} {}", returned_message.reply_code, returned_message.reply_text))
+    sanitize(&format!("{} {}", returned_message.reply_code, returned_message.reply_text))
 }
 
-/// The acknowledgements that are not written yet.
+/// The acknowledgements that have not been written yet.
 #[derive(Default)]
 pub(super) struct Acknowledging {
     acknowledgements: FuturesOrdered<BoxFuture<'static, (u64, lapin::Result<()>)>>,
@@ -238,8 +240,8 @@ pub(super) struct Acknowledging {
 }
 
 impl Acknowledging {
-    /// Acknowledges `count` messages: one message, or all messages up to the tag. The first poll writes to the queue of
-    /// the library.
+    /// Acknowledges `count` messages: the message with the tag, or with `multiple` all messages up to the tag. The
+    /// first poll writes to the library's queue.
     pub(super) fn push(&mut self, channel: &Channel, tag: DeliveryTag, multiple: bool, count: u64) {
         let channel = channel.clone();
         let mut acknowledgement =
@@ -251,13 +253,13 @@ impl Acknowledging {
         });
     }
 
-    /// Returns the number of messages of the pending acknowledgements.
+    /// Returns the number of messages with pending acknowledgements.
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Waits for the next acknowledgement that is written, and returns its number of messages. Returns `None` if all
-    /// are written.
+    /// Waits until the next acknowledgement is written, and returns the number of acknowledged messages. Returns `None`
+    /// if all acknowledgements are written.
     pub(super) async fn next(&mut self) -> Option<lapin::Result<u64>> {
         let (count, written) = self.acknowledgements.next().await?;
         if written.is_ok() {

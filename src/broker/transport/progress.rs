@@ -1,4 +1,4 @@
-//! The order of a move, its progress, and the reason why it ended.
+//! Defines the order for a move (source and target), the progress of a move, and the faults that end a move.
 
 use crate::broker::error::BrokerError;
 use crate::model::{ExchangeName, QueueName};
@@ -11,13 +11,13 @@ pub struct Order {
     pub source: QueueName,
     /// The fanout exchange to which messages are published.
     pub target: ExchangeName,
-    /// The maximum number of messages in transit. All of them are held in memory, and may be duplicated if topo is
+    /// The maximum number of messages in transit. These messages are in memory, and may be duplicated if topo is
     /// killed.
     pub prefetch: u16,
 }
 
 impl Order {
-    /// The prefetch of most moves. A higher one hardly makes a move faster (benches/transport.rs), and may duplicate
+    /// The default prefetch. A higher prefetch hardly makes a move faster (benches/transport.rs), and may duplicate
     /// more messages.
     pub const PREFETCH: u16 = 1000;
 
@@ -30,16 +30,16 @@ impl Order {
 /// The progress of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// The number of messages that are at the target and acknowledged at the source. A message that was in both queues
-    /// counts twice. `None` if the broker does not count them: a shovel before 4.2.
+    /// The number of messages that are at the target and acknowledged at the source. A message that was moved twice is
+    /// counted twice. `None` if the broker does not report the number, as for shovels before 4.2.
     pub moved: Option<u64>,
-    /// The time at which the last message was moved.
+    /// The time at which the last message was moved; `None` without a moved message, and for shovels.
     pub last_moved: Option<Instant>,
     /// The number of received messages that are not acknowledged yet.
     pub in_flight: usize,
     /// The number of messages that may be in both queues, because a connection was lost before they were acknowledged.
     pub possible_duplicates: u64,
-    /// The state.
+    /// The state of the move.
     pub state: State,
 }
 
@@ -48,15 +48,15 @@ pub struct Progress {
 pub enum State {
     /// The move is running, or waits for messages.
     Moving,
-    /// A queue behind the target is full and rejects messages. The move tries again with growing pauses.
+    /// A queue that is bound to the target is full and rejects messages. The move tries again with growing pauses.
     Rejected,
-    /// The broker accepts no messages from any client: memory or disk alarm.
+    /// A memory or disk alarm blocks all publishers.
     Blocked,
     /// The connection was lost, and is being restored.
     Reconnecting,
     /// The move was stopped.
     Stopped,
-    /// The move stopped because of a fault.
+    /// A fault ended the move.
     Failed(Fault),
 }
 
@@ -70,10 +70,10 @@ impl State {
     }
 }
 
-/// The reason why a move stopped. No fault loses messages: unacknowledged messages are in the source.
+/// The reason why a move failed. No fault loses messages, because unacknowledged messages stay in the source.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// The source was deleted or does not exist: `basic.cancel`, or 404.
+    /// The source was deleted or does not exist (`basic.cancel` or 404).
     #[error("the source queue does not exist: {reason}")]
     SourceGone {
         /// The error of the broker.
@@ -91,45 +91,46 @@ pub enum Fault {
         /// The error of the broker.
         reason: String,
     },
-    /// A message was returned: nothing is bound to the target.
+    /// A message was returned, because nothing is bound to the target.
     #[error("exchange {target} routes to no queue ({reason}); the messages stay in the source queue")]
     Unroutable {
         /// The target.
         target: ExchangeName,
-        /// The error of the broker: `NO_ROUTE`.
+        /// The error of the broker, such as `NO_ROUTE`.
         reason: String,
     },
-    /// A message has the `user_id` of another user. The broker accepts it only from that user, or from a user with the
-    /// tag `impersonator`.
+    /// A message has the `user_id` of another user. The broker accepts the message only from that user, or from a user
+    /// with the tag `impersonator`.
     #[error("a message with the property user_id `{user_id}` can be published only by that user: {reason}")]
     ForeignUser {
-        /// The property.
+        /// The value of the property.
         user_id: String,
         /// The error of the broker.
         reason: String,
     },
-    /// A message does not fit into a frame, or the AMQP library cannot read it. It remains in the source.
+    /// A message does not fit into a frame, or the AMQP library cannot parse the message. The message remains in the
+    /// source.
     #[error("AMQP cannot carry a message: {reason}")]
     NotCarried {
         /// The reason.
         reason: String,
     },
-    /// An alarm. Messages in transit wait, and continue after it.
-    #[error("the broker accepts no messages now: memory or disk alarm")]
+    /// A memory or disk alarm blocks publishers. Messages in transit wait until the alarm ends.
+    #[error("the broker blocks publishers because of a memory or disk alarm")]
     Blocked,
-    /// The node has no shovel plugin.
-    #[error("the broker does not support shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
+    /// The shovel plugins are not enabled.
+    #[error("the broker does not support shovels; enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
     NoShovels,
-    /// The broker accepted the definition of a shovel and did not start it. The broker may be busy, or the plugin has
-    /// stopped: this happens when its only supervisor ends, because `rabbit_shovel_sup` allows no restart (seen on
-    /// 4.0.5).
+    /// The broker accepted a shovel's definition, but did not start the shovel. The broker may be busy, or the plugin
+    /// may have stopped. The plugin stops when its only supervisor ends, because `rabbit_shovel_sup` allows no restarts
+    /// (observed on 4.0.5).
     #[error(
-        "the broker accepted the definition of the shovel but did not start it; if it starts no other shovel, the \
-         plugin has stopped: run `rabbitmq-plugins disable rabbitmq_shovel_management rabbitmq_shovel`, then enable \
-         both plugins"
+        "the broker accepted the shovel's definition, but did not start the shovel; if other shovels do not start \
+         either, the plugin has stopped: run `rabbitmq-plugins disable rabbitmq_shovel_management rabbitmq_shovel`, \
+         then enable both plugins"
     )]
     NotStarted,
-    /// A shovel ended. The broker restarts it until it is removed.
+    /// The shovel ended. The broker restarts an ended shovel until its definition is deleted.
     #[error("the shovel ended: {reason}")]
     ShovelEnded {
         /// The error of the broker.

@@ -1,20 +1,20 @@
-//! The properties of a message, byte by byte, as the broker sent them.
+//! Preserves the properties of a message byte for byte, as the broker sent them.
 //!
 //! The AMQP library parses headers recursively, on a thread with a small stack. A message with thousands of nested
-//! tables overflows the stack, and the process aborts. So the socket hides all properties from the library
-//! ([`super::frames`]): the library reads and writes them as one byte array in a header. This also preserves every
-//! byte, such as text that is not UTF-8.
+//! tables would overflow the stack and abort the process. The socket therefore hides all properties from the library
+//! ([`super::frames`]). The library reads and writes the properties as one byte array in a header. This also preserves
+//! bytes that are not valid UTF-8.
 
 use super::field_table::{Entries, long, short};
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable};
 use std::ops::Range;
 
-/// The header that holds the properties.
+/// The header that contains the hidden properties.
 const NAME: &str = "topo";
-/// The flags of properties that consist of headers.
+/// The property flags of a message that has only headers.
 const HEADERS: u16 = 1 << 13;
-/// The numbers of deliveries by a quorum queue. Up to 3.12, the queue writes them at the first delivery, too
+/// The headers in which a quorum queue counts deliveries. Up to 3.12, the queue also adds them to the first delivery
 /// (`rabbit_fifo_client`).
 const COUNTS: [&[u8]; 2] = [b"x-delivery-count", b"x-acquired-count"];
 
@@ -58,13 +58,13 @@ const USER_ID_INDEX: usize = 11;
 pub(super) struct RawProperties<'a>(&'a [u8]);
 
 impl<'a> RawProperties<'a> {
-    /// Returns the properties that the socket hid in the properties of the library.
-    pub(super) fn hidden_in(properties: &'a BasicProperties) -> Option<Self> {
+    /// Returns the properties that the socket hid in the library's properties.
+    pub(super) fn extract(properties: &'a BasicProperties) -> Option<Self> {
         let AMQPValue::ByteArray(bytes) = properties.headers().as_ref()?.inner().get(NAME)? else { return None };
         Some(Self(bytes.as_slice()))
     }
 
-    /// Returns the position of the value of one property.
+    /// Returns the byte range of a property's value; `None` if the property is not set or cannot be read.
     fn position(self, desired: usize) -> Option<Range<usize>> {
         let (flags, mut rest) = self.0.split_first_chunk::<2>()?;
         let flags = u16::from_be_bytes(*flags);
@@ -87,24 +87,25 @@ impl<'a> RawProperties<'a> {
         None
     }
 
+    /// Returns the bytes of a property's value.
     fn property(self, desired: usize) -> Option<&'a [u8]> {
         self.0.get(self.position(desired)?)
     }
 
-    /// Returns the user that the publisher claims to be.
+    /// Returns the property `user_id`, which is the user that the publisher claims to be.
     pub(super) fn user_id(self) -> Option<String> {
         self.property(USER_ID_INDEX).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Returns true if a quorum queue has counted deliveries of this message.
+    /// Returns true if the headers contain delivery counts of a quorum queue.
     pub(super) fn has_count(self) -> bool {
         let headers = self.property(HEADERS_INDEX).unwrap_or_default();
         Entries(headers).any(|entry| COUNTS.contains(&entry.name))
     }
 
-    /// Returns the properties as the publisher sent them, so that counting restarts with the move. The next quorum
-    /// queue would overwrite the old numbers, and a classic queue would keep showing them. A message without other
-    /// headers keeps an empty table.
+    /// Returns the properties without delivery counts, so that counting restarts after the move; `None` if the headers
+    /// contain no counts. The next quorum queue would overwrite old counts, but a classic queue would keep them. A
+    /// message without other headers keeps an empty table.
     fn without_counts(self) -> Option<Vec<u8>> {
         let Range { start, end } = self.position(HEADERS_INDEX).filter(|_| self.has_count())?;
         let headers = self.0.get(start..end)?;
@@ -115,16 +116,16 @@ impl<'a> RawProperties<'a> {
                 kept.extend(entry.bytes);
             }
         }
-        // An entry that cannot be read remains, like everything behind it.
+        // An entry that cannot be read remains, as do all bytes after it.
         kept.extend(headers.get(read..)?);
         let length = u32::try_from(kept.len()).ok()?.to_be_bytes();
         Some([self.0.get(..start.checked_sub(length.len())?)?, &length, &kept, self.0.get(end..)?].concat())
     }
 }
 
-/// Returns the properties of a message without the counts of a quorum queue.
+/// Returns the properties of a message without the delivery counts of a quorum queue.
 pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
-    match RawProperties::hidden_in(&properties).and_then(RawProperties::without_counts) {
+    match RawProperties::extract(&properties).and_then(RawProperties::without_counts) {
         None => properties,
         Some(kept) => {
             let mut table = FieldTable::default();
@@ -134,11 +135,11 @@ pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     }
 }
 
-/// The length in front of the hidden properties: the flags, the length of the table, the name, the type and the length
-/// of the value.
+/// The length of the bytes before the hidden properties: the flags, the length of the table, and the name, the type and
+/// the length of the header.
 const PREFIX: usize = 2 + 4 + 1 + NAME.len() + 1 + 4;
 
-/// Hides flags and properties.
+/// Encodes flags and properties as one byte array in a header.
 pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(raw.len()).ok()?;
     let of_table = length.checked_add(u32::try_from(PREFIX).ok()? - 2 - 4)?;
@@ -146,7 +147,7 @@ pub(super) fn hide(raw: &[u8]) -> Option<Vec<u8>> {
     Some([&HEADERS.to_be_bytes(), &of_table.to_be_bytes()[..], &name, b"x", &length.to_be_bytes(), raw].concat())
 }
 
-/// Returns hidden properties; `None` for properties of the library itself.
+/// Returns the flags and properties that [`hide`] encoded; `None` for properties that the library itself created.
 pub(super) fn reveal(properties: &[u8]) -> Option<&[u8]> {
     let raw = properties.get(PREFIX..)?;
     (hide(raw)?.get(..PREFIX) == properties.get(..PREFIX)).then_some(raw)
@@ -175,7 +176,7 @@ mod tests {
         for raw in [&[0, 0][..], &raw()] {
             let hidden = hide(raw).unwrap();
             assert_eq!(reveal(&hidden), Some(raw));
-            // This also holds if a publisher sent the same header.
+            // This also works if a publisher sent the same header.
             assert_eq!(reveal(&hide(&hidden).unwrap()), Some(&hidden[..]));
             assert_eq!(reveal(&hidden[..PREFIX - 1]), None);
         }
@@ -186,11 +187,11 @@ mod tests {
     fn only_the_counts_are_removed() {
         let raw = raw();
         let properties = parsed(&raw);
-        let read = RawProperties::hidden_in(&properties).unwrap();
+        let read = RawProperties::extract(&properties).unwrap();
         assert_eq!(read.user_id().as_deref(), Some("me"));
         assert!(read.has_count());
         let kept = without_counts(properties);
-        let read = RawProperties::hidden_in(&kept).unwrap();
+        let read = RawProperties::extract(&kept).unwrap();
         assert!(!read.has_count());
         let headers = b"\x01aV\x01bF\0\0\0\x03\x01cV";
         let length = u32::try_from(headers.len()).unwrap().to_be_bytes();

@@ -1,8 +1,8 @@
-//! A session: the part of a move on one channel. Its operations receive, publish, and acknowledge confirmed messages.
-//! Each operation returns the reason if it ends the session.
+//! Implements a session, which is the part of a move that uses one channel. A session receives messages, publishes
+//! them, and acknowledges confirmed messages. An operation that ends the session returns the reason.
 
 use super::connection::{Connection, error_text, is_channel_error, not_carried_reason, protocol_error};
-use super::endpoints::{CAREFUL, check_publish_permission, subscribe};
+use super::endpoints::{CAREFUL_PREFETCH, check_publish_permission, subscribe};
 use super::pipeline::{Acknowledging, Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use super::raw_properties::{RawProperties, without_counts};
@@ -18,19 +18,20 @@ use tokio::sync::watch;
 
 mod run;
 
-/// The maximum time for messages in transit when a move is stopped.
+/// The maximum time to complete the messages in transit when a move is stopped.
 const GRACE: Duration = Duration::from_secs(10);
-/// The pauses between two attempts to publish to a queue that rejects.
+/// The first pause between two attempts to publish a rejected message. The pause doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The maximum pause between two attempts to publish a rejected message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A move with all of its sessions.
+/// A running move, which consists of one or more consecutive sessions.
 pub(super) struct Job {
     pub(super) connection: Arc<Connection>,
     pub(super) order: Order,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) stop: watch::Receiver<bool>,
-    /// True if the broker has accepted a message with the `user_id` of another user from this user.
+    /// True if the broker has accepted a message from this user with the `user_id` of another user.
     pub(super) impersonates: bool,
 }
 
@@ -44,14 +45,14 @@ pub(super) struct Session {
     window: u16,
     /// The number of received messages.
     received: usize,
-    /// The number of consumers of the source before this one was canceled, if known.
+    /// The number of consumers of the source before this session canceled its consumer, if known.
     consumers: Option<u32>,
     /// True if the session ended without messages in transit.
     pub(super) is_finished: bool,
 }
 
 impl Session {
-    /// Subscribes, after it has verified that messages can be published.
+    /// Checks the permission to publish to the target, and subscribes to the source.
     pub(super) async fn open(connection: &Connection, order: &Order) -> Result<Self, Fault> {
         match check_publish_permission(connection, &order.target).await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
@@ -61,7 +62,7 @@ impl Session {
         let request = format!("basic.consume of {}", order.source);
         let subscribed = connection.answer(&request, async {
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
-            subscribe(&channel, &order.source, CAREFUL).await
+            subscribe(&channel, &order.source, CAREFUL_PREFETCH).await
         });
         match subscribed.await {
             Ok(consumer) => Ok(Self {
@@ -69,7 +70,7 @@ impl Session {
                 consumer,
                 pipeline: Pipeline::default(),
                 acknowledging: Acknowledging::default(),
-                window: CAREFUL,
+                window: CAREFUL_PREFETCH,
                 received: 0,
                 consumers: None,
                 is_finished: false,
@@ -84,8 +85,8 @@ impl Session {
     }
 
     /// Returns the number of messages that may be in both queues if the channel is lost now. Acknowledgements have no
-    /// reply, so the last ones may be lost with the channel.
-    pub(super) fn uncertain_error(&self, order: &Order) -> usize {
+    /// reply, so the last acknowledgements may be lost with the channel.
+    pub(super) fn uncertain_messages(&self, order: &Order) -> usize {
         self.received.min(order.prefetch.into())
     }
 
@@ -94,12 +95,12 @@ impl Session {
         self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
-    /// Reports the number of messages in transit, before a wait that may be long.
+    /// Reports the number of messages in transit. Called before a wait that may be long.
     fn report_in_flight(&self, job: &Job) {
         job.progress.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
-    /// Cancels the consumer, and waits until all messages are settled, including those that were already in transit.
+    /// Cancels the consumer, and waits until all messages are settled, including messages in transit.
     async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         let canceled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
         canceled.map_err(|error| job.end(&error))?;
@@ -119,8 +120,8 @@ impl Session {
         self.write_acknowledgements(job).await
     }
 
-    /// Handles a cancel by the broker: the queue no longer exists. Completes the received messages if possible; they
-    /// cannot be requeued.
+    /// Handles a cancel by the broker, which means that the queue no longer exists. Completes the received messages if
+    /// possible, because they cannot be requeued.
     async fn handle_cancel(&mut self, job: &mut Job) -> SessionEnd {
         let reason = "the broker canceled the consumer".to_owned();
         match tokio::time::timeout(GRACE, self.settle_all(job)).await {
@@ -129,10 +130,11 @@ impl Session {
         }
     }
 
+    /// Publishes a delivery to the target.
     async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), SessionEnd> {
         self.received += 1;
         delivery.properties = without_counts(delivery.properties);
-        let claimed_user = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
+        let claimed_user = RawProperties::extract(&delivery.properties).and_then(RawProperties::user_id);
         match claimed_user {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
                 self.forward_of_other_user(job, delivery, user).await
@@ -145,8 +147,8 @@ impl Session {
     }
 
     /// Forwards a message with the `user_id` of another user. Unless this user has the tag `impersonator`, the broker
-    /// refuses the message and closes the channel. So the message is published on a separate channel, after all others
-    /// are settled.
+    /// refuses the message and closes the channel. The message is therefore published on a separate channel, after all
+    /// other messages are settled.
     async fn forward_of_other_user(
         &mut self,
         job: &mut Job,
@@ -175,8 +177,8 @@ impl Session {
         }
     }
 
-    /// Acknowledges confirmed messages. Waits for the acknowledgements to be written only if a message was rejected or
-    /// returned.
+    /// Acknowledges confirmed messages. If a message was rejected or returned, waits until the acknowledgements are
+    /// written, and publishes rejected messages again.
     async fn acknowledge_confirmed(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         if self.pipeline.has_only_confirms() {
             if let Some((tag, count)) = self.pipeline.take_confirmed() {
@@ -188,8 +190,8 @@ impl Session {
         let outcomes = self.pipeline.drain().await.map_err(|error| job.end(&error))?;
         let mut rejected = Vec::new();
         let mut unroutable = None;
-        // One acknowledgement for all messages before the first unconfirmed one, to send as few as possible (see
-        // `close`).
+        // Sends one acknowledgement for all messages before the first unconfirmed message, to keep the number of
+        // pending acknowledgements low (see `close`).
         let safe = outcomes.iter().take_while(|(_, outcome)| matches!(outcome, Outcome::Confirmed)).count();
         if let Some((tag, _)) = safe.checked_sub(1).and_then(|last| outcomes.get(last)) {
             self.acknowledge(job, *tag, true, safe as u64).await?;
@@ -216,15 +218,16 @@ impl Session {
         Ok(())
     }
 
-    /// Publishes a rejected message until the target accepts it. Receives no other message meanwhile, to keep the
-    /// order. The pause before the next attempt grows with each rejection, and is zero after an accepted message.
+    /// Publishes a rejected message repeatedly until the target accepts the message. To keep the order, receives no
+    /// other messages during this time. The pause before the next attempt grows with each rejection, and is zero after
+    /// an accepted message.
     async fn republish(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), SessionEnd> {
         let mut delivery = Some(delivery);
         while let Some(message) = delivery.take() {
             job.progress.send_modify(|progress| progress.state = State::Rejected);
             tokio::select! {
                 biased;
-                _ = stop_requested(&mut job.stop) => return Err(SessionEnd::Stopped),
+                _ = wait_for_stop(&mut job.stop) => return Err(SessionEnd::Stopped),
                 () = tokio::time::sleep(*pause) => {}
             }
             self.pipeline.push(&self.channel, job.order.target.as_str(), message);
@@ -260,7 +263,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts the messages of a written acknowledgement.
+    /// Adds the messages of a written acknowledgement to the progress.
     fn count_acknowledged(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), SessionEnd> {
         let count = written.map_err(|error| job.end(&error))?;
         job.progress.send_modify(|progress| {
@@ -273,7 +276,7 @@ impl Session {
 }
 
 impl Job {
-    /// Converts an error of the channel to the end of a session.
+    /// Converts a channel error to the reason why the session ends.
     fn end(&self, error: &lapin::Error) -> SessionEnd {
         if let Some(reason) = not_carried_reason(error) {
             return Fault::NotCarried { reason }.into();
@@ -285,15 +288,15 @@ impl Job {
         match reply.get_id() {
             404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
             404 => Fault::SourceGone { reason }.into(),
-            // A queue rejected the message for half an hour: "delivery acknowledgement … timed out".
+            // The target rejected the message for half an hour: "delivery acknowledgement … timed out".
             406 if reason.contains("timed out") => SessionEnd::Lost(self.connection.request_error("the move", error)),
             _ => Fault::Broker(self.connection.request_error("the move", error)).into(),
         }
     }
 }
 
-/// Returns when the move is stopped, or its owner is dropped.
-async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+/// Waits until the move is stopped or dropped.
+async fn wait_for_stop(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -301,9 +304,9 @@ async fn stop_requested(stop: &mut watch::Receiver<bool>) {
 pub(super) enum SessionEnd {
     /// The move was stopped.
     Stopped,
-    /// A fault ends the move.
+    /// A fault ended the move.
     Fault(Fault),
-    /// The connection or the channel was lost; another session may continue the move.
+    /// The connection or the channel was lost. Another session may continue the move.
     Lost(BrokerError),
 }
 

@@ -1,17 +1,19 @@
 //! Moves messages with a dynamic shovel on the broker, managed over HTTP, for brokers whose AMQP port is not reachable.
 //!
-//! A shovel never ends by itself (`src-delete-after: never`). Otherwise it would count the messages that were *ready*
-//! when it started, and count rejected messages as moved. A shovel publishes without `mandatory`, so messages that its
-//! target does not route are lost. It is started only if the target is bound.
+//! topo's shovels never end by themselves (`src-delete-after: never`). With a limit, a shovel would end after the
+//! number of messages that were *ready* at its start, and would count rejected messages as moved. A shovel publishes
+//! without `mandatory`, so messages that the target does not route would be lost. topo therefore starts a shovel only
+//! if the target has a binding.
 //!
-//! A killed run leaves its shovels. Only policymakers may read shovel definitions, but every user with access to a
-//! queue may see its consumers. So topo finds the shovels that this user cannot remove by their consumers.
+//! A killed run leaves its shovels on the broker. Only policymakers may read shovel definitions, but every user with
+//! access to a queue may read the queue's consumers. If this user cannot remove shovels, topo detects them by their
+//! consumers.
 
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::connection::Broker;
 use crate::broker::deletion::accept_not_found;
 use crate::broker::error::BrokerError;
-use crate::broker::redact::foreign;
+use crate::broker::redact::sanitize;
 use crate::model::address::encode;
 use crate::model::naming::{is_shovel, shovel};
 use crate::model::{BrokerVersion, QueueName, VhostName};
@@ -22,16 +24,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The consumer priority, as for the transport over AMQP.
+/// The consumer priority, which is the same as for the AMQP transport.
 pub(super) const PRIORITY: i64 = 1000;
-/// The pause between two checks of a shovel that starts or ends.
+/// The pause between two checks of a shovel that is starting or ending.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time after which the broker restarts a failed shovel.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// The maximum time in which a shovel starts or disappears.
+/// The maximum time within which a shovel must start or disappear.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A transport by shovels on the broker. Cheap to clone.
+/// A transport that uses shovels on the broker. Cheap to clone.
 #[derive(Clone)]
 pub struct ShovelTransport {
     broker: Broker,
@@ -45,7 +47,7 @@ pub struct ShovelMove {
     name: String,
 }
 
-/// A shovel that an earlier run left.
+/// A shovel that an earlier run left on the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The name of the shovel.
@@ -57,7 +59,7 @@ pub struct Leftover {
 /// An entry of `GET /api/shovels/VHOST`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Status {
-    /// The name of the shovel. Shovels of the configuration file have no vhost, and are not listed here.
+    /// The name of the shovel. Shovels from the configuration file have no vhost, and are not listed.
     name: String,
     state: String,
     reason: Option<String>,
@@ -106,8 +108,8 @@ impl ShovelTransport {
         Self { broker, vhost: vhost.clone(), version }
     }
 
-    /// Checks that this user can manage shovels, before any change: the plugins are enabled, and the user may see
-    /// shovels (`monitoring`) and their definitions (`policymaker`).
+    /// Checks that this user can manage shovels, without a change. The plugins must be enabled, and the user must have
+    /// the permission to read the status (`monitoring`) and the definitions (`policymaker`) of shovels.
     pub async fn check(&self) -> Result<(), Fault> {
         match self.statuses().await {
             Err(BrokerError::NotFound { .. }) => return Err(Fault::NoShovels),
@@ -117,10 +119,13 @@ impl ShovelTransport {
         Ok(())
     }
 
-    /// Starts a move, or returns the reason why not. Replaces a shovel of the same queue that a killed run left.
+    /// Starts a move. Replaces a shovel of the same queue that a killed run left.
+    ///
+    /// # Errors
+    /// The reason why the move cannot start.
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
-        // Otherwise the shovel would declare the source.
+        // The shovel would declare a missing source.
         match self.read("queues", order.source.as_str(), "").await {
             Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
             source => source?,
@@ -149,9 +154,10 @@ impl ShovelTransport {
             Ok(()) => Ok(moving),
             Err(fault) => {
                 moving.stop().await?;
-                // The shovel only reports that it could not subscribe.
+                // The shovel reports only that it could not subscribe, and not that the queue has an exclusive
+                // consumer.
                 Err(if self.has_exclusive_consumer(&order.source).await? {
-                    Fault::Exclusive { reason: "it is listed as exclusive".to_owned() }
+                    Fault::Exclusive { reason: "the broker lists the consumer as exclusive".to_owned() }
                 } else {
                     fault
                 })
@@ -169,7 +175,8 @@ impl ShovelTransport {
         Ok(own.filter_map(leftover).collect())
     }
 
-    /// Removes a shovel, and waits until the broker has ended it: a running shovel would declare a deleted queue again.
+    /// Removes a shovel, and waits until the shovel has ended, because a running shovel would declare a deleted queue
+    /// again.
     pub async fn remove(&self, name: &str) -> Result<(), BrokerError> {
         let parameter = self.parameter(name);
         accept_not_found(self.broker.send(&Request::delete(parameter.clone())).await)?;
@@ -182,10 +189,10 @@ impl ShovelTransport {
                 Err(error) => return Err(error),
             };
             let status = self.status(name).await?;
-            // A running shovel deletes its status when it stops. From 3.13 on, a shovel that had failed or had not
-            // connected yet is killed, and its last status remains (fixed after 4.3.5, rabbitmq-server f6565763). But
-            // the broker answers a DELETE only when the shovel is stopped, and a shovel that still ran would change its
-            // status.
+            // A running shovel deletes its status when it stops. From 3.13 on, the broker kills a shovel that has
+            // failed or has not connected yet, and its last status remains (fixed after 4.3.5, rabbitmq-server
+            // f6565763). However, the broker responds to the DELETE only after it has stopped the shovel, and a shovel
+            // that is still running would change its status.
             let is_over = match &status {
                 None => true,
                 Some(status) if status.may_be_obsolete() => since.elapsed() > RECONNECT_DELAY * 3,
@@ -204,7 +211,8 @@ impl ShovelTransport {
         }
     }
 
-    /// Returns true if a consumer uses the queue exclusively. Consumers are listed some time after they subscribed.
+    /// Returns true if a consumer uses the queue exclusively. Waits for one statistics interval, because the broker
+    /// lists new consumers only after that time.
     async fn has_exclusive_consumer(&self, queue: &QueueName) -> Result<bool, BrokerError> {
         let deadline = Instant::now() + self.broker.intervals().listing();
         loop {
@@ -224,7 +232,7 @@ impl ShovelTransport {
     }
 
     fn definition(&self, order: &Order) -> Value {
-        // Without a host, the URI is a connection inside the broker. Without a path, it would be the vhost `/`.
+        // A URI without a host connects directly inside the broker. A URI without a path would refer to the vhost `/`.
         let uri = format!("amqp:///{}", encode(self.vhost.as_str()));
         let mut value = json!({
             "src-protocol": "amqp091",
@@ -234,17 +242,17 @@ impl ShovelTransport {
             "src-prefetch-count": order.prefetch,
             "dest-protocol": "amqp091",
             "dest-uri": uri,
-            // Without a routing key, each message keeps its own.
+            // Without `dest-exchange-key`, each message keeps its routing key.
             "dest-exchange": order.target,
             "ack-mode": "on-confirm",
             "reconnect-delay": RECONNECT_DELAY.as_secs(),
         });
-        // Older brokers refuse this key as unknown.
+        // Versions before 3.9 refuse this key as unknown.
         if self.version >= BrokerVersion::new(3, 9, 0) {
             value["src-consumer-args"] = json!({ "x-priority": PRIORITY });
         }
         if self.version >= BrokerVersion::new(4, 0, 0) {
-            // The shovel does not declare a deleted queue again.
+            // With this key, the shovel does not declare a deleted queue again.
             value["src-predeclared"] = json!(true);
         }
         json!({ "value": value })
@@ -264,13 +272,13 @@ impl ShovelTransport {
 }
 
 impl ShovelMove {
-    /// Returns the progress that the broker reports. Before 4.2, the number of messages is unknown.
+    /// Returns the progress that the broker reports. Before 4.2, the number of moved messages is unknown.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         Ok(progress(self.transport.status(&self.name).await?))
     }
 
-    /// Removes the shovel, and returns when it has ended. Its unacknowledged messages are then back in the source, and
-    /// may be at the target, too.
+    /// Removes the shovel, and waits until the shovel has ended. Its unacknowledged messages are then back in the
+    /// source, and may also be at the target.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
         let last = self.transport.status(&self.name).await?;
         self.transport.remove(&self.name).await?;
@@ -293,14 +301,14 @@ impl ShovelMove {
     }
 }
 
-/// Converts the status of a shovel to the progress of the move.
+/// Converts the status of a shovel into the progress of the move.
 fn progress(status: Option<Status>) -> Progress {
     let moved = status.as_ref().and_then(|status| status.forwarded);
     let state = match status {
         None => State::Reconnecting,
         Some(Status { state, .. }) if state == "starting" => State::Reconnecting,
         Some(Status { state, reason, .. }) if state == "terminated" => {
-            let reason = reason.map_or_else(|| "no reason given".to_owned(), |reason| foreign(&reason));
+            let reason = reason.map_or_else(|| "no reason given".to_owned(), |reason| sanitize(&reason));
             State::Failed(Fault::ShovelEnded { reason })
         }
         Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
@@ -310,11 +318,15 @@ fn progress(status: Option<Status>) -> Progress {
 }
 
 impl ShovelTransport {
-    /// Returns the queues from which a shovel moves messages that this user cannot remove. The broker lists consumers
-    /// some seconds after they subscribed, or not at all if statistics are disabled.
-    pub async fn unreachable(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {
+    /// Returns the entries of `queues` that are the source of a topo shovel, if this user may not manage shovels. The
+    /// broker lists the consumers of shovels a few seconds after they subscribed, or not at all if statistics are
+    /// disabled.
+    pub async fn queues_with_inaccessible_shovels(
+        &self,
+        queues: &[QueueName],
+    ) -> Result<BTreeSet<QueueName>, BrokerError> {
         match self.leftovers().await {
-            // Without the plugin, no shovels exist.
+            // The user may manage shovels, or the shovel plugin is not enabled.
             Ok(_) | Err(BrokerError::NotFound { .. }) => return Ok(BTreeSet::new()),
             Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. }) => {}
             Err(error) => return Err(error),
@@ -337,7 +349,8 @@ impl ShovelTransport {
     }
 }
 
-/// Returns true if a consumer is internal to the broker and, if recognizable, of a shovel of topo.
+/// Returns true if a consumer may belong to a topo shovel: it is internal to the broker and, from 3.9 on, has the
+/// priority of topo's shovels.
 fn is_shovel_consumer(consumer: &Value, version: BrokerVersion) -> bool {
     let is_internal = consumer["channel_details"]["user"] == "none";
     is_internal && (version < BrokerVersion::new(3, 9, 0) || consumer["arguments"]["x-priority"] == PRIORITY)

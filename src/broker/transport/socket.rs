@@ -1,11 +1,12 @@
-//! The socket of an AMQP connection: connects, performs the TLS handshake, and records the greeting of the broker.
+//! Implements the socket of an AMQP connection: connects, performs the TLS handshake, and records the broker's
+//! greeting.
 //!
-//! The TLS support of the AMQP library adds sixty crates for formats of certificates, such as PKCS #12. So topo gives
-//! the runtime of the library another type of socket. Its TLS uses the same files and flags as HTTP, and can skip the
-//! verification, which the library cannot.
+//! The AMQP library's own TLS support would add sixty crates for certificate formats such as PKCS #12. topo therefore
+//! provides its own socket type to the library. TLS uses the same files and flags as HTTP, and can skip certificate
+//! verification, which the library does not support.
 //!
-//! The greeting is the first frame, which the broker sends before the login. It contains the cluster name, and the
-//! library does not expose it.
+//! The greeting is the first frame, which the broker sends before the login. The greeting contains the cluster name,
+//! which the library does not expose.
 
 use super::address::AmqpOptions;
 use super::field_table::{Entries, long};
@@ -33,13 +34,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
-/// The socket as the library expects it.
+/// The socket type that the library expects.
 pub(super) type Socket = Compat<Box<dyn Bytes>>;
 
-/// The Tokio runtime with these sockets.
+/// The Tokio runtime with this socket type.
 pub(super) type Sockets = RuntimeParts<Tokio, Reactors>;
 
-/// Returns the runtime of the caller.
+/// Returns the caller's runtime, with this socket type.
 pub(super) fn runtime() -> Runtime<Sockets> {
     Runtime::new(RuntimeParts::new(Tokio::current(), Reactors(Tokio::current())))
 }
@@ -65,7 +66,7 @@ pub(super) async fn connect(
     Ok(bytes.compat())
 }
 
-/// The reactor of Tokio, with another socket.
+/// Tokio's reactor, with this socket type.
 #[derive(Clone, Debug)]
 pub(super) struct Reactors(Tokio);
 
@@ -73,7 +74,7 @@ impl Reactor for Reactors {
     type TcpStream = Socket;
     type Sleep = <Tokio as Reactor>::Sleep;
 
-    // Registers sockets that were opened elsewhere; the library never does this.
+    // Not supported, because the library never registers a socket that was opened elsewhere.
     fn register<H: Read + Write + Send + 'static>(
         &self,
         _: H,
@@ -89,7 +90,7 @@ impl Reactor for Reactors {
         self.0.interval(time)
     }
 
-    #[allow(clippy::manual_async_fn, reason = "an async fn would borrow, and this future may not")]
+    #[allow(clippy::manual_async_fn, reason = "an async fn would borrow self, and this future must not")]
     fn tcp_connect_addr(
         &self,
         address: SocketAddr,
@@ -98,10 +99,10 @@ impl Reactor for Reactors {
     }
 }
 
-/// Much more than a broker sends in its first frame.
+/// The maximum number of recorded bytes. The first frame of a broker is much smaller.
 const MAX_BYTES: usize = 8192;
-/// The length in front of the arguments of the first frame: type, channel and size; class and method; the protocol
-/// version.
+/// The length of the fields before the server properties in the first frame: frame header, class and method, and
+/// protocol version.
 const HEADER: usize = 7 + 4 + 2;
 
 /// The first bytes from the broker.
@@ -109,7 +110,7 @@ const HEADER: usize = 7 + 4 + 2;
 pub(super) struct Greeting(Arc<Mutex<Vec<u8>>>);
 
 impl Greeting {
-    /// Clears the bytes for another connection.
+    /// Clears the bytes for a new connection.
     pub(super) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -120,7 +121,7 @@ impl Greeting {
         greeting.extend(bytes.iter().take(room));
     }
 
-    /// Returns `cluster_name` of `connection.start`.
+    /// Returns the server property `cluster_name` of `connection.start`.
     pub(super) fn cluster(&self) -> Option<String> {
         let greeting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A method of channel 0: `connection.start`.
@@ -130,7 +131,7 @@ impl Greeting {
     }
 }
 
-/// Returns the string with this name in a table.
+/// Returns the string value of the entry with this name in a table.
 fn string(table: &[u8], desired: &[u8]) -> Option<String> {
     let found = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
     String::from_utf8(found.value.to_vec()).ok()
@@ -165,8 +166,8 @@ impl AsyncWrite for TeeStream {
     }
 }
 
-/// Builds the TLS configuration. If CA certificates are given, only these are trusted; otherwise those of the system
-/// and of Mozilla's list.
+/// Builds the TLS configuration. Trusts only the specified CA certificates. If none are specified, trusts the system's
+/// authorities and Mozilla's list.
 pub(super) fn tls_config(options: &AmqpOptions) -> Result<ClientConfig, BrokerError> {
     let provider = Arc::new(ring::default_provider());
     let unusable = |what: &'static str| move |reason: String| BrokerError::Certificate { what, reason };
@@ -185,7 +186,7 @@ pub(super) fn tls_config(options: &AmqpOptions) -> Result<ClientConfig, BrokerEr
         builder.dangerous().with_custom_certificate_verifier(Arc::new(system))
     };
     let Some(own) = &options.client_cert else { return Ok(builder.with_no_client_auth()) };
-    let unusable = unusable("client certificate with its key");
+    let unusable = unusable("client certificate or its key");
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&own.cert).collect();
     let chain = chain.map_err(|error| unusable(error.to_string()))?;
     let key = PrivateKeyDer::from_pem_slice(&own.key).map_err(|error| unusable(error.to_string()))?;
@@ -204,7 +205,7 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(store)
 }
 
-/// The verifier of `--insecure`: accepts any certificate, but verifies that the peer has its key.
+/// The verifier for `--insecure`. Accepts any certificate, but verifies that the broker has the private key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -272,7 +273,7 @@ mod tests {
         let greeting = start(&[capabilities.clone(), name, entry("product", b'S', b"RabbitMQ")].concat());
         assert_eq!(cluster(&greeting).as_deref(), Some("rabbit@prodé"));
         for end in 0..greeting.len() {
-            // A truncated greeting never gives another name.
+            // A truncated greeting never results in a different name.
             assert!(cluster(&greeting[..end]).is_none_or(|name| name == "rabbit@prodé"), "{end}");
         }
         assert_eq!(cluster(&start(&capabilities)), None);

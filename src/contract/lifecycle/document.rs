@@ -1,16 +1,16 @@
-//! The lifecycle of a message as data, for text and JSON output.
+//! Defines the lifecycle of a message as data, for text and JSON output.
 
 use crate::contract::document::{Contract, Publish, Wait};
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, VhostName};
 use serde::Serialize;
 
-/// The explanation of the name of a queue.
+/// The explanation of a queue name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Explanation {
-    /// A queue of the spec.
+    /// A declared queue.
     Queue(Box<Lifecycle>),
-    /// A tier of a queue of the spec.
+    /// A tier of a declared queue.
     Tier(TierDescription),
 }
 
@@ -26,9 +26,9 @@ pub struct Lifecycle {
     pub queue_type: QueueType,
     /// The RabbitMQ version that the lifecycle applies to.
     pub broker_version: BrokerVersion,
-    /// The declaration of the queue.
+    /// The spec line that declares the queue.
     pub at: SpecLine,
-    /// The queues whose dead-lettered messages arrive here, all or some of them.
+    /// The queues that dead-letter all or some of their messages to this queue.
     #[serde(rename = "deadLettersFrom")]
     pub dead_letter_sources: Vec<QueueName>,
     /// True for a declared dead-letter queue, which has no worker.
@@ -64,7 +64,7 @@ pub struct SpecLine {
 pub struct Step {
     /// The state.
     pub state: State,
-    /// The time since the publish, if processing takes no time; null if it is unknown.
+    /// The time since the publish, without processing times; null if the time is unknown.
     pub after: Option<Wait>,
     /// The transition to the next state; empty for the last state.
     pub then: String,
@@ -76,7 +76,7 @@ pub struct Step {
 pub enum State {
     /// The message is published to the queue.
     Published {
-        /// The exchanges and routing keys, in words.
+        /// The exchanges and routing keys through which messages reach the queue, in words.
         ways_in: Vec<String>,
     },
     /// A worker processes the message.
@@ -84,7 +84,7 @@ pub enum State {
         /// The number of the attempt, from 1.
         number: u32,
     },
-    /// Attempts that are like the previous ones.
+    /// Consecutive attempts that the output abbreviates, because they are like the previous attempts.
     Attempts {
         /// The first attempt.
         from: u32,
@@ -93,9 +93,9 @@ pub enum State {
     },
     /// The message waits for the next attempt.
     Waiting {
-        /// The tier; null if the message waits in the queue itself.
+        /// The tier in which the message waits; null if the message waits in the queue itself.
         queue: Option<QueueName>,
-        /// The delay.
+        /// The delay before the next attempt.
         wait: Wait,
     },
     /// The message stays in the queue.
@@ -116,7 +116,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Exit {
-    /// The term for it, as in the glossary.
+    /// The glossary term for the exit.
     pub way: &'static str,
     /// The cause.
     pub by: String,
@@ -132,7 +132,7 @@ pub struct SettingOrigin {
     pub key: String,
     /// The effective value.
     pub value: String,
-    /// The reason why the setting has no effect; absent if it has one.
+    /// The reason why the setting has no effect; absent if the setting has an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_effect: Option<String>,
     /// The origin, in words.
@@ -145,13 +145,13 @@ pub struct SettingOrigin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetteredProperties {
-    /// The exchange of the message in the dead-letter queue.
+    /// The exchange of the message when it arrives in the dead-letter queue.
     pub exchange: ExchangeName,
-    /// The routing key of the message there; null for the original key.
+    /// The routing key of the message when it arrives in the dead-letter queue; null for the original key.
     pub routing_key: Option<String>,
     /// The entries of `x-death`, newest first. Only the position of the first entry is certain.
     pub x_death: Vec<Death>,
-    /// True if `x-death` may contain more entries, from published copies.
+    /// True if `x-death` may contain additional entries from published copies.
     pub may_have_more: bool,
 }
 
@@ -161,9 +161,9 @@ pub struct DeadLetteredProperties {
 pub struct Death {
     /// The queue that dead-lettered the message.
     pub queue: QueueName,
-    /// The reason.
+    /// The reason for the dead-lettering.
     pub reason: &'static str,
-    /// The number of times.
+    /// The number of times that the queue dead-lettered the message for this reason.
     pub count: u32,
 }
 
@@ -189,16 +189,16 @@ pub struct TierDescription {
     pub tier: QueueName,
     /// The queue that the tier belongs to.
     pub queue: QueueName,
-    /// The number of the retry after the delay, from 1.
+    /// The number of the retry that follows the delay, from 1.
     pub retry: u32,
-    /// The delay.
+    /// The delay of the tier.
     pub wait: Wait,
-    /// True if the current spec declares the tier. Otherwise the tier is retired.
+    /// True if the current spec generates the tier; false if the tier is retired.
     pub is_made: bool,
     /// The routing key with which a message returns to the queue.
     pub routing_key: String,
-    /// The exchange through which a message returns.
+    /// The exchange through which a message returns to the queue.
     pub exchange: ExchangeName,
-    /// The declaration of the retries.
+    /// The spec line that declares the retries of the queue; null if the spec declares no retries.
     pub at: Option<SpecLine>,
 }

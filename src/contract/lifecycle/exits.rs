@@ -1,6 +1,7 @@
-//! Lists the ways in which a message leaves a queue, with their destinations: for a message that is
-//! dead-lettered after its last retry, also its headers, and how to replay it. Measured on all versions:
-//! `tests/live/contract.rs`.
+//! Lists the ways in which a message can leave a queue, with the destination of each. Also describes the headers and
+//! the replay of a message that is dead-lettered after its last retry.
+//!
+//! `tests/live/contract.rs` compares the exits with brokers of all versions.
 
 use super::document::{DeadLetteredProperties, Death, Exit, Replay};
 use super::{Describer, time};
@@ -40,7 +41,7 @@ impl Describer<'_, '_> {
         let last = self.end(reason);
         let failed = match contract.deliveries {
             1 => last.clone(),
-            many => format!("the next attempt; from attempt {many}, {last}"),
+            many => format!("the next attempt; after attempt {many}, {last}"),
         };
         add("failed", method(&contract.on_failure), failed);
         if contract.on_give_up != contract.on_failure {
@@ -65,8 +66,10 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Returns the times of a redelivery by a queue that counts deliveries: of a counted one and of an uncounted one.
-    /// The delays apply to all returned messages (`x-delayed-retry-type: all`), and they grow with the count.
+    /// Describes when a queue that counts deliveries redelivers a message, for a counted and for an uncounted delivery.
+    ///
+    /// The delay applies to every returned message (`x-delayed-retry-type: all`) and grows with the number of counted
+    /// deliveries.
     fn redelivery(&self, contract: &Contract) -> (String, String) {
         let immediately = "immediately".to_owned();
         let Some(Retry::Delayed(_)) = self.queue.retry else { return (immediately.clone(), immediately) };
@@ -87,13 +90,13 @@ impl Describer<'_, '_> {
             Some(limit) => {
                 let but =
                     if self.queue.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
-                format!("{again}; after {limit} times{but}, {}", self.end("delivery_limit"))
+                format!("{again}; after {limit} redeliveries{but}, {}", self.end("delivery_limit"))
             }
-            None => format!("{again}, any number of times"),
+            None => format!("{again}, without limit"),
         }
     }
 
-    /// Adds the actions of the broker: expiry, overflow and the deletion of the queue.
+    /// Adds the exits that the broker causes: expiry, overflow and the deletion of the queue.
     fn limits(&self, add: &mut impl FnMut(&'static str, String, String)) {
         let it = &self.queue;
         if it.queue_type == QueueType::Stream {
@@ -121,7 +124,7 @@ impl Describer<'_, '_> {
             add("overflow", longest.join(", "), to);
         }
         if let Some(expires) = it.number("expires") {
-            let by = format!("expires {}: the queue was unused for this time", time(expires));
+            let by = format!("expires {}: the queue is unused for this long", time(expires));
             add("queue deleted", by, "lost with the queue; not dead-lettered".to_owned());
         }
     }
@@ -131,8 +134,8 @@ impl Describer<'_, '_> {
         if self.queue.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
             return;
         }
-        // Ladders have a guard against expired messages from 3.13 on. Before, RabbitMQ drops such a message when it
-        // returns.
+        // From 3.13 on, a guard in the ladder keeps expired messages out of the tiers. Earlier versions drop an expired
+        // message when a tier returns it.
         let is_unguarded = matches!(self.queue.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
         let to = if is_unguarded {
             "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
@@ -159,7 +162,7 @@ fn method(answer: &Answer) -> String {
 
 impl Describer<'_, '_> {
     pub(super) fn dead_lettered_message(&self) -> Option<DeadLetteredProperties> {
-        let dead_letters = self.queue.arriving()?;
+        let dead_letters = self.queue.reachable_dead_letters()?;
         let queue = self.queue.name;
         let death = |queue: &crate::model::QueueName, reason, count| Death { queue: queue.clone(), reason, count };
         let (mut exchange, mut routing_key) = (dead_letters.exchange.clone(), dead_letters.routing_key.clone());
@@ -176,7 +179,7 @@ impl Describer<'_, '_> {
                 deaths
             }
             Some(Retry::Republish(republish)) => {
-                // Up to 3.13, RabbitMQ keeps the `x-death` entries of a published copy.
+                // RabbitMQ up to 3.13 keeps the `x-death` entries of a published copy.
                 may_have_more = !self.queue.profile.version.is_at_least(4, 0) && republish.tiers.is_some();
                 let last = republish.tiers.as_ref().and_then(|tiers| tiers.names().last());
                 routing_key = routing_key.or_else(|| match &last {
@@ -192,7 +195,7 @@ impl Describer<'_, '_> {
     }
 
     pub(super) fn replay(&self) -> Option<Replay> {
-        self.queue.arriving()?;
+        self.queue.reachable_dead_letters()?;
         let contract = self.contract.as_ref()?;
         let queue = self.queue.name;
         let mut without: Vec<String> = vec!["x-death".to_owned()];

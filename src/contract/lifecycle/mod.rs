@@ -1,7 +1,7 @@
 //! Describes the lifecycle of the messages of a queue, from the spec and its expansion, without a broker.
 //!
-//! A lifecycle contains the path of a message that always fails, with times, and all ways to leave the queue. It also
-//! contains the origin of each setting, and the headers and the replay of a dead-lettered message.
+//! A lifecycle contains the timed path of a message that always fails, all exits from the queue, and the origin of each
+//! setting. It also describes the headers and the replay of a dead-lettered message.
 
 mod document;
 mod exits;
@@ -27,11 +27,11 @@ use std::collections::BTreeSet;
 /// The maximum number of possible destinations that are listed by name.
 const MOST_NAMED: usize = 3;
 
-/// The data that the parts of a lifecycle are computed from.
+/// The inputs from which the parts of a lifecycle are computed.
 struct Describer<'c, 'a> {
     context: &'c Context<'a>,
     queue: EffectiveQueue<'c, 'a>,
-    /// `None` for streams.
+    /// The contract of the queue; `None` for streams.
     contract: Option<Contract>,
 }
 
@@ -58,7 +58,7 @@ impl Describer<'_, '_> {
             queue: name.clone(),
             queue_type: self.queue.queue_type,
             broker_version: profile.version,
-            at: spec_line(self.context.spec, self.queue.written.at),
+            at: spec_line(self.context.spec, self.queue.declaration.at),
             dead_letter_sources: self.dead_letter_sources(name),
             is_dead_letter_queue: self.is_dead_letter_queue(),
             steps: self.steps(),
@@ -74,7 +74,7 @@ impl Describer<'_, '_> {
         self.context.spec.dead_letter_queues.contains_key(self.queue.name)
     }
 
-    /// Returns the queues whose dead-lettered messages arrive in this one, all or some of them.
+    /// Returns the queues that dead-letter all or some of their messages to this queue.
     fn dead_letter_sources(&self, name: &QueueName) -> Vec<QueueName> {
         let spec = self.context.spec;
         let all = spec.queues.keys().chain(spec.dead_letter_queues.keys());
@@ -83,7 +83,7 @@ impl Describer<'_, '_> {
         all.filter(|source| to(source).is_some_and(ends_here)).cloned().collect()
     }
 
-    /// Describes the destination of a message that is dead-lettered for this reason.
+    /// Describes what happens to a message that is dead-lettered for a reason.
     fn end(&self, reason: &str) -> String {
         match self.dead_letter_destination() {
             Some(place) => format!("{place} ({reason})"),
@@ -91,12 +91,13 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Names the dead-letter queues or the exchange. Returns `None` if the broker drops every dead-lettered message.
+    /// Describes the dead-letter queues or the dead-letter exchange. Returns `None` if no dead-lettered message reaches
+    /// a queue.
     fn dead_letter_destination(&self) -> Option<String> {
-        self.queue.arriving().map(destination)
+        self.queue.reachable_dead_letters().map(destination)
     }
 
-    /// Describes the end of a message that is routed to no queue.
+    /// Describes what happens to a dead-lettered message that reaches no queue.
     fn dropped(&self) -> String {
         match &self.queue.dead_letters {
             Some(to) if self.queue.keeps_unroutable_messages() => {
@@ -108,6 +109,7 @@ impl Describer<'_, '_> {
     }
 }
 
+/// Describes the dead-letter exchange.
 fn exchange(to: &DeadLetters) -> String {
     match to.exchange.as_str() {
         "" => "the default exchange".to_owned(),
@@ -121,10 +123,10 @@ fn destination(to: &DeadLetters) -> String {
     match (&to.queue, to.queues.is_empty(), to.possible_queues.len()) {
         (Some(queue), _, _) => queue.to_string(),
         (None, false, 0) => listed(&to.queues),
-        (None, false, 1..=MOST_NAMED) => format!("{}; perhaps {}", listed(&to.queues), listed(&to.possible_queues)),
-        (None, false, _) => format!("{}; perhaps others", listed(&to.queues)),
-        (None, true, _) if to.exchange.as_str().is_empty() => "the queue that its routing key names".to_owned(),
-        (None, true, 1..=MOST_NAMED) => format!("{}, perhaps to {}", exchange(to), listed(&to.possible_queues)),
+        (None, false, 1..=MOST_NAMED) => format!("{}; possibly {}", listed(&to.queues), listed(&to.possible_queues)),
+        (None, false, _) => format!("{}; possibly other queues", listed(&to.queues)),
+        (None, true, _) if to.exchange.as_str().is_empty() => "the queue named by its routing key".to_owned(),
+        (None, true, 1..=MOST_NAMED) => format!("{}, possibly to {}", exchange(to), listed(&to.possible_queues)),
         (None, true, _) => exchange(to),
     }
 }
@@ -133,10 +135,11 @@ fn spec_line(spec: &Spec, at: Location) -> SpecLine {
     SpecLine { file: spec.files.get(at.file).cloned().unwrap_or_default(), line: at.line }
 }
 
-/// Describes the name of a tier of a declared queue. The tier may be a current one or one of an earlier spec.
+/// Describes a tier of a declared queue. The tier can be retired. Returns `None` if the name does not have the form of
+/// a tier name, or if its queue is not declared.
 fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDescription> {
     let parsed = TierName::parse(name)?;
-    let written = spec.queues.get(&parsed.queue)?;
+    let declaration = spec.queues.get(&parsed.queue)?;
     Some(TierDescription {
         vhost: spec.vhost.value.clone(),
         tier: name.clone(),
@@ -145,12 +148,12 @@ fn tier(name: &QueueName, spec: &Spec, expansion: &Expansion) -> Option<TierDesc
         is_made: expansion.topology.queues.contains_key(name),
         routing_key: naming::retry_key(&parsed.queue, parsed.number),
         exchange: naming::return_exchange(&parsed.queue),
-        at: written.retry.as_ref().map(|retry| spec_line(spec, retry.at())),
+        at: declaration.retry.as_ref().map(|retry| spec_line(spec, retry.at())),
         queue: parsed.queue,
     })
 }
 
-/// Formats milliseconds as `30s`, or as a bare number if no unit fits.
+/// Formats milliseconds as `30s`; zero and negative values become plain numbers.
 fn time(milliseconds: i64) -> String {
     duration(milliseconds).unwrap_or_else(|| milliseconds.to_string())
 }

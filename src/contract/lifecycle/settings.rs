@@ -16,28 +16,28 @@ pub(super) fn format_arguments(arguments: &Arguments) -> String {
 
 impl Describer<'_, '_> {
     pub(super) fn settings(&self) -> Vec<SettingOrigin> {
-        let written = self.queue.written;
+        let declaration = self.queue.declaration;
         let mut all = Vec::new();
-        if let Some(it) = &written.queue_type {
+        if let Some(it) = &declaration.queue_type {
             all.push(self.declared("type", it.value.to_string(), it, "queue"));
         }
-        if let Some(retry) = &written.retry {
+        if let Some(retry) = &declaration.retry {
             self.retry(retry, self.queue.retry, &mut all);
         }
-        if let Some(it) = &written.dead_letter {
-            let value = dead_letter(&it.value);
+        if let Some(it) = &declaration.dead_letter {
+            let value = format_dead_letter(&it.value);
             all.push(self.declared("deadLetter", value, it, "deadLetter"));
         }
         for (key, effective) in self.queue.effective.iter() {
-            // Dead-lettering is listed above, with the key of the spec.
-            if !(WIRING_KEYS.contains(&key) && written.dead_letter.is_some()) {
+            // Dead-lettering is already listed above, under its spec key.
+            if !(WIRING_KEYS.contains(&key) && declaration.dead_letter.is_some()) {
                 all.extend(self.effective(key, effective));
             }
         }
         all
     }
 
-    /// Describes a setting of the spec; `default` is its key below `defaults`.
+    /// Describes a setting of the spec. `default` is the key of the setting under `defaults`.
     fn declared<T>(&self, key: &str, value: String, setting: &Setting<T>, default: &str) -> SettingOrigin {
         let set_by = match setting.set_by {
             SetBy::Itself => "the queue".to_owned(),
@@ -54,9 +54,9 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Names the entry of `retryPolicies` that sets the value on this line.
+    /// Returns the path of the `retryPolicies` entry that sets the value on this line.
     fn policy(&self, at: Location) -> String {
-        let entry = self.context.spec.retry_policies.iter().find(|(_, policy)| policy.says(at));
+        let entry = self.context.spec.retry_policies.iter().find(|(_, policy)| policy.sets_value_at(at));
         format!("retryPolicies.{}", entry.map_or("", |(name, _)| name))
     }
 
@@ -68,7 +68,7 @@ impl Describer<'_, '_> {
         }
         all.push(number);
         if let Some(schedule) = &retry.schedule {
-            let (key, value) = shown(&schedule.value);
+            let (key, value) = format_schedule(&schedule.value);
             all.push(self.declared(key, value, schedule, "retry"));
         }
         match (&retry.strategy, of) {
@@ -91,39 +91,40 @@ impl Describer<'_, '_> {
         }
     }
 
-    /// Describes an effective setting of an argument or a policy. Returns `None` for operator policies.
+    /// Describes an effective setting. Returns `None` if an operator policy sets it.
     fn effective(&self, key: &str, effective: &Effective) -> Option<SettingOrigin> {
         let argument = format!("x-{key}");
         let known = KnownArgument::named(&argument);
-        let shown = known.map_or(key, |known| known.key);
+        let spec_key = known.map_or(key, |known| known.key);
         let value = with_unit(&argument, &effective.value);
         let no_effect = known.and_then(|known| self.queue.effective.no_effect(known, &effective.value));
         let no_effect = no_effect.map(|why| why.to_string());
         let source = |set_by: String, at| {
             let (value, no_effect) = (value.clone(), no_effect.clone());
-            SettingOrigin { key: shown.to_owned(), value, no_effect, set_by, at }
+            SettingOrigin { key: spec_key.to_owned(), value, no_effect, set_by, at }
         };
         match &effective.source {
             SetIn::Default => Some(source("RabbitMQ's default".to_owned(), None)),
-            SetIn::Argument => match self.queue.written.arguments.get(&argument) {
-                Some(setting) => Some(SettingOrigin { no_effect, ..self.declared(shown, value, setting, "queue") }),
-                // An argument that the spec does not set comes from the retries, or protects dead-lettered messages.
+            SetIn::Argument => match self.queue.declaration.arguments.get(&argument) {
+                Some(setting) => Some(SettingOrigin { no_effect, ..self.declared(spec_key, value, setting, "queue") }),
+                // topo adds an argument either for the retry strategy or to protect dead-lettered messages.
                 None if self.queue.retry.is_some() => Some(source("the strategy".to_owned(), None)),
                 None => Some(source("topo: inspections must not lose messages".to_owned(), None)),
             },
-            SetIn::Policy(name) => Some(source(format!("policy {name}"), self.in_policy(name, key))),
+            SetIn::Policy(name) => Some(source(format!("policy {name}"), self.policy_line(name, key))),
             // A spec contains no operator policies.
             SetIn::OperatorPolicy(_) => None,
         }
     }
 
-    fn in_policy(&self, name: &PolicyName, key: &str) -> Option<super::SpecLine> {
+    /// Returns the spec line on which a policy sets a key.
+    fn policy_line(&self, name: &PolicyName, key: &str) -> Option<super::SpecLine> {
         let policy = self.context.spec.policies.get(name)?;
         Some(spec_line(self.context.spec, policy.definition.get(key).map_or(policy.at, |it| it.key_at)))
     }
 }
 
-fn shown(schedule: &Schedule) -> (&'static str, String) {
+fn format_schedule(schedule: &Schedule) -> (&'static str, String) {
     let time = |delay: i64| duration(delay).unwrap_or_default();
     match schedule {
         Schedule::Delays(delays) => ("delays", delays.iter().map(|delay| time(*delay)).collect::<Vec<_>>().join(", ")),
@@ -134,7 +135,7 @@ fn shown(schedule: &Schedule) -> (&'static str, String) {
     }
 }
 
-fn dead_letter(value: &DeadLetter) -> String {
+fn format_dead_letter(value: &DeadLetter) -> String {
     let wiring = match value.wiring() {
         Some(Wiring::Policy) => ", by a policy",
         Some(Wiring::Arguments) | None => "",

@@ -1,4 +1,4 @@
-//! Lists the states of a message that always fails.
+//! Lists the states through which a message that always fails passes.
 
 use super::document::{State, Step};
 use super::{Describer, time};
@@ -9,8 +9,9 @@ use crate::model::{Destination, QueueName, QueueType};
 
 /// The maximum number of attempts that are listed one by one.
 const MOST_ATTEMPTS: u32 = 12;
-/// The numbers of attempts that are listed before and after the abbreviated ones.
+/// The number of attempts that are listed before the abbreviated attempts.
 const BEFORE: u32 = 4;
+/// The number of attempts that are listed after the abbreviated attempts.
 const AFTER: u32 = 2;
 
 impl Describer<'_, '_> {
@@ -48,6 +49,7 @@ impl Describer<'_, '_> {
         Step { state: State::Published { ways_in }, after: None, then: String::new() }
     }
 
+    /// Describes when a message leaves a queue without a worker.
     fn kept_until(&self) -> String {
         if self.queue.queue_type == QueueType::Stream {
             return match (self.queue.effective.get("max-age"), self.queue.number("max-length-bytes")) {
@@ -56,7 +58,7 @@ impl Describer<'_, '_> {
             };
         }
         match self.queue.number("message-ttl") {
-            Some(ttl) => format!("until it is consumed, {} at most", time(ttl)),
+            Some(ttl) => format!("until it is consumed, for at most {}", time(ttl)),
             None => "until it is consumed".to_owned(),
         }
     }
@@ -69,7 +71,7 @@ impl Describer<'_, '_> {
         let mut number = 1;
         while number <= last {
             let retry = usize::try_from(number).unwrap_or(usize::MAX);
-            let after = self.has_times(number).then(|| wait(elapsed));
+            let after = self.is_time_known(number).then(|| wait(elapsed));
             if is_cut && number == BEFORE + 1 {
                 let to = last - AFTER;
                 steps.push(Step { state: State::Attempts { from: number, to }, after, then: String::new() });
@@ -92,17 +94,17 @@ impl Describer<'_, '_> {
         let state = match self.dead_letter_destination() {
             Some(place) => State::DeadLetter { place },
             None if self.queue.dead_letters.is_some() && self.queue.keeps_unroutable_messages() => {
-                State::Kept { until: "until a queue is bound that receives it".to_owned() }
+                State::Kept { until: "until a queue that receives it is bound".to_owned() }
             }
             None => State::Dropped,
         };
-        let after = self.has_times(last).then(|| wait(elapsed));
+        let after = self.is_time_known(last).then(|| wait(elapsed));
         steps.push(Step { state, after, then: String::new() });
     }
 
-    /// Returns true if the time of the attempt is known. A message at the back of the queue waits for all messages
-    /// before it.
-    fn has_times(&self, number: u32) -> bool {
+    /// Returns true if the time of an attempt is known. If the worker republishes to the back of the queue, a retry has
+    /// to wait for all earlier messages, so its time is unknown.
+    fn is_time_known(&self, number: u32) -> bool {
         !matches!(self.queue.retry, Some(Retry::Republish(Republish { tiers: None, .. }))) || number == 1
     }
 
@@ -113,7 +115,7 @@ impl Describer<'_, '_> {
         let answer = if is_last && is_counted_by_worker { &contract.on_give_up } else { &contract.on_failure };
         let reaction = reaction(answer, number);
         let limit = match self.queue.retry {
-            Some(Retry::Redeliver(_) | Retry::Delayed(_)) if is_last => ", the delivery limit is reached",
+            Some(Retry::Redeliver(_) | Retry::Delayed(_)) if is_last => " (delivery limit reached)",
             Some(_) | None => "",
         };
         let by = match &self.queue.dead_letters {
@@ -147,7 +149,7 @@ impl Describer<'_, '_> {
     }
 }
 
-/// Describes the reaction of a worker on this attempt.
+/// Describes the reaction of a worker to the failure of this attempt.
 fn reaction(answer: &Answer, number: u32) -> String {
     let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
     let method = format!("{}{flag}", answer.method.as_str());

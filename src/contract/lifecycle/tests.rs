@@ -1,11 +1,11 @@
-//! Tests lifecycles of small specs. `tests/live/contract.rs` compares lifecycles with a broker.
+//! Tests the lifecycles of small specs. `tests/live/contract.rs` compares lifecycles with a broker.
 
 use super::*;
 use crate::expand::expand;
 use crate::model::BrokerVersion;
 use crate::spec::{SourceFile, Variables, parse};
 
-fn explained(name: &str, yaml: &str, version: (u16, u16)) -> Option<Explanation> {
+fn explain(name: &str, yaml: &str, version: (u16, u16)) -> Option<Explanation> {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
     let spec = parse(&[file], &Variables::new()).unwrap().vhosts.remove(0);
@@ -14,19 +14,21 @@ fn explained(name: &str, yaml: &str, version: (u16, u16)) -> Option<Explanation>
     explanation(&QueueName::new(name), &spec, &expansion, &profile)
 }
 
-/// Returns the lifecycle of a queue `q` with these keys.
+/// Returns the lifecycle of queue `q`, which the spec declares with these keys.
 fn lifecycle(keys: &str, version: (u16, u16)) -> Lifecycle {
     let yaml = format!("queues: {{q: {{{keys}}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n");
-    match explained("q", &yaml, version) {
+    match explain("q", &yaml, version) {
         Some(Explanation::Queue(lifecycle)) => *lifecycle,
         other => panic!("{other:?}"),
     }
 }
 
-fn way<'a>(lifecycle: &'a Lifecycle, word: &str) -> &'a str {
-    lifecycle.exits.iter().find(|it| it.way == word).map_or("", |it| it.to.as_str())
+/// Returns the destination of an exit; empty if the lifecycle does not have the exit.
+fn exit<'a>(lifecycle: &'a Lifecycle, way: &str) -> &'a str {
+    lifecycle.exits.iter().find(|it| it.way == way).map_or("", |it| it.to.as_str())
 }
 
+/// Returns the time of each listed attempt; `?` if the time is unknown.
 fn times(lifecycle: &Lifecycle) -> Vec<String> {
     let time = |step: &Step| step.after.as_ref().map_or("?".to_owned(), |it| it.text.clone());
     lifecycle.steps.iter().filter(|it| matches!(it.state, State::Attempt { .. })).map(time).collect()
@@ -41,14 +43,14 @@ fn attempts_follow_all_previous_delays() {
     let delayed = lifecycle("type: quorum, retry: {strategy: delayed, delays: [1s, 2s]}", (4, 3));
     assert_eq!(times(&delayed), ["0ms", "1s", "3s"]);
     assert_eq!(delayed.steps.last().unwrap().state, State::Dropped);
-    // The delay applies to every returned message, for any cause (`tests/live/retry/counting.rs`).
-    assert_eq!(way(&delayed, "crashed"), "redelivered after the delay of the attempt, 1s to 2s; uses up one attempt");
-    assert_eq!(way(&delayed, "requeued"), "redelivered after 1s, not counted, without limit");
+    // The delay applies to every returned message, regardless of the cause (`tests/live/retry/counting.rs`).
+    assert_eq!(exit(&delayed, "crashed"), "redelivered after the delay of the attempt, 1s to 2s; uses up one attempt");
+    assert_eq!(exit(&delayed, "requeued"), "redelivered after 1s, not counted, without limit");
     let once = lifecycle("type: quorum, retry: {strategy: delayed, delays: [1s]}", (4, 3));
-    assert_eq!(way(&once, "crashed"), "redelivered after 1s; uses up one attempt");
+    assert_eq!(exit(&once, "crashed"), "redelivered after 1s; uses up one attempt");
     let redelivered = lifecycle("type: quorum, maxRetries: 2", (4, 3));
-    assert_eq!(way(&redelivered, "crashed"), "redelivered immediately; uses up one attempt");
-    // A message at the back of the queue waits for the messages before it, for an unknown time.
+    assert_eq!(exit(&redelivered, "crashed"), "redelivered immediately; uses up one attempt");
+    // A message at the back of the queue waits for all earlier messages, for an unknown time.
     assert_eq!(
         times(&lifecycle("type: classic, maxRetries: 2, retry: {strategy: republish}", (4, 3))),
         ["0ms", "?", "?"]
@@ -70,31 +72,31 @@ fn many_attempts_are_abbreviated() {
 fn exits_have_the_destinations_of_the_broker() {
     let keys = "type: classic, messageTtl: 1m, maxLength: 5, deadLetter: dead";
     let plain = lifecycle(keys, (4, 3));
-    assert_eq!(way(&plain, "expired"), "dead (expired)");
-    assert_eq!(way(&plain, "overflow"), "the oldest message is removed: dead (maxlen)");
-    assert_eq!(way(&plain, "requeued"), "redelivered immediately, not a retry, any number of times");
+    assert_eq!(exit(&plain, "expired"), "dead (expired)");
+    assert_eq!(exit(&plain, "overflow"), "the oldest message is removed: dead (maxlen)");
+    assert_eq!(exit(&plain, "requeued"), "redelivered immediately, not a retry, without limit");
     assert_eq!(
-        way(&lifecycle(&format!("{keys}, overflow: reject-publish"), (4, 3)), "overflow"),
+        exit(&lifecycle(&format!("{keys}, overflow: reject-publish"), (4, 3)), "overflow"),
         "new messages are rejected: the publisher gets basic.nack"
     );
     let bare = lifecycle("type: classic, expires: 1h", (4, 3));
-    assert_eq!((way(&bare, "failed"), way(&bare, "expired")), ("dropped", "dropped"));
-    assert_eq!(way(&bare, "queue deleted"), "lost with the queue; not dead-lettered");
+    assert_eq!((exit(&bare, "failed"), exit(&bare, "expired")), ("dropped", "dropped"));
+    assert_eq!(exit(&bare, "queue deleted"), "lost with the queue; not dead-lettered");
     assert_eq!((bare.dead_lettered_message, bare.replay), (None, None));
-    // Quorum queues: no limit before 4.0, and basic.nack is not counted from 4.3 on.
+    // Quorum queues have no default delivery limit before 4.0. From 4.3 on, they do not count basic.nack.
     let quorum = |version| lifecycle("type: quorum, deadLetter: dead", version);
-    assert_eq!(way(&quorum((3, 13)), "requeued"), "redelivered immediately, not a retry, any number of times");
+    assert_eq!(exit(&quorum((3, 13)), "requeued"), "redelivered immediately, not a retry, without limit");
     assert_eq!(
-        way(&quorum((4, 0)), "requeued"),
-        "redelivered immediately, not a retry; after 20 times, dead (delivery_limit)"
+        exit(&quorum((4, 0)), "requeued"),
+        "redelivered immediately, not a retry; after 20 redeliveries, dead (delivery_limit)"
     );
-    assert!(way(&quorum((4, 3)), "requeued").contains("after 20 times (basic.nack is not counted)"));
-    // Messages that expire in a queue whose ladder has no guard.
+    assert!(exit(&quorum((4, 3)), "requeued").contains("after 20 redeliveries (basic.nack is not counted)"));
+    // Before 3.13, a ladder has no guard against expired messages.
     let ladder = |version| lifecycle("type: classic, retry: {delays: [5s]}, deadLetter: dead", version);
-    assert!(way(&ladder((3, 10)), "expired").starts_with("lost: "));
-    assert_eq!(way(&ladder((3, 13)), "expired"), "dead (expired)");
+    assert!(exit(&ladder((3, 10)), "expired").starts_with("lost: "));
+    assert_eq!(exit(&ladder((3, 13)), "expired"), "dead (expired)");
     let stream = lifecycle("type: stream, maxAge: 7D", (4, 3));
-    assert_eq!((way(&stream, "read"), way(&stream, "too old")), ("stays", "deleted with its segment"));
+    assert_eq!((exit(&stream, "read"), exit(&stream, "too old")), ("stays", "deleted with its segment"));
     assert_eq!(stream.contract, None);
 }
 
@@ -105,7 +107,7 @@ fn each_setting_has_an_origin() {
                 queues: {q: {retry: slow, messageTtl: 5s}}\n\
                 deadLetterQueues: {dead: {}}\n\
                 policies: {p: {pattern: ^q$, definition: {maxLength: 3}}}\n";
-    let Some(Explanation::Queue(lifecycle)) = explained("q", yaml, (4, 3)) else { panic!("a queue") };
+    let Some(Explanation::Queue(lifecycle)) = explain("q", yaml, (4, 3)) else { panic!("a queue") };
     let origins: Vec<(&str, &str, &str, Option<usize>)> = lifecycle
         .settings
         .iter()
@@ -130,7 +132,7 @@ fn each_setting_has_an_origin() {
 fn names_of_tiers_are_explained() {
     let yaml = "queues: {q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}, q.retry.7.1s: {type: classic}}\n\
                 deadLetterQueues: {dead: {type: quorum}}\n";
-    let tier = |name: &str| match explained(name, yaml, (4, 3)) {
+    let tier = |name: &str| match explain(name, yaml, (4, 3)) {
         Some(Explanation::Tier(tier)) => Some((tier.retry, tier.wait.text, tier.is_made)),
         Some(Explanation::Queue(_)) | None => None,
     };
@@ -138,8 +140,8 @@ fn names_of_tiers_are_explained() {
     assert_eq!(tier("q.retry.1.10s"), Some((1, "10s".to_owned(), false)));
     assert_eq!(tier("other.retry.1.10s"), None);
     // A declared queue with the name of a tier is a queue.
-    assert!(matches!(explained("q.retry.7.1s", yaml, (4, 3)), Some(Explanation::Queue(_))));
-    let Some(Explanation::Queue(dead)) = explained("dead", yaml, (4, 3)) else { panic!("a queue") };
+    assert!(matches!(explain("q.retry.7.1s", yaml, (4, 3)), Some(Explanation::Queue(_))));
+    let Some(Explanation::Queue(dead)) = explain("dead", yaml, (4, 3)) else { panic!("a queue") };
     assert_eq!(dead.dead_letter_sources, [QueueName::new("q")]);
-    assert_eq!(way(&dead, "inspected"), "stays, any number of times");
+    assert_eq!(exit(&dead, "inspected"), "stays, without limit");
 }

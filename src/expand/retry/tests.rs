@@ -1,7 +1,7 @@
-//! Tests the objects of each strategy on each version, and the refusals.
+//! Tests the generated objects of each strategy on each version, and the errors for retries that do not work.
 
 use crate::expand::origin::CreatedFor;
-use crate::expand::tests::{expanded_for, listed, spec};
+use crate::expand::tests::{expand_for, format_topology, spec};
 use crate::expand::{Expansion, expand};
 use crate::model::ObjectId;
 use crate::rabbitmq::BrokerProfile;
@@ -11,26 +11,26 @@ mod names;
 
 const DEAD: &str = "deadLetterQueues: {orders.dead: {type: classic}}\n";
 
-/// Returns a spec with a queue with these keys, and a dead-letter queue.
+/// Returns a spec that declares a queue with these keys and a dead-letter queue.
 fn text(keys: &str) -> String {
     format!("queues:\n  orders.work: {{{keys}, deadLetter: orders.dead}}\n{DEAD}")
 }
 
-fn of(version: &str, keys: &str) -> Expansion {
-    expanded_for(version, &text(keys))
+fn expand_keys(version: &str, keys: &str) -> Expansion {
+    expand_for(version, &text(keys))
 }
 
-/// Lists the generated objects, without the dead-letter queue, its exchange and its binding.
-fn generated(version: &str, keys: &str) -> String {
+/// Lists the objects of the topology, except the dead-letter queue, its exchange and its binding.
+fn list_objects(version: &str, keys: &str) -> String {
     let of_dead_letters =
         ["exchange orders.dead.dlx ", "queue orders.dead ", "binding orders.dead.dlx ─ \"\" → orders.dead"];
-    let listed = listed(&of(version, keys));
+    let listed = format_topology(&expand_keys(version, keys));
     let lines = listed.lines().filter(|line| !of_dead_letters.iter().any(|other| line.starts_with(other)));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the errors for a version: the source text of each error, its message, and its hint.
-fn refused(version: &str, text: &str) -> String {
+/// Returns the errors on a broker version: for each error, the source text, the message and the hint.
+fn errors(version: &str, text: &str) -> String {
     let whole = format!("version: 1\nvhost: shop\n{text}");
     let profile = BrokerProfile::of(version.parse().unwrap());
     let found = expand(&spec(text), &profile).expect_err("this spec cannot be expanded");
@@ -41,10 +41,10 @@ fn refused(version: &str, text: &str) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the family in two lines.
+/// Formats the retries of the first queue in two lines.
 fn family(expansion: &Expansion) -> String {
     let family = &expansion.scope.families[0];
-    format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::counted(&family.members))
+    format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::count_by_kind(&family.members))
 }
 
 const GUARD: &str = "\
@@ -56,7 +56,7 @@ binding orders.work.dlx ─ {x-last-death-reason: maxlen, x-match: all-with-x} �
 #[test]
 fn ladder_of_a_classic_queue() {
     let keys = "type: classic, retry: {delays: [5s, 30s, 5m]}";
-    let expansion = of("3.13.7", keys);
+    let expansion = expand_keys("3.13.7", keys);
     let expected = format!(
         "\
 exchange orders.work.dlx headers {{alternate-exchange: orders.work.retry}}
@@ -78,9 +78,9 @@ binding orders.work.retry.over ─ orders.work.retry.* → orders.dead.dlx
 binding orders.work.return ─ \"\" → orders.work
 "
     );
-    assert_eq!(generated("3.13.7", keys), expected);
-    assert_eq!(generated("4.3.6", keys), expected, "the same on every version that supports the guard");
-    assert_eq!(generated("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
+    assert_eq!(list_objects("3.13.7", keys), expected);
+    assert_eq!(list_objects("4.3.6", keys), expected, "the same on every version that supports the guard");
+    assert_eq!(list_objects("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
     assert_eq!(
         family(&expansion),
         "orders.work → 5s → 30s → 5m → orders.dead\nladder 3: 7 exchanges, 3 tier queues, 8 bindings"
@@ -95,7 +95,7 @@ binding orders.work.return ─ \"\" → orders.work
 fn tiers_of_a_quorum_queue_use_at_least_once_if_supported() {
     let keys = "type: quorum, retry: {delays: [5s]}, maxRetries: 2";
     let tier = |version: &str| {
-        let generated = generated(version, keys);
+        let generated = list_objects(version, keys);
         let lines: Vec<&str> = generated.lines().filter(|line| line.starts_with("queue orders.work.retry.2")).collect();
         lines.join("\n")
     };
@@ -108,19 +108,19 @@ fn tiers_of_a_quorum_queue_use_at_least_once_if_supported() {
     // Quorum queues of 3.8.9 have no TTL.
     let classic = format!("queue orders.work.retry.2.5s {{{arguments}, x-message-ttl: 5000, x-queue-type: classic}}");
     assert_eq!(tier("3.8.9"), classic);
-    let optional = of("4.0.5", keys).scope.optional;
+    let optional = expand_keys("4.0.5", keys).scope.optional;
     let optional: Vec<String> = optional.iter().map(|(name, it)| format!("{name}: {it:?}")).collect();
     let both = r#"{"x-dead-letter-strategy", "x-overflow"}"#;
     assert_eq!(optional, [format!("orders.work.retry.1.5s: {both}"), format!("orders.work.retry.2.5s: {both}")]);
     assert_eq!(
-        family(&of("4.0.5", keys)),
+        family(&expand_keys("4.0.5", keys)),
         "orders.work → 5s ×2 → orders.dead\nladder 2: 7 exchanges, 2 tier queues, 7 bindings"
     );
 }
 
 #[test]
 fn ladder_can_be_wired_by_a_policy() {
-    let listed = listed(&expanded_for(
+    let listed = format_topology(&expand_for(
         "4.0.5",
         &format!(
             "queues: {{q: {{type: classic, retry: {{delays: [1s]}}, deadLetter: {{queue: orders.dead, wiring: policy}}}}}}\n{DEAD}"
@@ -134,7 +134,7 @@ fn ladder_can_be_wired_by_a_policy() {
 fn republish_through_tiers() {
     let keys = "type: classic, retry: {strategy: republish, delays: [5s, 1m30s], jitter: 1s}";
     assert_eq!(
-        generated("3.8.9", keys),
+        list_objects("3.8.9", keys),
         "\
 exchange orders.work.retry direct {alternate-exchange: orders.work.retry.switch}
 exchange orders.work.retry.over topic {alternate-exchange: orders.work.retry.first}
@@ -150,10 +150,10 @@ binding orders.work.return ─ \"\" → orders.work
 "
     );
     assert_eq!(
-        family(&of("3.8.9", keys)),
+        family(&expand_keys("3.8.9", keys)),
         "orders.work → 5s → 1m30s → orders.dead\nrepublish 2: 4 exchanges, 2 tier queues, 4 bindings"
     );
-    let nowhere = listed(&expanded_for(
+    let nowhere = format_topology(&expand_for(
         "4.0.5",
         "queues: {q: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [1s]}}}\n",
     ));
@@ -164,27 +164,27 @@ binding orders.work.return ─ \"\" → orders.work
 fn republish_to_the_back() {
     let keys = "type: classic, maxRetries: 2, retry: {strategy: republish}";
     let plain = "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}\n";
-    assert_eq!(generated("3.8.9", keys), plain);
-    assert_eq!(family(&of("3.8.9", keys)), "orders.work → to the back ×2 → orders.dead\nrepublish 2: ");
+    assert_eq!(list_objects("3.8.9", keys), plain);
+    assert_eq!(family(&expand_keys("3.8.9", keys)), "orders.work → to the back ×2 → orders.dead\nrepublish 2: ");
 }
 
 #[test]
 fn redeliver_sets_a_delivery_limit() {
     for version in ["3.8.9", "4.3.6"] {
         assert_eq!(
-            generated(version, "type: quorum, maxRetries: 3"),
+            list_objects(version, "type: quorum, maxRetries: 3"),
             "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delivery-limit: 3, x-queue-type: quorum}\n"
         );
     }
     assert_eq!(
-        family(&of("4.0.5", "type: quorum, maxRetries: 3")),
+        family(&expand_keys("4.0.5", "type: quorum, maxRetries: 3")),
         "orders.work → immediately ×3 → orders.dead\nredeliver 3: "
     );
-    let dropped = expanded_for("4.0.5", "queues: {q: {type: quorum, maxRetries: 1}}\n");
+    let dropped = expand_for("4.0.5", "queues: {q: {type: quorum, maxRetries: 1}}\n");
     assert_eq!(family(&dropped), "q → immediately → dropped\nredeliver 1: ");
     let with_default = "defaults: {queue: {type: quorum, deliveryLimit: 9}}\nqueues: {q: {maxRetries: 1}}\n";
     assert!(
-        listed(&expanded_for("4.0.5", with_default)).contains("queue q {x-delivery-limit: 1,"),
+        format_topology(&expand_for("4.0.5", with_default)).contains("queue q {x-delivery-limit: 1,"),
         "the strategy overrides a default"
     );
 }
@@ -192,7 +192,7 @@ fn redeliver_sets_a_delivery_limit() {
 #[test]
 fn delayed_sets_four_arguments() {
     assert_eq!(
-        generated("4.3.6", "type: quorum, maxRetries: 5, retry: {strategy: delayed, delays: [1s, 2s, 3s]}"),
+        list_objects("4.3.6", "type: quorum, maxRetries: 5, retry: {strategy: delayed, delays: [1s, 2s, 3s]}"),
         "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delayed-retry-max: 3000, \
          x-delayed-retry-min: 1000, x-delayed-retry-type: all, x-delivery-limit: 5, x-queue-type: quorum}\n"
     );
@@ -201,35 +201,37 @@ fn delayed_sets_four_arguments() {
 #[test]
 fn zero_retries_create_no_objects() {
     for keys in ["type: classic, maxRetries: 0", "type: quorum, maxRetries: 0, retry: {strategy: ladder}"] {
-        let expansion = of("4.0.5", keys);
+        let expansion = expand_keys("4.0.5", keys);
         assert!(expansion.scope.families.is_empty() && expansion.retries.is_empty());
         assert_eq!(expansion.topology.queues.len(), 2);
     }
-    let limited = generated("4.0.5", "type: quorum, maxRetries: 0, retry: {strategy: redeliver}");
+    let limited = list_objects("4.0.5", "type: quorum, maxRetries: 0, retry: {strategy: redeliver}");
     assert!(limited.contains("x-delivery-limit: 0"), "{limited}");
 }
 
 #[test]
 fn quorum_dead_letter_queues_have_no_delivery_limit() {
     let text = "queues: {q: {type: quorum, deadLetter: d}}\ndeadLetterQueues: {d: {type: quorum}, e: {type: quorum, deliveryLimit: 7}}\n";
-    assert!(listed(&expanded_for("4.0.5", text)).contains("queue d {x-delivery-limit: -1, x-queue-type: quorum}"));
-    assert!(listed(&expanded_for("4.0.5", text)).contains("queue e {x-delivery-limit: 7, "));
     assert!(
-        listed(&expanded_for("3.13.7", text)).contains("queue d {x-queue-type: quorum}"),
+        format_topology(&expand_for("4.0.5", text)).contains("queue d {x-delivery-limit: -1, x-queue-type: quorum}")
+    );
+    assert!(format_topology(&expand_for("4.0.5", text)).contains("queue e {x-delivery-limit: 7, "));
+    assert!(
+        format_topology(&expand_for("3.13.7", text)).contains("queue d {x-queue-type: quorum}"),
         "on 3.13, -1 means one delivery"
     );
-    assert!(expanded_for("4.0.5", text).scope.is_optional(&"d".into(), "x-delivery-limit"));
+    assert!(expand_for("4.0.5", text).scope.is_optional(&"d".into(), "x-delivery-limit"));
 }
 
 #[test]
-fn refused_strategy_suggests_strategies_that_work() {
+fn error_about_a_strategy_suggests_strategies_that_work() {
     for (version, keys, expected) in [
         (
             "4.3.6",
             "type: classic, maxRetries: 3",
             "3: `maxRetries` alone is not enough for classic queue `orders.work`, which does not count deliveries \
-             (add delays to let the broker count: `retry: {delays: [5s, 30s]}`; use \
-             `retry: {strategy: republish}` to let the workers count; or use `type: quorum`)",
+             (add delays to let the broker count attempts: `retry: {delays: [5s, 30s]}`; use \
+             `retry: {strategy: republish}` to let the workers count attempts; or use `type: quorum`)",
         ),
         (
             "4.3.6",
@@ -280,13 +282,13 @@ fn refused_strategy_suggests_strategies_that_work() {
              (remove the delays and use `strategy: republish` or `strategy: redeliver`)",
         ),
     ] {
-        assert_eq!(refused(version, &text(keys)), expected, "{keys} on {version}");
+        assert_eq!(errors(version, &text(keys)), expected, "{keys} on {version}");
     }
     for (version, keys) in [
         ("3.13.7", "type: quorum, messageTtl: 1h, maxLength: 5, deliveryLimit: 4, retry: {delays: [1s]}"),
         ("3.10.8", "type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}"),
     ] {
-        of(version, keys);
+        expand_keys(version, keys);
     }
 }
 
@@ -295,8 +297,8 @@ fn settings_that_conflict_with_the_retries_are_refused() {
     for (keys, expected) in [
         (
             "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
-            "queue `orders.work` rejects messages when it is full, and a classic queue would lose the retries that return \
-             then (use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`)",
+            "queue `orders.work` rejects messages when it is full, and a classic queue would then lose returning retries \
+             (use `type: quorum`, where retries wait until there is room, or `overflow: drop-head`)",
         ),
         (
             "type: classic, overflow: reject-publish-dlx, retry: {strategy: republish, delays: [1s]}",
@@ -307,14 +309,14 @@ fn settings_that_conflict_with_the_retries_are_refused() {
             "`deliveryLimit` conflicts with the retries of queue `orders.work`, which set it (keep one of the two)",
         ),
     ] {
-        let found = refused("4.3.0", &text(keys));
+        let found = errors("4.3.0", &text(keys));
         assert!(found.contains(expected), "{keys}: {found}");
     }
-    of("4.3.0", "type: classic, overflow: reject-publish, maxRetries: 2, retry: {strategy: republish}");
+    expand_keys("4.3.0", "type: classic, overflow: reject-publish, maxRetries: 2, retry: {strategy: republish}");
 }
 
 #[test]
-fn ladder_needs_an_end_that_accepts_every_key() {
+fn ladder_needs_a_target_that_accepts_every_key() {
     let queue = |dead_letter: &str, rest: &str| {
         format!(
             "exchanges: {{corp: {{external: true}}, plain: {{type: direct}}, wide: {{type: topic}}}}\n\
@@ -325,13 +327,17 @@ fn ladder_needs_an_end_that_accepts_every_key() {
         ("none", "", "the ladder of queue `q` needs a dead-letter queue for messages that have no retries left"),
         ("{exchange: plain}", "", "keep their own keys, which direct exchange `plain` does not route"),
         ("{exchange: amq.direct}", "", "keep their own keys, which direct exchange `amq.direct` does not route"),
-        ("{exchange: \"\", routingKey: q}", "", "cannot go to the default exchange"),
-        ("{exchange: corp, routingKey: k}", "", "cannot get the key \"k\""),
-        ("{exchange: wide, routingKey: k}", "", "cannot get the key \"k\""),
+        ("{exchange: \"\", routingKey: q}", "", "cannot dead-letter messages to the default exchange"),
+        ("{exchange: corp, routingKey: k}", "", "so the routing key \"k\" cannot be set"),
+        ("{exchange: wide, routingKey: k}", "", "so the routing key \"k\" cannot be set"),
         ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: direct}}}\n", "direct exchange `d.dlx`"),
-        ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: topic, routingKey: k}}}\n", "cannot get the key"),
+        (
+            "d",
+            "deadLetterQueues: {d: {type: classic, exchange: {type: topic, routingKey: k}}}\n",
+            "so the routing key \"k\" cannot be set",
+        ),
     ] {
-        let found = refused("4.0.5", &queue(dead_letter, rest));
+        let found = errors("4.0.5", &queue(dead_letter, rest));
         assert!(found.contains(expected), "{dead_letter}: {found}");
     }
     for (dead_letter, rest, shown) in [
@@ -341,16 +347,16 @@ fn ladder_needs_an_end_that_accepts_every_key() {
         ("d", "deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n", "q → 1s → d"),
         ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: topic}}}\n", "q → 1s → d"),
     ] {
-        let expansion = expanded_for("4.0.5", &queue(dead_letter, rest));
+        let expansion = expand_for("4.0.5", &queue(dead_letter, rest));
         assert_eq!(expansion.scope.families[0].to_string(), shown);
     }
-    let without_dead_letter = refused("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
+    let without_dead_letter = errors("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
     assert!(without_dead_letter.contains("needs a dead-letter queue for messages"), "{without_dead_letter}");
 }
 
 #[test]
 fn long_paths_are_shortened() {
-    let path = |keys: &str| of("4.3.6", keys).scope.families[0].path.clone();
+    let path = |keys: &str| expand_keys("4.3.6", keys).scope.families[0].path.clone();
     assert_eq!(
         path("type: classic, maxRetries: 20, retry: {backoff: {initial: 1s, factor: 1.5, max: 30s}}"),
         "1s → 1s500ms → 2s250ms → 3s375ms → 5s63ms → 7s594ms → 11s391ms → 17s86ms → 25s629ms → 30s ×11 → orders.dead"
@@ -365,7 +371,7 @@ fn long_paths_are_shortened() {
 
 #[test]
 fn two_queues_can_share_a_dead_letter_queue() {
-    let expansion = expanded_for(
+    let expansion = expand_for(
         "4.0.5",
         &format!(
             "defaults: {{queue: {{type: classic}}, retry: {{delays: [1s]}}, deadLetter: orders.dead}}\nqueues: {{a: {{}}, b: {{}}}}\n{DEAD}"

@@ -1,6 +1,6 @@
-//! Tests that comments above objects describe the broker, and not only the spec.
+//! Tests that comments on exported objects describe the broker, and not only the spec.
 
-use crate::export::tests::{applied, exported, from_definitions, profile};
+use crate::export::tests::{apply_spec, export_definitions, export_topology, profile};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, Topology};
 
 const VERSION: &str = "3.10.8";
@@ -18,8 +18,8 @@ fn comments(text: &str) -> String {
     ) + "\n"
 }
 
-fn of(topology: &Topology, globs: &[&str]) -> String {
-    comments(&exported(topology, &profile(VERSION), globs).text)
+fn comments_on(topology: &Topology, globs: &[&str]) -> String {
+    comments(&export_topology(topology, &profile(VERSION), globs).text)
 }
 
 fn bind_temporary_queue(topology: &mut Topology, queue: &str, source: &str, key: &str) {
@@ -34,54 +34,54 @@ fn bind(topology: &mut Topology, source: &str, queue: &str, routing_key: &str, a
 }
 
 #[test]
-fn temporary_queues_count_as_destinations() {
+fn temporary_queues_are_destinations() {
     let spec = "
 exchanges: {events: {type: fanout}, e: {type: topic, alternateExchange: rest}, rest: {type: fanout}, dlx: {type: direct}}
 queues:
   w: {type: classic, bindings: [{exchange: e, routingKey: k}], deadLetter: {exchange: dlx, routingKey: x}}
 ";
-    let mut topology = applied(spec, &profile(VERSION));
-    let found = of(&topology, &[]);
+    let mut topology = apply_spec(spec, &profile(VERSION));
+    let found = comments_on(&topology, &[]);
     for rule in ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"] {
         assert_eq!(found.matches(&format!("\n{rule}: ")).count(), 1, "{rule}{found}");
     }
     bind_temporary_queue(&mut topology, "a", "events", "");
     bind_temporary_queue(&mut topology, "b", "rest", "");
     bind_temporary_queue(&mut topology, "c", "dlx", "x");
-    assert_eq!(of(&topology, &[]), "\n");
+    assert_eq!(comments_on(&topology, &[]), "\n");
     // A binding with a different key does not match.
     topology.bindings.retain(|binding| binding.source != "dlx".into());
     bind(&mut topology, "dlx", "c", "y", Arguments::new());
-    assert!(of(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
+    assert!(comments_on(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
 }
 
 #[test]
-fn objects_outside_of_the_filter_count() {
+fn objects_outside_of_the_filter_affect_comments() {
     let spec = "
 exchanges: {app: {type: topic}, dlx: {type: fanout}}
 queues:
   orders: {type: classic, bindings: [{exchange: app, routingKey: o}], deadLetter: {exchange: dlx}}
   orders.dead: {type: classic, bindings: [{exchange: dlx}]}
 ";
-    let mut topology = applied(spec, &profile(VERSION));
+    let mut topology = apply_spec(spec, &profile(VERSION));
     let globs = ["app", "dlx", "orders"];
-    assert_eq!(of(&topology, &globs), "\n");
+    assert_eq!(comments_on(&topology, &globs), "\n");
     topology.queues.remove(&"orders.dead".into());
     topology.bindings.retain(|binding| binding.source != "dlx".into());
-    assert!(of(&topology, &globs).starts_with("\ndead-letters-reach-nothing: "));
+    assert!(comments_on(&topology, &globs).starts_with("\ndead-letters-reach-nothing: "));
 }
 
 #[test]
-fn binding_that_cannot_be_represented_counts() {
+fn binding_that_cannot_be_represented_affects_comments() {
     let spec = "
 exchanges: {e: {type: headers}, f: {type: fanout}}
 queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
 ";
-    let mut topology = applied(spec, &profile(VERSION));
-    let found = of(&topology, &[]);
+    let mut topology = apply_spec(spec, &profile(VERSION));
+    let found = comments_on(&topology, &[]);
     assert!(found.contains("\nunbound-exchange: ") && found.contains("\nunbound-queue: "), "{found}");
     bind(&mut topology, "e", "q", "", Arguments::from([("a".to_owned(), ArgumentValue::Null)]));
-    let export = exported(&topology, &profile(VERSION), &[]);
+    let export = export_topology(&topology, &profile(VERSION), &[]);
     assert!(
         export.left_out.lines().join("\n").contains("1 binding that cannot be represented in a spec"),
         "{:?}",
@@ -92,8 +92,8 @@ queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
 
 #[test]
 fn comment_mentions_that_a_definitions_file_lacks_temporary_queues() {
-    let topology = applied("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &profile(VERSION));
-    let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
+    let topology = apply_spec("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &profile(VERSION));
+    let found = comments(&export_definitions(&topology, &profile(VERSION)).text);
     let but =
         "messages published to it are dropped (a definitions file does not contain exclusive and transient queues)\n";
     assert!(found.contains(but), "{found}");
@@ -115,20 +115,20 @@ queues:
 policies:
   ha: {pattern: '^q', definition: {ha-mode: all, ha-sync-mode: automatic}}
 ";
-    let topology = applied(spec, &profile(VERSION));
-    let found = of(&topology, &[]);
-    let shadowed = "\ntopic-binding-shadowed: `a`, `b`, `c` and 1 more: it has no effect: the queue already gets";
+    let topology = apply_spec(spec, &profile(VERSION));
+    let found = comments_on(&topology, &[]);
+    let shadowed = "\ntopic-binding-shadowed: `a`, `b`, `c` and 1 more: it has no effect: the queue already receives";
     assert!(found.contains(shadowed) && found.matches("topic-binding-shadowed").count() == 1, "{found}");
     let mirrored =
         "\nmirrored-queue-policy: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`, `ha-sync-mode`";
     assert!(found.contains(mirrored) && found.matches("mirrored-queue-policy").count() == 1, "{found}");
-    // If the broker refuses each key anyway, this is not a second finding.
-    let refused = comments(&exported(&topology, &profile("4.0.5"), &[]).text);
+    // The refusals of the keys do not cause a second finding.
+    let refused = comments(&export_topology(&topology, &profile("4.0.5"), &[]).text);
     assert!(refused.contains("refused") && !refused.contains("refused-by-broker"), "{refused}");
 }
 
 fn waits(queues: &str) -> Vec<String> {
-    let found = of(&applied(queues, &profile(VERSION)), &[]);
+    let found = comments_on(&apply_spec(queues, &profile(VERSION)), &[]);
     let is_of_waiting = |line: &&str| {
         ["a manual retry", "manual retries", "messages wait here", "messages that are not"]
             .iter()
@@ -189,7 +189,7 @@ queues:
   b: {type: classic, deadLetter: {exchange: retry}}
   wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: ''}}
 ";
-    assert_eq!(waits(queues), [format!("{shared} go to the queue that their routing key names")]);
+    assert_eq!(waits(queues), [format!("{shared} go to the queue named by their routing key")]);
 }
 
 #[test]
@@ -224,10 +224,10 @@ queues:
   later: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
   odd: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
 ";
-    let found = of(&applied(queues, &profile(VERSION)), &[]);
+    let found = comments_on(&apply_spec(queues, &profile(VERSION)), &[]);
     let waits = "messages wait here for 1h, and then go to exchange `e` with routing key `w`";
     assert!(found.contains(&format!("\n{waits}\n")), "{found}");
-    // The other queue may as well contain work that expires.
+    // The name of the other queue does not suggest waiting, so the queue may contain work that expires.
     assert!(found.contains("\nmessages that are not consumed within 1h"), "{found}");
     assert_eq!(found.matches("\nunbound-queue: ").count(), 1, "{found}");
 }
@@ -238,14 +238,14 @@ fn waiting_queue_without_a_destination_has_no_destination_comment() {
 exchanges: {e: {type: topic}, old: {type: direct}}
 queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routingKey: w}], deadLetter: {exchange: old, routingKey: w}}}
 ";
-    let topology = applied(queues, &profile(VERSION));
+    let topology = apply_spec(queues, &profile(VERSION));
     for queue in ["later", "work"] {
         let named = queues.replace("later", queue);
-        let found = of(&applied(&named, &profile(VERSION)), &[]);
+        let found = comments_on(&apply_spec(&named, &profile(VERSION)), &[]);
         assert!(found.contains("dead-letters-reach-nothing: ") && !found.contains("1h"), "{found}");
     }
     // A temporary queue, which no definitions file contains, may receive the messages.
-    let found = comments(&from_definitions(&topology, &profile(VERSION)).text);
+    let found = comments(&export_definitions(&topology, &profile(VERSION)).text);
     assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here for 1h"), "{found}");
 }
 
@@ -259,9 +259,9 @@ fn missing_exchange_counts_its_other_senders() {
         let queue = |number: u8| format!("  q{number}: {{type: classic, deadLetter: {{exchange: gone}}}}\n");
         let queues: String = (1..=queues).map(queue).collect();
         let spec = format!("exchanges:\n  gone: {{external: true, optional: true}}\nqueues:\n{queues}");
-        let mut topology = applied(&spec, &profile(VERSION));
+        let mut topology = apply_spec(&spec, &profile(VERSION));
         topology.exchanges.remove(&"gone".into());
-        let found = of(&topology, &[]);
+        let found = comments_on(&topology, &[]);
         assert!(found.contains(expected), "{expected}\n{found}");
     }
 }

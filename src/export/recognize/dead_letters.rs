@@ -1,11 +1,11 @@
-//! Recognizes dead-letter queues: an exchange that messages are dead-lettered to, and the queue behind it, from which
-//! no message returns.
+//! Recognizes dead-letter queues. A dead-letter queue is bound to a dead-letter exchange, and no message returns from
+//! it.
 
 use super::patterns::{DeadLetterQueue, GivenUp, Recognized, default_key};
 use super::waits::has_waiting_name;
 use crate::export::Live;
 use crate::export::choice::reason_for_queue;
-use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
+use crate::model::naming::{dead_letter_exchange, queue_of_exhausted_exchange};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue,
     QueueName, QueueType, Topology,
@@ -17,17 +17,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A source of dead-lettered messages.
 enum Sender {
-    /// Retries of a queue, after the last attempt.
+    /// The retries of a queue, after the last attempt.
     Retries,
-    /// A queue. If it has a TTL, its expired messages may be delayed work.
+    /// A queue. If the queue has a TTL, its expired messages may be delayed work.
     Queue { name: QueueName, has_ttl: bool },
     /// The queues that a policy matches.
     Policy { pattern: String, has_ttl: bool },
 }
 
 impl Sender {
-    /// Returns true if the sender rejected its messages, rather than delaying them for this queue. A retry queue may
-    /// have no TTL, because publishers set one for each message. Then only its name distinguishes it from a work queue.
+    /// Returns true if the sender dead-letters rejected messages to the queue, and does not delay messages for it.
+    ///
+    /// A retry queue may have no TTL, because its publishers set a TTL for each message. Only the name distinguishes
+    /// such a queue from a work queue.
     fn rejects_to(&self, queue: &QueueName) -> bool {
         match self {
             Self::Retries => true,
@@ -41,19 +43,19 @@ impl Sender {
 
 /// A dead-letter exchange.
 #[derive(Default)]
-struct Sink {
+struct DeadLetterExchange {
     /// The queues and policies that dead-letter to the exchange.
     senders: Vec<Sender>,
     /// The dead-letter routing keys.
     keys: BTreeSet<String>,
 }
 
-/// Detects work queues that messages are dead-lettered to.
+/// Detects work queues that receive dead-lettered messages.
 struct WorkQueues<'a> {
     live: &'a Live<'a>,
-    /// By queue, the exchanges that are bound to it.
+    /// The source exchanges of the bindings to each queue.
     sources: BTreeMap<&'a QueueName, BTreeSet<&'a ExchangeName>>,
-    /// The routing, which is built for the first queue that a policy may dead-letter.
+    /// The routing of the vhost, computed on first use.
     routing: OnceCell<Routing<'a>>,
     operator_policies: BTreeMap<PolicyName, Policy>,
     none: BTreeSet<ObjectId>,
@@ -71,15 +73,19 @@ impl<'a> WorkQueues<'a> {
         Self { live, sources, routing: OnceCell::new(), operator_policies, none: BTreeSet::new() }
     }
 
-    /// Returns true if an exchange that is not a dead-letter exchange is bound to the queue. Then only its name can
-    /// identify a dead-letter queue.
-    fn is_bound_elsewhere(&self, queue: &QueueName, sinks: &BTreeMap<ExchangeName, Sink>) -> bool {
-        self.sources.get(queue).into_iter().flatten().any(|source| !sinks.contains_key(*source))
+    /// Returns true if the queue is bound to an exchange that is not a dead-letter exchange. Only its name can identify
+    /// such a queue as a dead-letter queue.
+    fn is_bound_elsewhere(
+        &self,
+        queue: &QueueName,
+        dead_letter_exchanges: &BTreeMap<ExchangeName, DeadLetterExchange>,
+    ) -> bool {
+        self.sources.get(queue).into_iter().flatten().any(|source| !dead_letter_exchanges.contains_key(*source))
     }
 
-    /// Returns true if dead-lettered messages of the queue return to a queue that dead-letters to it. Such a pair is a
-    /// manual retry.
-    fn returns(&'a self, queue: &QueueName, sink: &Sink) -> bool {
+    /// Returns true if the queue dead-letters messages to a queue that dead-letters to it. Such a pair is a manual
+    /// retry.
+    fn returns_messages(&'a self, queue: &QueueName, dlx: &DeadLetterExchange) -> bool {
         let policies = self.live.topology.policies.values();
         if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
             return false;
@@ -91,7 +97,7 @@ impl<'a> WorkQueues<'a> {
             _ => routing.bindings_to(&Destination::Queue(to.clone())).iter().any(|it| it.source == target.exchange),
         };
         routing.dead_lettering(queue).iter().flatten().any(|target| {
-            sink.senders.iter().any(|sender| match sender {
+            dlx.senders.iter().any(|sender| match sender {
                 Sender::Queue { name, .. } => leads_to(target, name),
                 Sender::Retries | Sender::Policy { .. } => false,
             })
@@ -99,21 +105,22 @@ impl<'a> WorkQueues<'a> {
     }
 }
 
-/// Returns true if the name of a queue continues the name of another one, as in `orders.5s` and `orders`.
+/// Returns true if the name of a queue is the name of another queue with a suffix, such as `orders.5s` and `orders`.
 fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
     let rest = name.as_str().strip_prefix(other.as_str());
     rest.is_some_and(|rest| rest.starts_with(['.', '-', '_', ':', '/']))
 }
 
-/// Adds dead-letter queues. A dead-letter exchange must lead to one queue, or distinguish several queues by the routing
-/// keys of dead-lettered messages.
+/// Adds the recognized dead-letter queues. A dead-letter exchange must lead to one queue, or distinguish several queues
+/// by the routing keys of dead-lettered messages.
 pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology, given_up: &GivenUp) {
     let mut leading: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    let (sinks, shared, work) = (sinks(recognized, live), shared_exchanges(kept), WorkQueues::new(live, kept));
-    for (exchange_name, sink) in &sinks {
+    let (dead_letter_exchanges, shared, work) =
+        (dead_letter_exchanges(recognized, live), shared_exchanges(kept), WorkQueues::new(live, kept));
+    for (exchange_name, dlx) in &dead_letter_exchanges {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(exchange_name).filter(|_| !recognized.generated.contains_key(&id))
         else {
@@ -135,24 +142,27 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
                 Destination::Exchange(_) => None,
             })
             .collect();
-        let chosen: Vec<_> = match &to_queues[..] {
+        let candidates: Vec<_> = match &to_queues[..] {
             [only] => vec![only],
             several => {
-                let distinguished = distinguished_by_keys(&exchange.kind, &sink.keys, several);
+                let distinguished = distinguished_by_keys(&exchange.kind, &dlx.keys, several);
                 // Without distinguishing keys, only a name can identify the queue.
-                let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
+                let has_matching_name = |(name, _): &&(&QueueName, &Binding)| {
                     dead_letter_exchange(name) == *exchange_name || name.as_str() == exchange_name.as_str()
                 };
-                let its_own = || several.iter().find(is_its_own).into_iter().collect();
-                if distinguished.len() > 1 { distinguished } else { its_own() }
+                let by_name = || several.iter().find(has_matching_name).into_iter().collect();
+                if distinguished.len() > 1 { distinguished } else { by_name() }
             }
         };
-        for (name, binding) in chosen {
+        for (name, binding) in candidates {
             let is_generated = dead_letter_exchange(name) == *exchange_name;
-            if work.is_bound_elsewhere(name, &sinks) && !is_generated && !has_dead_letter_name(name.as_str()) {
+            if work.is_bound_elsewhere(name, &dead_letter_exchanges)
+                && !is_generated
+                && !has_dead_letter_name(name.as_str())
+            {
                 continue;
             }
-            if !sink.senders.iter().any(|sender| sender.rejects_to(name))
+            if !dlx.senders.iter().any(|sender| sender.rejects_to(name))
                 && !has_dead_letter_name(exchange_name.as_str())
                 && !has_dead_letter_name(name.as_str())
             {
@@ -163,14 +173,15 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
                 continue;
             }
             let Some(queue) = kept.queues.get(*name) else { continue };
-            let is_taken = recognized.dead_letter_queues.contains_key(*name)
+            let is_excluded = recognized.dead_letter_queues.contains_key(*name)
                 || given_up.dead_letter_queues.contains(*name)
                 || recognized.tiered.contains_key(*name)
                 || recognized.generated.contains_key(&ObjectId::Queue((*name).clone()));
-            if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") || work.returns(name, sink) {
+            if is_excluded || queue.arguments.contains_key("x-dead-letter-exchange") || work.returns_messages(name, dlx)
+            {
                 continue;
             }
-            let Some(has_own_limit) = own_limit(queue, live) else { continue };
+            let Some(has_own_limit) = has_default_limit(queue, live) else { continue };
             let is_usual = binding.routing_key == default_key(&exchange.kind, name);
             let found = DeadLetterQueue {
                 exchange: exchange_name.clone(),
@@ -187,8 +198,8 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
     }
 }
 
-/// Returns the queues behind an exchange that have one binding, with a dead-letter routing key that no other queue is
-/// bound with.
+/// Returns the queues that an exchange distinguishes by routing key. Such a queue has exactly one binding, whose key is
+/// a dead-letter routing key that no other binding uses.
 fn distinguished_by_keys<'a>(
     kind: &str,
     keys: &BTreeSet<String>,
@@ -206,9 +217,9 @@ fn distinguished_by_keys<'a>(
     if ["direct", "topic"].contains(&kind) { several.iter().filter(is_one).collect() } else { Vec::new() }
 }
 
-/// Returns the dead-letter exchanges of queues, of policies and of the ends of retries. Temporary queues do not count,
-/// so the export does not depend on their presence.
-fn sinks(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, Sink> {
+/// Returns the dead-letter exchanges of queues, policies and retries. Ignores temporary queues, so that the export does
+/// not depend on their presence.
+fn dead_letter_exchanges(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, DeadLetterExchange> {
     let Live { topology, .. } = live;
     let lasting = topology.queues.iter().filter(|(name, queue)| reason_for_queue(live, name, queue).is_none());
     let by_queues = lasting.filter_map(|(name, queue)| {
@@ -222,26 +233,25 @@ fn sinks(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
     let ends = recognized.tiered.values().filter_map(|tiered| tiered.end.clone());
     // Includes the retries of queues outside of the filter.
     let ends_of_retries = topology.bindings.iter().filter_map(|binding| match &binding.destination {
-        Destination::Exchange(name) => {
-            queue_of_over_exchange(&binding.source).map(|_| DeadLettering { exchange: name.clone(), routing_key: None })
-        }
+        Destination::Exchange(name) => queue_of_exhausted_exchange(&binding.source)
+            .map(|_| DeadLettering { exchange: name.clone(), routing_key: None }),
         Destination::Queue(_) => None,
     });
-    let mut sinks: BTreeMap<ExchangeName, Sink> = BTreeMap::new();
+    let mut dead_letter_exchanges: BTreeMap<ExchangeName, DeadLetterExchange> = BTreeMap::new();
     let retries = ends.chain(ends_of_retries).map(|it| (it, Sender::Retries));
     for (DeadLettering { exchange, routing_key }, sender) in by_queues.chain(by_policies).chain(retries) {
-        let sink = sinks.entry(exchange).or_default();
-        sink.senders.push(sender);
-        sink.keys.extend(routing_key);
+        let dlx = dead_letter_exchanges.entry(exchange).or_default();
+        dlx.senders.push(sender);
+        dlx.keys.extend(routing_key);
     }
-    sinks
+    dead_letter_exchanges
 }
 
-/// Returns the exchanges that can also receive other messages than dead-lettered ones: destinations of bindings, and
-/// alternate exchanges. Only exported objects count, so the export does not depend on others.
+/// Returns the exchanges that can also receive messages that are not dead-lettered: destinations of bindings, and
+/// alternate exchanges. Ignores objects that are not exported, so that the export does not depend on them.
 fn shared_exchanges(topology: &Topology) -> BTreeSet<ExchangeName> {
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
-        Destination::Exchange(name) => queue_of_over_exchange(&binding.source).is_none().then(|| name.clone()),
+        Destination::Exchange(name) => queue_of_exhausted_exchange(&binding.source).is_none().then(|| name.clone()),
         Destination::Queue(_) => None,
     });
     let alternates = topology.exchanges.values().filter_map(|it| it.alternate_exchange().map(ExchangeName::from));
@@ -259,7 +269,7 @@ fn has_dead_letter_name(name: &str) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// Returns true if the expansion can generate such an exchange for a dead-letter queue.
+/// Returns true if the expansion of a dead-letter queue can generate this exchange.
 fn can_be_generated(exchange: &Exchange) -> bool {
     let kinds = ["fanout", "topic", "direct", "headers"];
     exchange.durable
@@ -268,9 +278,9 @@ fn can_be_generated(exchange: &Exchange) -> bool {
         && kinds.contains(&exchange.kind.as_str())
 }
 
-/// Returns true if the queue has the delivery limit of dead-letter queues, or `None` if it lacks a limit that it would
-/// get.
-fn own_limit(queue: &Queue, live: &Live<'_>) -> Option<bool> {
+/// Returns true if a queue has the delivery limit that topo sets on dead-letter queues by default. Returns `None` if
+/// the queue has no limit, but topo would set one.
+fn has_default_limit(queue: &Queue, live: &Live<'_>) -> Option<bool> {
     let gets_default = queue.queue_type() == Some(QueueType::Quorum) && live.profile.version.is_at_least(4, 0);
     match queue.arguments.get("x-delivery-limit") {
         Some(limit) => Some(gets_default && limit.as_integer() == Some(-1)),

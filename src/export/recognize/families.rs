@@ -1,5 +1,5 @@
-//! Recognizes the tiers of queues: ladders, and republishing with delays. Names identify the candidates, and each
-//! object must then equal the one that the expansion generates.
+//! Recognizes retries with tiers: ladders, and republishing with delays. Names identify the candidates, and each object
+//! must be equal to the object that the expansion generates.
 
 use super::patterns::{GivenUp, Recognized};
 use crate::expand::{FinalTarget, Ladder, Objects, Republish, Tiers};
@@ -10,11 +10,11 @@ use crate::rabbitmq::BrokerProfile;
 use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;
 
-/// The possible tiers of a queue, by the number of the retry.
+/// The possible tiers of a queue, by retry number.
 type Found = BTreeMap<u32, Vec<TierName>>;
 
-/// The destination of a binding from each exchange. The relevant exchange has only one binding.
-type Leaving<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
+/// The destination of one binding from each exchange. The exchange of interest has only one binding.
+type DestinationBySource<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
 
 /// Adds every queue with a complete set of tiers.
 pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &Topology, given_up: &GivenUp) {
@@ -22,9 +22,10 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
     for tier in kept.queues.keys().filter_map(TierName::parse) {
         tiers.entry(tier.queue.clone()).or_default().entry(tier.number).or_default().push(tier);
     }
-    let leaving: Leaving<'_> = kept.bindings.iter().map(|binding| (&binding.source, &binding.destination)).collect();
+    let destinations: DestinationBySource<'_> =
+        kept.bindings.iter().map(|binding| (&binding.source, &binding.destination)).collect();
     for (name, found) in tiers {
-        match tiered(recognized, profile, (kept, &leaving), &name, &found) {
+        match find_tiers(recognized, profile, (kept, &destinations), &name, &found) {
             _ if given_up.retries.contains(&name) => {}
             None => {}
             Some(Ok((tiered, members))) => {
@@ -33,7 +34,7 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
             }
             Some(Err(different)) => {
                 let note = format!(
-                    "its retries are like the ones that topo generates, except for {different}; they are exported as separate objects"
+                    "its retries are similar to generated retries, except for {different}; topo exports separate objects"
                 );
                 recognized.notes.entry(ObjectId::Queue(name)).or_default().push(note);
             }
@@ -41,12 +42,12 @@ pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &
     }
 }
 
-/// Returns the tiers with their generated objects. Returns `Err` with the first difference if the objects only resemble
-/// tiers, and `None` for unrelated objects.
-fn tiered(
+/// Returns the tiers of a queue with the generated objects. Returns `Err` with the first difference if the objects only
+/// resemble tiers, and `None` if the objects are unrelated to tiers.
+fn find_tiers(
     recognized: &Recognized,
     profile: &BrokerProfile,
-    (kept, leaving): (&Topology, &Leaving<'_>),
+    (kept, destinations): (&Topology, &DestinationBySource<'_>),
     name: &QueueName,
     found: &Found,
 ) -> Option<Result<(Tiered, Vec<ObjectId>), String>> {
@@ -71,19 +72,19 @@ fn tiered(
     let delays: Vec<i64> = names.iter().map(|tier| tier.delay).collect();
     let tiers = Tiers { queue: name.clone(), queue_type, durable: queue.durable, delays: delays.clone() };
     let dead_lettering = recognized.dead_lettering(kept, name);
-    let leaving = leaving.get(&over).copied().cloned();
+    let last = destinations.get(&over).copied().cloned();
     let is_ladder = dead_lettering.as_ref().is_some_and(|(it, _)| it.exchange == naming::guard_exchange(name));
     let (strategy, objects, end) = if is_ladder {
-        let (Some(Destination::Exchange(exchange)), Some(pattern)) = (leaving, naming::retry_key_pattern(name)) else {
+        let (Some(Destination::Exchange(exchange)), Some(pattern)) = (last, naming::retry_key_pattern(name)) else {
             return Some(Err("the end of the ladder".to_owned()));
         };
         let end = DeadLettering { exchange, routing_key: None };
-        let ladder = Ladder { tiers, end: as_end(&end, None), over: pattern };
+        let ladder = Ladder { tiers, end: final_target(&end, None), retry_key_pattern: pattern };
         (Strategy::Ladder, ladder.objects(profile), Some(end))
     } else {
         let end = dead_lettering.map(|(it, _)| it);
-        // A dead-letter queue receives these messages directly only behind a direct exchange of its own.
-        let receiver = match leaving {
+        // The binding leads directly to a dead-letter queue only if the exchange of that queue is a direct exchange.
+        let receiver = match last {
             Some(Destination::Queue(queue)) => Some(queue),
             Some(Destination::Exchange(_)) | None => None,
         };
@@ -92,7 +93,7 @@ fn tiered(
             retries: tiers.last(),
             tiers: Some(tiers),
             jitter: None,
-            end: end.as_ref().map(|end| as_end(end, receiver)),
+            end: end.as_ref().map(|end| final_target(end, receiver)),
         };
         (Strategy::Republish, republish.objects(profile), end)
     };
@@ -100,13 +101,13 @@ fn tiered(
     Some(members(kept, &objects, &by_name).map(|members| (Tiered { strategy, delays, end }, members)))
 }
 
-fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
+fn final_target(end: &DeadLettering, queue: Option<QueueName>) -> FinalTarget {
     FinalTarget {
         exchange: end.exchange.clone(),
         routing_key: end.routing_key.clone(),
         kind: queue.as_ref().map(|_| "direct".to_owned()),
         queue,
-        shown: String::new(),
+        description: String::new(),
     }
 }
 

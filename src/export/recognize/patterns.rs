@@ -1,13 +1,13 @@
-//! The patterns that the export recognizes, and those that it has given up.
+//! Defines the patterns that the export recognizes, and the patterns that it has given up.
 
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName, Topology};
 use crate::plan::spec_keys::Tiered;
-use crate::rabbitmq::own_wiring;
+use crate::rabbitmq::queue_wiring;
 use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Patterns that do not reproduce the current objects, and must not be recognized again.
+/// The patterns that do not reproduce the current objects. The export does not recognize them again.
 #[derive(Clone, Debug, Default)]
 pub(in crate::export) struct GivenUp {
     /// The queues whose retries are written object by object.
@@ -21,28 +21,28 @@ pub(in crate::export) struct GivenUp {
 /// The recognized patterns.
 #[derive(Clone, Debug, Default)]
 pub(in crate::export) struct Recognized {
-    /// The tiers, by the queue that retries.
+    /// The retries with tiers, by queue.
     pub(in crate::export) tiered: BTreeMap<QueueName, Tiered>,
     /// The dead-letter queues, by name.
     pub(in crate::export) dead_letter_queues: BTreeMap<QueueName, DeadLetterQueue>,
-    /// The policies that set dead-lettering, by the queue that they apply to.
+    /// The policy that sets dead-lettering, by the queue that it applies to.
     pub(in crate::export) wirings: BTreeMap<QueueName, PolicyName>,
     /// The quorum queues that have a delivery limit and a dead-letter exchange.
     pub(in crate::export) counted: BTreeSet<QueueName>,
     /// The objects that the patterns generate, with the queue that they belong to.
     pub(in crate::export) generated: BTreeMap<ObjectId, QueueName>,
-    /// Comments on objects.
+    /// The comments on objects.
     pub(in crate::export) notes: BTreeMap<ObjectId, Vec<String>>,
 }
 
 impl Recognized {
-    /// Returns the dead-lettering of a queue by its own arguments, or by a policy for this queue alone.
+    /// Returns the dead-letter target of a queue from its arguments, or from a policy that applies only to this queue.
     pub(in crate::export) fn dead_lettering(
         &self,
         kept: &Topology,
         name: &QueueName,
     ) -> Option<(DeadLettering, Wiring)> {
-        match own_wiring(kept, name)? {
+        match queue_wiring(kept, name)? {
             (to, None) => Some((to, Wiring::Arguments)),
             (to, Some(_)) => self.wirings.contains_key(name).then_some((to, Wiring::Policy)),
         }
@@ -50,7 +50,7 @@ impl Recognized {
 }
 
 impl Recognized {
-    /// Returns true for a recognized tier. A tier may lack arguments that only newer brokers support.
+    /// Returns true if a queue is a recognized tier. A tier may have no arguments that only newer brokers support.
     pub(in crate::export) fn is_tier(&self, name: &QueueName) -> bool {
         self.generated.contains_key(&ObjectId::Queue(name.clone()))
     }
@@ -62,7 +62,8 @@ impl GivenUp {
         self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
     }
 
-    /// Gives up the pattern of an object, smallest effect first. Returns false if nothing is left to give up.
+    /// Gives up one pattern of an object, the pattern with the smallest effect first. Returns false if no pattern is
+    /// left.
     pub(in crate::export) fn give_up(&mut self, id: &ObjectId, recognized: &Recognized) -> bool {
         let owner = match id {
             ObjectId::Queue(name) => Some(name),
@@ -89,17 +90,17 @@ pub(in crate::export) struct DeadLetterQueue {
     pub(in crate::export) exchange: ExchangeName,
     /// The type of the exchange.
     pub(in crate::export) kind: String,
-    /// True for an internal exchange.
+    /// True if the exchange is internal.
     pub(in crate::export) internal: bool,
-    /// The routing key of the binding, if it differs from the default one.
+    /// The routing key of the binding; `None` if it is the default key.
     pub(in crate::export) routing_key: Option<String>,
-    /// True if the queue has the delivery limit that a dead-letter queue gets by default.
+    /// True if the queue has the delivery limit that topo sets on dead-letter queues by default.
     pub(in crate::export) has_own_limit: bool,
 }
 
 impl DeadLetterQueue {
-    /// Returns true if the exchange and the routing key lead to this queue. Without a routing key, messages keep their
-    /// own.
+    /// Returns true if a dead-letter target leads to this queue. If the target has no routing key, messages keep their
+    /// own routing keys.
     pub(in crate::export) fn leads_to(&self, name: &QueueName, end: &DeadLettering) -> bool {
         let by_type = || (self.kind == "direct").then(|| default_key(&self.kind, name));
         self.exchange == end.exchange && self.routing_key.clone().or_else(by_type) == end.routing_key

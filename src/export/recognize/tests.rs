@@ -1,9 +1,9 @@
 //! Tests the recognition of manually created topologies.
 
-use crate::export::tests::{applied, profile, text};
+use crate::export::tests::{apply_spec, profile, text};
 
-/// A retry queue has no TTL if its publishers set one for each message. Its objects distinguish it from a work queue;
-/// the name is the last resort.
+/// A retry queue has no TTL if its publishers set a TTL for each message. The bindings distinguish such a queue from a
+/// work queue; the name is the last resort.
 #[test]
 fn work_queue_behind_a_retry_queue_without_ttl_is_not_a_dead_letter_queue() {
     let retried = "
@@ -13,21 +13,21 @@ queues:
   side: {type: classic, deadLetter: {exchange: orders.x, routingKey: jobs}}
 ";
     let is_dead = |spec: &str| {
-        let topology = applied(spec, &profile("4.0.5"));
+        let topology = apply_spec(spec, &profile("4.0.5"));
         let found = text(&topology, "4.0.5", &[]);
-        assert_eq!(applied(&found, &profile("4.0.5")), topology, "{found}");
+        assert_eq!(apply_spec(&found, &profile("4.0.5")), topology, "{found}");
         found.contains("deadLetterQueues")
     };
-    // Bound to an exchange that is not a dead-letter exchange.
+    // The queue is bound to an exchange that is not a dead-letter exchange.
     assert!(!is_dead(retried));
     let alone = retried.replace(", {exchange: events, routingKey: '#'}", "");
     assert!(is_dead(&alone));
-    let to_sinks_only = retried.replace("{type: topic}", "{type: topic}, other: {type: direct}")
+    let to_dead_letter_exchanges_only = retried.replace("{type: topic}", "{type: topic}, other: {type: direct}")
         + "  more: {type: classic, bindings: [], deadLetter: {exchange: events, routingKey: jobs}}\n";
-    assert!(is_dead(&to_sinks_only));
-    // The name of the queue has precedence over the second binding.
+    assert!(is_dead(&to_dead_letter_exchanges_only));
+    // The name of the queue takes precedence over the second binding.
     assert!(is_dead(&retried.replace("jobs", "jobs.dead")));
-    // Dead-lettered messages of the queue return, by a policy.
+    // A policy returns dead-lettered messages of the queue.
     let policy = "policies: {p: {pattern: '^jobs$', definition: {deadLetterExchange: back}}}\n";
     let side = "side: {type: classic, bindings: [{exchange: back}],";
     let back =
@@ -59,7 +59,7 @@ queues:
   audit: {type: classic, bindings: [{exchange: DLX, routingKey: other.team}]}
 ";
     let profile = profile("4.0.5");
-    let topology = applied(manual_retries, &profile);
+    let topology = apply_spec(manual_retries, &profile);
     let found = text(&topology, "4.0.5", &[]);
     let expected = "
 deadLetterQueues:
@@ -71,9 +71,9 @@ deadLetterQueues:
         assert!(found.contains(&format!("deadLetter: orders.{queue}.dlq")), "{}", found);
     }
     assert!(found.contains("audit: {bindings: [{exchange: DLX, routingKey: other.team}]}"), "{}", found);
-    assert_eq!(applied(&found, &profile), topology);
-    // A routing key of several queues identifies none of them.
+    assert_eq!(apply_spec(&found, &profile), topology);
+    // A routing key that several queues have identifies none of them.
     let copied = manual_retries.replace("other.team", "orders.mail");
-    let found = text(&applied(&copied, &profile), "4.0.5", &[]);
+    let found = text(&apply_spec(&copied, &profile), "4.0.5", &[]);
     assert!(!found.contains("deadLetterQueues"), "{found}");
 }

@@ -1,5 +1,5 @@
-//! Recognizes queues in which messages wait and move on by themselves: manual retries. No spec key generates exactly
-//! these objects, so they stay plain queues, and a comment explains them.
+//! Recognizes manual retries: queues in which messages wait until they expire and are dead-lettered. No spec key
+//! generates exactly these objects, so topo exports them as plain queues with a comment.
 
 use super::patterns::Recognized;
 use crate::export::Live;
@@ -16,24 +16,24 @@ struct Waiting<'a> {
     target: DeadLettering,
 }
 
-/// A comment on such a queue.
+/// A comment on a waiting queue, or on a queue to which messages return.
 pub(in crate::export) struct Note {
     pub(in crate::export) id: ObjectId,
     pub(in crate::export) text: String,
-    /// True if messages are sent to the queue to wait, and not to be processed.
+    /// True if messages wait in the queue and are not processed there.
     pub(in crate::export) is_for_waiting: bool,
-    /// True if the comment names the destination of the messages.
-    pub(in crate::export) names_destination: bool,
+    /// True if the comment mentions the destination of the messages.
+    pub(in crate::export) mentions_destination: bool,
 }
 
 /// Returns a comment for each waiting queue, according to the routing of all current objects.
 pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &Topology) -> Vec<Note> {
     let is_plain = |name: &QueueName| !recognized.generated.contains_key(&ObjectId::Queue(name.clone()));
-    let is_shown =
+    let is_recognized =
         |target: &DeadLettering| recognized.dead_letter_queues.values().any(|it| it.exchange == target.exchange);
     let waiting = kept.queues.iter().filter(|(name, _)| is_plain(name)).filter_map(|(name, queue)| {
-        let target = dead_lettering(&queue.arguments, "x-").filter(|target| !is_shown(target))?;
-        Some(Waiting { name, milliseconds: age(queue)?, target })
+        let target = dead_lettering(&queue.arguments, "x-").filter(|target| !is_recognized(target))?;
+        Some(Waiting { name, milliseconds: message_ttl(queue)?, target })
     });
     let waiting: Vec<Waiting<'_>> = waiting.collect();
     if waiting.is_empty() {
@@ -45,7 +45,7 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
     let arrivals = Arrivals::new(&routing, &[]);
     let ways = RetryRoutes { routing: &routing, arrivals: &arrivals };
     let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();
-    let (rejected, sinks) = (ways.rejected(&names), sinks(&routing));
+    let (rejected, dead_letter_targets) = (ways.rejected_messages(&names), dead_letter_targets(&routing));
     let mut notes = Vec::new();
     let mut ladders: BTreeMap<QueueName, BTreeSet<(i64, &QueueName)>> = BTreeMap::new();
     for it in &waiting {
@@ -57,8 +57,8 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
         let arriving: &[(QueueName, Message)] = rejected.get(it.name).map_or(&[], Vec::as_slice);
         let back_to = arriving.iter().find(|(from, message)| ways.returns_to(it, from, message)).map(|(from, _)| from);
         let is_shared = ways.is_shared(it, arriving);
-        let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &sinks);
-        // Messages that wait in other queues may be work that was delayed on purpose.
+        let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &dead_letter_targets);
+        // Messages in other waiting queues may be work that is delayed intentionally.
         let is_retry = back_to.is_some() || has_retry_name(it.name, &routing);
         if is_for_waiting
             && is_retry
@@ -70,57 +70,61 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
         let text = match back_to {
             Some(_) if is_shared => format!(
                 "a manual retry that queues share: messages that {} wait here for {wait}, and then {}",
-                rejecting(arriving),
-                returning(&it.target)
+                describe_senders(arriving),
+                describe_common_destination(&it.target)
             ),
             Some(target) => format!(
                 "a manual retry: messages that `{target}` rejects wait here for {wait} and go back, without limit \
                  unless the worker counts attempts"
             ),
-            None if is_for_waiting => format!("messages wait here for {wait}, and then go to {}", shown(&it.target)),
-            None => format!("messages that are not consumed within {wait} go to {}", shown(&it.target)),
+            None if is_for_waiting => {
+                format!("messages wait here for {wait}, and then go to {}", describe_target(&it.target))
+            }
+            None => format!("messages that are not consumed within {wait} go to {}", describe_target(&it.target)),
         };
-        let names_destination = back_to.is_none();
-        notes.push(Note { id: ObjectId::Queue(it.name.clone()), text, is_for_waiting, names_destination });
+        let mentions_destination = back_to.is_none();
+        notes.push(Note { id: ObjectId::Queue(it.name.clone()), text, is_for_waiting, mentions_destination });
     }
-    let is_shown = |target: &QueueName| {
+    let needs_ladder_note = |target: &QueueName| {
         let retries = recognized.tiered.contains_key(target) || recognized.counted.contains(target);
         kept.queues.get(target).is_some_and(|queue| queue.queue_type() != Some(QueueType::Stream))
             && is_plain(target)
             && !retries
             && !names.contains(target)
     };
-    notes.extend(ladders.iter().filter(|(target, _)| is_shown(target)).filter_map(|(target, waits)| {
+    notes.extend(ladders.iter().filter(|(target, _)| needs_ladder_note(target)).filter_map(|(target, waits)| {
         let text = ladder(waits)?;
-        Some(Note { id: ObjectId::Queue(target.clone()), text, is_for_waiting: false, names_destination: false })
+        Some(Note { id: ObjectId::Queue(target.clone()), text, is_for_waiting: false, mentions_destination: false })
     }));
     notes
 }
 
-/// Returns the comment for the queue that messages return to, with their delays.
+/// Returns the comment on a queue to which messages return. `waits` contains the delays and the waiting queues.
 fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
     let delays: BTreeSet<i64> = waits.iter().map(|(wait, _)| *wait).collect();
     let delays: Vec<String> = delays.into_iter().map(duration).collect::<Option<_>>()?;
     let names: Vec<String> = waits.iter().map(|(_, name)| format!("`{name}`")).collect();
-    let (names, delays) = (listed(&names), delays.join(", "));
+    let (names, delays) = (join_names(&names), delays.join(", "));
     Some(format!(
         "manual retries: messages that waited in {names} return here; `retry: {{delays: [{delays}]}}` has the same \
          effect and counts attempts"
     ))
 }
 
-/// Formats the queues as `` `a` rejects`` or `` `a`, `b` reject``.
-fn rejecting(arriving: &[(QueueName, Message)]) -> String {
+/// Formats the queues that reject messages as `` `a` rejects`` or `` `a`, `b` reject``.
+fn describe_senders(arriving: &[(QueueName, Message)]) -> String {
     let names: BTreeSet<&QueueName> = arriving.iter().map(|(from, _)| from).collect();
     let verb = if names.len() == 1 { "rejects" } else { "reject" };
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    format!("{} {verb}", listed(&names))
+    format!("{} {verb}", join_names(&names))
 }
 
-fn age(queue: &Queue) -> Option<i64> {
-    queue.arguments.get("x-message-ttl").and_then(ArgumentValue::as_integer).filter(|age| *age > 0)
+/// Returns the TTL of a queue in milliseconds; `None` if the TTL is unset or zero.
+fn message_ttl(queue: &Queue) -> Option<i64> {
+    queue.arguments.get("x-message-ttl").and_then(ArgumentValue::as_integer).filter(|ttl| *ttl > 0)
 }
 
+/// The simulated routes to and from waiting queues.
 struct RetryRoutes<'r, 'a> {
     routing: &'r Routing<'a>,
     arrivals: &'r Arrivals,
@@ -132,8 +136,8 @@ impl RetryRoutes<'_, '_> {
         self.keys(it.name, &it.target).into_iter().map(|keys| self.certain_destinations(it, &Message::with(keys)))
     }
 
-    /// Returns the queues that receive messages after the wait. The result is empty if the queues differ between
-    /// messages, or if they are uncertain.
+    /// Returns the queues that receive all messages after the wait. The result is empty if the queues are uncertain, or
+    /// if they depend on the message.
     fn only_after(&self, it: &Waiting<'_>) -> Vec<QueueName> {
         let routes = self.keys(it.name, &it.target).into_iter().map(|keys| self.route(it, &Message::with(keys)));
         let mut all = BTreeSet::new();
@@ -146,8 +150,8 @@ impl RetryRoutes<'_, '_> {
         if all.len() == 1 { all.pop_first().into_iter().flatten().collect() } else { Vec::new() }
     }
 
-    /// Returns true if several queues reject to this one, or if a rejected message may also reach other queues after
-    /// the wait.
+    /// Returns true if several queues dead-letter rejected messages to this queue, or if a rejected message may also
+    /// reach other queues after the wait.
     fn is_shared(&self, it: &Waiting<'_>, arriving: &[(QueueName, Message)]) -> bool {
         arriving.iter().any(|(from, message)| {
             let Route { certain_queues, possible_queues, .. } = self.route(it, message);
@@ -164,9 +168,8 @@ impl RetryRoutes<'_, '_> {
         self.route(it, message).certain_queues
     }
 
-    /// Returns the messages that certainly reach each of these queues when other queues reject them. Computed once for
-    /// all queues.
-    fn rejected(&self, names: &BTreeSet<&QueueName>) -> BTreeMap<QueueName, Vec<(QueueName, Message)>> {
+    /// Returns the rejected messages that certainly reach each of these queues, with the queues that dead-letter them.
+    fn rejected_messages(&self, names: &BTreeSet<&QueueName>) -> BTreeMap<QueueName, Vec<(QueueName, Message)>> {
         let mut found: BTreeMap<QueueName, Vec<(QueueName, Message)>> = BTreeMap::new();
         for from in self.routing.topology().queues.keys() {
             let [Some(to)] = self.routing.dead_lettering(from) else { continue };
@@ -182,22 +185,24 @@ impl RetryRoutes<'_, '_> {
     }
 
     /// Returns true if a message certainly returns to the queue that rejected it. If two queues dead-letter to each
-    /// other, the one with the shorter TTL is the waiting queue.
+    /// other, the queue with the shorter TTL is the waiting queue.
     fn returns_to(&self, it: &Waiting<'_>, from: &QueueName, message: &Message) -> bool {
-        let ttl = self.routing.topology().queues.get(from).and_then(age);
-        ttl.is_none_or(|age| age > it.milliseconds) && self.certain_destinations(it, message).contains(from)
+        let ttl = self.routing.topology().queues.get(from).and_then(message_ttl);
+        ttl.is_none_or(|ttl| ttl > it.milliseconds) && self.certain_destinations(it, message).contains(from)
     }
 
-    /// Returns the routing keys of messages that the queue may dead-letter; any key if dead-lettering replaces the key.
+    /// Returns the routing keys of messages that the queue may dead-letter. If no key is known and dead-lettering
+    /// replaces the key, returns any key.
     fn keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
-        let keys = self.arrivals.at_queue(queue);
+        let keys = self.arrivals.keys_at_queue(queue);
         if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys.clone() }
     }
 }
 
-/// Returns the dead-letter exchanges of queues without a TTL, and the queues that the default exchange routes to.
-fn sinks<'a>(routing: &'a Routing<'_>) -> BTreeSet<(&'a str, Option<&'a str>)> {
-    let queues = routing.topology().queues.iter().filter(|(_, queue)| age(queue).is_none());
+/// Returns the dead-letter targets of queues without a TTL. A target is an exchange, or a queue behind the default
+/// exchange.
+fn dead_letter_targets<'a>(routing: &'a Routing<'_>) -> BTreeSet<(&'a str, Option<&'a str>)> {
+    let queues = routing.topology().queues.iter().filter(|(_, queue)| message_ttl(queue).is_none());
     let dead_letterings = queues.flat_map(|(name, _)| routing.dead_lettering(name)).flatten();
     dead_letterings
         .map(|it| match it.exchange.as_str() {
@@ -207,17 +212,23 @@ fn sinks<'a>(routing: &'a Routing<'_>) -> BTreeSet<(&'a str, Option<&'a str>)> {
         .collect()
 }
 
-/// Returns true if the queue visibly receives only dead-lettered messages and messages that are to wait. Other queues
-/// may contain work.
-fn is_for_waiting(name: &QueueName, routing: &Routing<'_>, sinks: &BTreeSet<(&str, Option<&str>)>) -> bool {
+/// Returns true if a queue receives only dead-lettered messages and messages that have to wait, according to its name
+/// and its bindings. Other queues may contain work.
+fn is_for_waiting(
+    name: &QueueName,
+    routing: &Routing<'_>,
+    dead_letter_targets: &BTreeSet<(&str, Option<&str>)>,
+) -> bool {
     let mut sources = routing.bindings_to(&Destination::Queue(name.clone())).iter().map(|binding| &binding.source);
-    if has_waiting_name(name.as_str()) || sinks.contains(&("", Some(name.as_str()))) && sources.len() == 0 {
+    if has_waiting_name(name.as_str()) || dead_letter_targets.contains(&("", Some(name.as_str()))) && sources.len() == 0
+    {
         return true;
     }
-    sources.len() > 0 && sources.all(|it| has_waiting_name(it.as_str()) || sinks.contains(&(it.as_str(), None)))
+    sources.len() > 0
+        && sources.all(|it| has_waiting_name(it.as_str()) || dead_letter_targets.contains(&(it.as_str(), None)))
 }
 
-/// Returns true if the name of the queue, or of an exchange that leads to it, suggests retries.
+/// Returns true if the name of a queue, or of an exchange that the queue is bound to, suggests retries.
 fn has_retry_name(name: &QueueName, routing: &Routing<'_>) -> bool {
     let suggests_retries = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -240,28 +251,31 @@ pub(super) fn has_waiting_name(name: &str) -> bool {
 /// The maximum number of names in a list.
 const MOST_NAMES: usize = 3;
 
-/// Formats a list as `a, b, c and 4 more`.
-pub(in crate::export) fn listed(names: &[String]) -> String {
+/// Joins names to a list such as `a, b, c and 4 more`.
+pub(in crate::export) fn join_names(names: &[String]) -> String {
     match names.len().checked_sub(MOST_NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
         Some(_) | None => names.join(", "),
     }
 }
 
-/// Describes the common destination of the messages of several queues. The default exchange routes by the name of a
-/// queue.
-fn returning(target: &DeadLettering) -> String {
+/// Describes the common destination of the messages of several queues. The default exchange routes messages by queue
+/// name.
+fn describe_common_destination(target: &DeadLettering) -> String {
     match (target.exchange.as_str(), &target.routing_key) {
         ("", Some(key)) => format!("all go to queue `{key}`"),
-        ("", None) => "go to the queue that their routing key names".to_owned(),
-        (_, _) => format!("go to {}, which routes them to every queue with a matching binding", shown(target)),
+        ("", None) => "go to the queue named by their routing key".to_owned(),
+        (_, _) => {
+            format!("go to {}, which routes them to every queue with a matching binding", describe_target(target))
+        }
     }
 }
 
-fn shown(target: &DeadLettering) -> String {
+/// Describes a dead-letter target.
+fn describe_target(target: &DeadLettering) -> String {
     match (target.exchange.as_str(), &target.routing_key) {
         ("", Some(key)) => format!("queue `{key}`"),
-        ("", None) => "the queue that their routing key names".to_owned(),
+        ("", None) => "the queue named by their routing key".to_owned(),
         (exchange, Some(key)) => format!("exchange `{exchange}` with routing key `{key}`"),
         (exchange, None) => format!("exchange `{exchange}`"),
     }

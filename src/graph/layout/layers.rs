@@ -1,5 +1,5 @@
-//! Assigns boxes to layers, and divides wires into chains with one stop in each layer. Boxes are in even layers, labels
-//! in odd ones. Wires that lead back to a box on the current walk are reversed, so that the layers have no cycle.
+//! Assigns boxes to layers, and divides wires into chains with one stop in each layer. Boxes are in even layers, and
+//! labels in odd layers. A wire that closes a cycle is reversed, so that the layered graph has no cycle.
 
 /// A width and a height.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -10,36 +10,37 @@ pub struct Size {
     pub height: f64,
 }
 
-/// A position; y grows downwards.
+/// A position. The y coordinate grows downward.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// The distance from the left.
+    /// The distance from the left edge.
     pub x: f64,
-    /// The distance from the top.
+    /// The distance from the top edge.
     pub y: f64,
 }
 
-/// An arrow between two boxes, given by their indexes. The two boxes always differ.
+/// An arrow between two different boxes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wire {
-    /// The box where the arrow begins.
+    /// The index of the box where the arrow begins.
     pub from: usize,
-    /// The box where the arrow ends.
+    /// The index of the box where the arrow ends.
     pub to: usize,
-    /// The size of the label above the arrow.
+    /// The size of the label above the arrow, or `None` without a label.
     pub label: Option<Size>,
 }
 
-/// A layered graph: each link leads from a layer to the next.
+/// A layered graph. Each link connects a layer with the next layer.
 #[derive(Debug, Default)]
 pub(super) struct Layered {
     pub(super) stops: Vec<Stop>,
     /// The stops of each layer, from top to bottom.
     pub(super) layers: Vec<Vec<usize>>,
-    /// By wire, its stops from left to right, including both boxes.
+    /// The stops of each wire from left to right, including both boxes.
     pub(super) chains: Vec<Vec<usize>>,
-    /// By stop, the linked stops of the previous layer; then those of the next layer.
+    /// For each stop, the linked stops of the previous layer.
     pub(super) left: Vec<Vec<usize>>,
+    /// For each stop, the linked stops of the next layer.
     pub(super) right: Vec<Vec<usize>>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Stop {
     pub(super) kind: StopKind,
     pub(super) layer: usize,
     pub(super) size: Size,
-    /// The vertical center; for a label, the position of the line below it.
+    /// The vertical center. For a label, the vertical position of the line below the label.
     pub(super) y: f64,
 }
 
@@ -71,15 +72,15 @@ impl Layered {
         let ranks = ranks(boxes.len(), &ends);
         let mut graph = Self::default();
         for (size, rank) in boxes.iter().zip(&ranks) {
-            graph.stop(StopKind::Box, 2 * rank, *size);
+            graph.add_stop(StopKind::Box, 2 * rank, *size);
         }
         for (wire, (from, to)) in wires.iter().zip(&ends) {
             let mut chain = vec![*from];
             for layer in 2 * ranks[*from] + 1..2 * ranks[*to] {
                 let is_first = chain.len() == 1;
                 let stop = match wire.label.filter(|_| is_first) {
-                    Some(size) => graph.stop(StopKind::Label, layer, size),
-                    None => graph.stop(StopKind::Pass, layer, Size::default()),
+                    Some(size) => graph.add_stop(StopKind::Label, layer, size),
+                    None => graph.add_stop(StopKind::Pass, layer, Size::default()),
                 };
                 chain.push(stop);
             }
@@ -93,21 +94,22 @@ impl Layered {
         graph
     }
 
-    fn stop(&mut self, kind: StopKind, layer: usize, size: Size) -> usize {
-        let place = self.stops.len();
+    /// Adds a stop and returns its index.
+    fn add_stop(&mut self, kind: StopKind, layer: usize, size: Size) -> usize {
+        let index = self.stops.len();
         self.stops.push(Stop { kind, layer, size, y: 0.0 });
         self.left.push(Vec::new());
         self.right.push(Vec::new());
         if self.layers.len() <= layer {
             self.layers.resize(layer + 1, Vec::new());
         }
-        self.layers[layer].push(place);
-        place
+        self.layers[layer].push(index);
+        index
     }
 }
 
-/// Returns the column of each box: to the right of all its sources. A box without a source is one column left of its
-/// nearest destination.
+/// Returns the column of each box. A box is to the right of all its sources. A box without a source is one column to
+/// the left of its nearest destination.
 fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut waits_for = vec![0_usize; count];
@@ -118,24 +120,24 @@ fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     let has_source: Vec<bool> = waits_for.iter().map(|it| *it > 0).collect();
     let mut ranks: Vec<usize> = vec![0; count];
     let mut open: Vec<usize> = (0..count).filter(|it| waits_for[*it] == 0).collect();
-    while let Some(place) = open.pop() {
-        for to in &out[place] {
-            ranks[*to] = ranks[*to].max(ranks[place] + 1);
+    while let Some(from) = open.pop() {
+        for to in &out[from] {
+            ranks[*to] = ranks[*to].max(ranks[from] + 1);
             waits_for[*to] -= 1;
             if waits_for[*to] == 0 {
                 open.push(*to);
             }
         }
     }
-    for place in (0..count).filter(|it| !has_source[*it]) {
-        let nearest = out[place].iter().map(|to| ranks[*to]).min();
-        ranks[place] = nearest.map_or(0, |nearest| nearest.saturating_sub(1));
+    for from in (0..count).filter(|it| !has_source[*it]) {
+        let nearest = out[from].iter().map(|to| ranks[*to]).min();
+        ranks[from] = nearest.map_or(0, |nearest| nearest.saturating_sub(1));
     }
     ranks
 }
 
-/// Returns true for each wire to reverse.
-pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
+/// Returns true for each wire that must be reversed.
+pub(super) fn wires_to_reverse(count: usize, wires: &[Wire]) -> Vec<bool> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
     let mut has_source = vec![false; count];
     for (number, wire) in wires.iter().enumerate() {
@@ -144,7 +146,7 @@ pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
     }
     let mut reversed = vec![false; wires.len()];
     let mut state = vec![State::New; count];
-    // First the boxes without an incoming wire, then the rest in order.
+    // The walks start at the boxes without an incoming wire, then at the remaining boxes in order.
     let starts = (0..count).filter(|it| !has_source[*it]).chain(0..count);
     for start in starts {
         if state[start] != State::New {
@@ -152,12 +154,12 @@ pub(super) fn reversed(count: usize, wires: &[Wire]) -> Vec<bool> {
         }
         state[start] = State::Open;
         let mut walk = vec![(start, 0)];
-        while let Some((place, next)) = walk.pop() {
-            let Some(number) = out[place].get(next) else {
-                state[place] = State::Done;
+        while let Some((from, next)) = walk.pop() {
+            let Some(number) = out[from].get(next) else {
+                state[from] = State::Done;
                 continue;
             };
-            walk.push((place, next + 1));
+            walk.push((from, next + 1));
             let to = wires[*number].to;
             match state[to] {
                 State::Open => reversed[*number] = true,

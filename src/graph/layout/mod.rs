@@ -1,11 +1,12 @@
-//! Computes the positions of boxes and arrows: layers from left to right, after Sugiyama. Labels are boxes of the
-//! layout, so nothing overlaps them. The layout is deterministic and independent of queues and exchanges.
+//! Computes the positions of boxes and arrows in layers from left to right, with Sugiyama's method. Labels are also
+//! boxes of the layout, so nothing overlaps a label. The layout is deterministic, and does not depend on the kinds of
+//! objects.
 //!
 //! Unconnected parts are laid out separately and packed into columns.
 //!
-//! This is a custom implementation, because the maintained libraries do not fit. `rust-sugiyama` 0.4 does not expose
-//! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` draws by itself, and its
-//! labels overlap.
+//! This is a custom implementation, because no maintained library is suitable. `rust-sugiyama` 0.4 does not expose
+//! where an arrow passes the layers between its ends, so arrows would cross boxes. `layout-rs` always draws the graph
+//! itself, and its labels overlap.
 
 mod layers;
 mod place;
@@ -18,7 +19,7 @@ pub use route::{Layout, Route};
 
 /// The distance between parts.
 const GAP: f64 = 34.0;
-/// The distance between low parts, and between single boxes.
+/// The distance below low parts, and between unconnected boxes.
 const SMALL_GAP: f64 = 18.0;
 /// The intended ratio of width to height.
 const ASPECT: f64 = 1.5;
@@ -27,21 +28,21 @@ const ASPECT: f64 = 1.5;
 pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
     let (single, linked): (Vec<_>, Vec<_>) = parts(boxes.len(), wires).into_iter().partition(|part| part.len() == 1);
     let mut layouts: Vec<(Vec<usize>, Vec<usize>, Layout)> = Vec::new();
-    let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); boxes.len()];
+    let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); boxes.len()];
     for (number, wire) in wires.iter().enumerate() {
-        leaving[wire.from].push(number);
+        outgoing[wire.from].push(number);
     }
     for part in linked {
-        let mut numbers: Vec<usize> = part.iter().flat_map(|it| leaving[*it].iter().copied()).collect();
+        let mut numbers: Vec<usize> = part.iter().flat_map(|it| outgoing[*it].iter().copied()).collect();
         numbers.sort_unstable();
-        let place = |id: usize| part.binary_search(&id).unwrap_or_default();
-        let own = |number: &usize| {
+        let index_in_part = |id: usize| part.binary_search(&id).unwrap_or_default();
+        let wire = |number: &usize| {
             let wire = wires[*number];
-            Wire { from: place(wire.from), to: place(wire.to), label: wire.label }
+            Wire { from: index_in_part(wire.from), to: index_in_part(wire.to), label: wire.label }
         };
-        let own_wires: Vec<Wire> = numbers.iter().map(own).collect();
-        let own_boxes: Vec<Size> = part.iter().map(|it| boxes[*it]).collect();
-        let layout = lay_out(&own_boxes, &own_wires);
+        let part_wires: Vec<Wire> = numbers.iter().map(wire).collect();
+        let part_boxes: Vec<Size> = part.iter().map(|it| boxes[*it]).collect();
+        let layout = lay_out(&part_boxes, &part_wires);
         layouts.push((part, numbers, layout));
     }
     let single: Vec<usize> = single.into_iter().flatten().collect();
@@ -76,11 +77,11 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
 
 /// Lays out one connected graph.
 fn lay_out(boxes: &[Size], wires: &[Wire]) -> Layout {
-    let is_reversed = layers::reversed(boxes.len(), wires);
+    let is_reversed = layers::wires_to_reverse(boxes.len(), wires);
     let mut graph = layers::Layered::of(boxes, wires, &is_reversed);
     place::order(&mut graph);
     place::place(&mut graph);
-    route::routed(&graph, boxes, wires, &is_reversed)
+    route::layout(&graph, boxes, wires, &is_reversed)
 }
 
 /// Returns the connected parts, each sorted by index.
@@ -94,10 +95,10 @@ fn parts(count: usize, wires: &[Wire]) -> Vec<Vec<usize>> {
     let mut parts = Vec::new();
     for start in 0..count {
         let (mut part, mut open) = (Vec::new(), vec![start]);
-        while let Some(place) = open.pop() {
-            if !std::mem::replace(&mut is_seen[place], true) {
-                part.push(place);
-                open.extend(&others[place]);
+        while let Some(index) = open.pop() {
+            if !std::mem::replace(&mut is_seen[index], true) {
+                part.push(index);
+                open.extend(&others[index]);
             }
         }
         part.sort_unstable();
@@ -106,7 +107,8 @@ fn parts(count: usize, wires: &[Wire]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Places unconnected boxes in rows that are as wide as the widest part, or as a page with only these boxes.
+/// Places unconnected boxes in rows. The maximum row width is the width of the widest part, or the width of a page with
+/// only these boxes if that page is wider.
 fn rows(sizes: &[Size], widest: f64) -> Layout {
     let cell = sizes.iter().map(|size| size.width).fold(0.0, f64::max) + SMALL_GAP;
     let area: f64 = sizes.iter().map(|size| cell * (size.height + SMALL_GAP)).sum();
@@ -125,22 +127,22 @@ fn rows(sizes: &[Size], widest: f64) -> Layout {
     layout
 }
 
-/// The possible heights of a page, in tenths of the height that its area needs. Without taller pages, a few tall parts
-/// would form one long row.
-const STRETCHED: std::ops::RangeInclusive<u32> = 10..=22;
+/// The candidate heights of a page, in tenths of the minimum height for the area of its parts. Without taller pages, a
+/// few tall parts would form one long row.
+const PAGE_HEIGHTS: std::ops::RangeInclusive<u32> = 10..=22;
 
 /// Returns the corners of the parts on the page whose aspect ratio is closest to [`ASPECT`].
 fn pack(sizes: &[Size]) -> Vec<Point> {
     let area: f64 = sizes.iter().map(|size| (size.width + GAP) * (size.height + GAP)).sum();
     let tallest = sizes.iter().map(|size| size.height).fold(0.0, f64::max);
     let height = (area / ASPECT).sqrt().max(tallest) * 1.02;
-    let pages = STRETCHED.map(|tenths| columns(sizes, height * f64::from(tenths) / 10.0));
-    let unlike = |page: &(Vec<Point>, Size)| (page.1.width / page.1.height / ASPECT).ln().abs();
-    pages.min_by(|one, other| unlike(one).total_cmp(&unlike(other))).map(|page| page.0).unwrap_or_default()
+    let pages = PAGE_HEIGHTS.map(|tenths| columns(sizes, height * f64::from(tenths) / 10.0));
+    let deviation = |page: &(Vec<Point>, Size)| (page.1.width / page.1.height / ASPECT).ln().abs();
+    pages.min_by(|one, other| deviation(one).total_cmp(&deviation(other))).map(|page| page.0).unwrap_or_default()
 }
 
-/// Packs the parts into columns. The widest parts are first, and each fills the first column with room, so the parts of
-/// a column have similar widths.
+/// Packs the parts into columns, the widest parts first. Puts each part into the first column with sufficient room, so
+/// the parts of a column have similar widths.
 fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|one, other| sizes[*other].width.total_cmp(&sizes[*one].width));
@@ -148,8 +150,8 @@ fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
     // The left edge and the filled height of each column.
     let mut columns: Vec<(f64, f64)> = Vec::new();
     let mut right = 0.0;
-    for place in order {
-        let size = sizes[place];
+    for part in order {
+        let size = sizes[part];
         let column = match columns.iter().position(|column| column.1 + size.height <= height) {
             Some(column) => column,
             None => {
@@ -158,7 +160,7 @@ fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
                 columns.len() - 1
             }
         };
-        corners[place] = Point { x: columns[column].0, y: columns[column].1 };
+        corners[part] = Point { x: columns[column].0, y: columns[column].1 };
         page.width = page.width.max(columns[column].0 + size.width);
         page.height = page.height.max(columns[column].1 + size.height);
         columns[column].1 += size.height + if size.height < 60.0 { SMALL_GAP } else { GAP };

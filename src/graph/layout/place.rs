@@ -1,18 +1,18 @@
-//! Places the stops within each layer. First orders them: linked stops get close positions, so that few wires cross.
-//! Then computes their vertical positions: each stop is as close as possible to the stops that it is linked to, at a
-//! minimum distance from its neighbors.
+//! Orders and positions the stops within each layer. In the order, linked stops are at similar positions, so that few
+//! wires cross. The vertical position of a stop is as close as possible to its linked stops, at a minimum distance from
+//! its neighbors.
 
 use super::layers::{Layered, Stop, StopKind};
 use std::cmp::Ordering;
 
-/// The number of rounds in which stops move towards the stops that they are linked to.
+/// The number of rounds in which stops move toward their linked stops.
 const ROUNDS: usize = 48;
 
-/// Sets the height of every stop.
+/// Sets the vertical position of every stop.
 pub(super) fn place(graph: &mut Layered) {
     for layer in 0..graph.layers.len() {
-        let desired = vec![0.0; graph.layers[layer].len()];
-        resolve_positions(graph, layer, &desired, &vec![1.0; desired.len()]);
+        let preferred = vec![0.0; graph.layers[layer].len()];
+        resolve_positions(graph, layer, &preferred, &vec![1.0; preferred.len()]);
     }
     let count = graph.layers.len();
     for round in 0..ROUNDS {
@@ -20,8 +20,8 @@ pub(super) fn place(graph: &mut Layered) {
             let layer = if round % 2 == 0 { step } else { count - 1 - step };
             // The last rounds use both sides, so that neither side dominates.
             let sides = if round + 24 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
-            let (desired, weights) = preferred_positions(graph, layer, sides);
-            resolve_positions(graph, layer, &desired, &weights);
+            let (preferred, weights) = preferred_positions(graph, layer, sides);
+            resolve_positions(graph, layer, &preferred, &weights);
         }
     }
     let top = graph.stops.iter().map(|stop| stop.y - above(stop)).fold(f64::INFINITY, f64::min);
@@ -66,22 +66,22 @@ fn preferred_positions(graph: &Layered, layer: usize, (left, right): (bool, bool
         let sides = [(left, &graph.left[*stop]), (right, &graph.right[*stop])];
         for other in sides.iter().filter(|(is_used, _)| *is_used).flat_map(|(_, others)| *others) {
             let other = &graph.stops[*other];
-            let matters = match (own.kind == StopKind::Box, other.kind == StopKind::Box) {
+            let link_weight = match (own.kind == StopKind::Box, other.kind == StopKind::Box) {
                 (true, true) => 1.0,
                 (true, false) | (false, true) => 2.0,
                 (false, false) => 16.0,
             };
-            sum += matters * other.y;
-            weight += matters;
+            sum += link_weight * other.y;
+            weight += link_weight;
         }
         if weight > 0.0 { (sum / weight, weight) } else { (own.y, 0.05) }
     };
     graph.layers[layer].iter().map(one).unzip()
 }
 
-/// Sets the positions with the least squared distances to the preferred ones, in this order and with the minimum
-/// distances. Stops whose preferred positions conflict form a block, and the block is at the weighted mean.
-fn resolve_positions(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
+/// Sets the positions of the stops of a layer. Minimizes the squared distances to the preferred positions, but keeps
+/// the order and the minimum distances. Stops with conflicting preferred positions form a block at their weighted mean.
+fn resolve_positions(graph: &mut Layered, layer: usize, preferred: &[f64], weights: &[f64]) {
     let stops = graph.layers[layer].clone();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
@@ -94,7 +94,7 @@ fn resolve_positions(graph: &mut Layered, layer: usize, desired: &[f64], weights
     // Blocks of neighbors that move together: mean, weight, number of stops.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for (index, offset) in offsets.iter().enumerate() {
-        let mut block = (desired[index] - offset, weights[index], 1);
+        let mut block = (preferred[index] - offset, weights[index], 1);
         while let Some(before) = blocks.pop_if(|before| before.0 > block.0) {
             let weight = before.1 + block.1;
             block = ((before.0 * before.1 + block.0 * block.1) / weight, weight, before.2 + block.2);
@@ -113,15 +113,15 @@ const ORDER_ROUNDS: usize = 12;
 /// Orders the stops of all layers.
 pub(super) fn order(graph: &mut Layered) {
     set_initial_order(graph);
-    let mut places = vec![0_usize; graph.stops.len()];
-    let mut best = (crossings(graph, &mut places), graph.layers.clone());
+    let mut positions = vec![0_usize; graph.stops.len()];
+    let mut best = (crossings(graph, &mut positions), graph.layers.clone());
     for round in 0..ORDER_ROUNDS {
         let count = graph.layers.len();
         for step in 1..count {
             let (layer, is_left) = if round % 2 == 0 { (step, true) } else { (count - 1 - step, false) };
-            sort(graph, layer, is_left, &mut places);
+            sort(graph, layer, is_left, &mut positions);
         }
-        let found = crossings(graph, &mut places);
+        let found = crossings(graph, &mut positions);
         if found < best.0 {
             best = (found, graph.layers.clone());
         }
@@ -150,20 +150,21 @@ fn set_initial_order(graph: &mut Layered) {
     graph.layers = layers;
 }
 
-fn number(graph: &Layered, layer: usize, places: &mut [usize]) {
-    for (place, stop) in graph.layers[layer].iter().enumerate() {
-        places[*stop] = place;
+/// Updates the position of each stop of a layer.
+fn number(graph: &Layered, layer: usize, positions: &mut [usize]) {
+    for (position, stop) in graph.layers[layer].iter().enumerate() {
+        positions[*stop] = position;
     }
 }
 
 /// Sorts a layer by the mean position of the linked stops on one side.
-fn sort(graph: &mut Layered, layer: usize, is_left: bool, places: &mut [usize]) {
-    number(graph, layer, places);
-    number(graph, if is_left { layer - 1 } else { layer + 1 }, places);
+fn sort(graph: &mut Layered, layer: usize, is_left: bool, positions: &mut [usize]) {
+    number(graph, layer, positions);
+    number(graph, if is_left { layer - 1 } else { layer + 1 }, positions);
     let mut keyed: Vec<(f64, usize)> = Vec::new();
     for stop in &graph.layers[layer] {
         let others = if is_left { &graph.left[*stop] } else { &graph.right[*stop] };
-        let sum: usize = others.iter().map(|other| places[*other]).sum();
+        let sum: usize = others.iter().map(|other| positions[*other]).sum();
         let key = if others.is_empty() { None } else { Some(sum as f64 / others.len() as f64) };
         // A stop without links on that side stays below its upper neighbor.
         let above = keyed.last().map_or(0.0, |last| last.0);
@@ -174,18 +175,18 @@ fn sort(graph: &mut Layered, layer: usize, is_left: bool, places: &mut [usize]) 
 }
 
 /// Counts the pairs of links that cross.
-fn crossings(graph: &Layered, places: &mut [usize]) -> usize {
+fn crossings(graph: &Layered, positions: &mut [usize]) -> usize {
     let mut found = 0;
     for layer in 0..graph.layers.len() {
-        number(graph, layer, places);
+        number(graph, layer, positions);
     }
     for pair in graph.layers.windows(2) {
         let mut tree = vec![0_usize; pair[1].len() + 1];
         let mut seen = 0;
         for stop in &pair[0] {
-            let mut ends: Vec<usize> = graph.right[*stop].iter().map(|other| places[*other]).collect();
+            let mut ends: Vec<usize> = graph.right[*stop].iter().map(|other| positions[*other]).collect();
             ends.sort_unstable();
-            // Earlier links that end further down cross this one; links of the same stop do not cross.
+            // An earlier link that ends below this link crosses it. Links of the same stop do not cross.
             for end in &ends {
                 let mut above = 0;
                 let mut at = end + 1;

@@ -1,14 +1,15 @@
-//! Converts layers into columns and chains into lines. A line is horizontal where it passes a column, so it meets no
-//! box there, and curved between columns.
+//! Converts layers into columns and chains into lines. A line is curved between columns and horizontal within a column,
+//! so it meets no box.
 
 use super::layers::{Layered, Point, Size, StopKind, Wire};
 use super::place::{above, below};
 use std::cmp::Ordering;
 
-/// The minimum and maximum distance of two columns. The distance grows with the height difference of the lines between
-/// them.
+/// The minimum distance between two columns. The distance grows with the height difference of the lines between the
+/// columns.
 const GAP: f64 = 18.0;
-const GAP_AT_MOST: f64 = 84.0;
+/// The maximum distance between two columns.
+const MAX_GAP: f64 = 84.0;
 /// The maximum distance between two lines at a box.
 const PORTS: f64 = 9.0;
 
@@ -34,12 +35,12 @@ pub struct Layout {
 }
 
 /// Computes the layout from the ordered and placed stops.
-pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reversed: &[bool]) -> Layout {
+pub(super) fn layout(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reversed: &[bool]) -> Layout {
     let columns = columns(graph);
     let width = columns.last().map_or(0.0, |last| last.0 + last.1);
     let height = graph.stops.iter().map(|stop| stop.y + below(stop)).fold(0.0, f64::max);
-    let corner = |place: usize| {
-        let stop = &graph.stops[place];
+    let corner = |index: usize| {
+        let stop = &graph.stops[index];
         Point { x: columns[stop.layer].0, y: stop.y - above(stop) }
     };
     let ports = ports(graph);
@@ -47,8 +48,8 @@ pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reverse
         let chain = &graph.chains[number];
         let mut label = None;
         let mut levels: Vec<(Point, Point)> = Vec::new();
-        for (index, place) in chain.iter().enumerate() {
-            let stop = &graph.stops[*place];
+        for (index, stop) in chain.iter().enumerate() {
+            let stop = &graph.stops[*stop];
             let (left, wide) = columns[stop.layer];
             // An empty column contains nothing to pass.
             if stop.kind == StopKind::Pass && wide == 0.0 {
@@ -79,7 +80,7 @@ pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reverse
     }
 }
 
-/// Returns the left edge and the width of each layer.
+/// Returns the left edge and the width of the column of each layer.
 fn columns(graph: &Layered) -> Vec<(f64, f64)> {
     let mut columns: Vec<(f64, f64)> = Vec::new();
     let mut x = 0.0;
@@ -89,13 +90,13 @@ fn columns(graph: &Layered) -> Vec<(f64, f64)> {
         let climbs = layer.iter().flat_map(|stop| graph.right[*stop].iter().map(move |other| (stop, other)));
         let climb = climbs.map(|(one, other)| (graph.stops[*one].y - graph.stops[*other].y).abs()).fold(0.0, f64::max);
         if number + 1 < graph.layers.len() {
-            x += wide + (GAP + climb * 0.16).min(GAP_AT_MOST);
+            x += wide + (GAP + climb * 0.16).min(MAX_GAP);
         }
     }
     columns
 }
 
-/// Returns the vertical offset of each wire from the middle of its first and its last box.
+/// Returns the vertical offsets of each wire from the middle of its first box and from the middle of its last box.
 fn ports(graph: &Layered) -> Vec<(f64, f64)> {
     let mut ports = vec![(0.0, 0.0); graph.chains.len()];
     let mut out: Vec<Vec<(f64, usize)>> = vec![Vec::new(); graph.stops.len()];

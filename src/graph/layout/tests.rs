@@ -1,4 +1,4 @@
-//! Tests properties of the layout with random graphs and known ones.
+//! Tests properties of the layout with random graphs and with small fixed graphs.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn boxes_and_labels_do_not_overlap_and_are_inside() {
     assert!(labels > 1000, "{labels}");
 }
 
-/// Outside of horizontal lines, a wire has no part within a column.
+/// The horizontal lines of a wire meet no box. The curves are between columns, so they meet no box either.
 #[test]
 fn wires_pass_between_boxes() {
     let mut levels = 0;
@@ -73,8 +73,8 @@ fn wires_pass_between_boxes() {
         let areas = areas(&boxes, &wires, &layout);
         for (route, wire) in layout.routes.iter().zip(&wires) {
             let (first, last) = (route.levels[0].0, route.levels[route.levels.len() - 1].1);
-            for (end, place) in [(first, wire.from), (last, wire.to)] {
-                let (corner, size) = (layout.boxes[place], boxes[place]);
+            for (end, index) in [(first, wire.from), (last, wire.to)] {
+                let (corner, size) = (layout.boxes[index], boxes[index]);
                 let is_at_edge = (end.x - corner.x).abs() < 0.01 || (end.x - corner.x - size.width).abs() < 0.01;
                 assert!(is_at_edge && end.y >= corner.y && end.y <= corner.y + size.height, "{seed}: {wire:?} {end:?}");
             }
@@ -102,7 +102,7 @@ fn wire(from: usize, to: usize) -> Wire {
 #[test]
 fn row_is_horizontal_from_left_to_right() {
     let layout = arrange(&square(4), &[wire(2, 0), wire(0, 3), wire(3, 1)]);
-    let row: Vec<Point> = [2, 0, 3, 1].iter().map(|place| layout.boxes[*place]).collect();
+    let row: Vec<Point> = [2, 0, 3, 1].iter().map(|index| layout.boxes[*index]).collect();
     assert!(row.windows(2).all(|pair| pair[0].x < pair[1].x && (pair[0].y - pair[1].y).abs() < 0.01), "{row:?}");
 }
 
@@ -123,7 +123,7 @@ fn avoidable_crossings_are_avoided() {
     let layout = arrange(&square(5), &wires);
     for (index, one) in wires.iter().enumerate() {
         for other in &wires[index + 1..] {
-            let y = |place: usize| layout.boxes[place].y;
+            let y = |index: usize| layout.boxes[index].y;
             let product = (y(one.from) - y(other.from)) * (y(one.to) - y(other.to));
             assert!(product >= 0.0, "{one:?} crosses {other:?}");
         }

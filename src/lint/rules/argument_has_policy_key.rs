@@ -1,5 +1,5 @@
-//! Reports arguments that a policy could set instead. A matter of style: an argument is declared with its queue,
-//! but a policy can change later.
+//! Reports arguments that a policy could set instead. The rule is a matter of style: an argument is declared with its
+//! queue, but a policy can change later.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -9,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "argument-has-policy-key",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: true,
     summary: "the argument cannot change on an existing queue, but a policy can set it",
     check,

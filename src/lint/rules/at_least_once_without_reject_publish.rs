@@ -1,5 +1,5 @@
-//! Reports `at-least-once` dead-lettering that is effectively `at-most-once`. `rabbit_quorum_queue:dlh/5` falls back to it,
-//! with a line in the log of the broker, unless the queue has `overflow: reject-publish` (3.10 to 4.3).
+//! Reports `at-least-once` dead-lettering that is effectively `at-most-once`. The broker falls back to `at-most-once`,
+//! and logs this, unless the queue has `overflow: reject-publish` (`rabbit_quorum_queue:dlh/5`, 3.10 to 4.3).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId, QueueType};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "at-least-once-without-reject-publish",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "at-least-once dead-lettering falls back to at-most-once without `overflow: reject-publish`",
     check,
@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for queue in subject.effective_queues().iter().filter(|queue| queue.is_quorum()) {
         if queue.settings.text("dead-letter-strategy") == Some("at-least-once") && !queue.rejects_when_full() {
-            findings.push(RULE.about(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
+            findings.push(RULE.effective_finding(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }
     let falls_back = |policy: &PolicySpec| {
@@ -44,8 +44,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if policies.is_empty() {
         return findings;
     }
-    // Only policies that govern no declared queue are reported here: a governed queue can set `overflow` itself.
-    let in_use = subject.governing();
+    // Reports only policies that govern no declared queue: a governed queue can set `overflow` itself.
+    let in_use = subject.policies_on_quorum_queues();
     for id in policies.iter().filter(|id| !in_use.contains(id)) {
         findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));
     }
@@ -53,8 +53,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 impl Subject<'_> {
-    /// Returns the policies of the spec that govern a declared quorum queue, or that may govern one.
-    fn governing(&self) -> BTreeSet<ObjectId> {
+    /// Returns the policies that govern or may govern a quorum queue of the spec.
+    fn policies_on_quorum_queues(&self) -> BTreeSet<ObjectId> {
         let policies = Policies::new(&self.expansion.topology.policies, self.profile.version);
         let mut found = BTreeSet::new();
         for (id, queue) in self.queues_of(QueueType::Quorum) {

@@ -1,4 +1,5 @@
-//! Reports durable classic queues, because they are not replicated. A spec does not specify if the broker is a cluster.
+//! Reports durable classic queues, because they are not replicated. The rule is optional, because a spec does not
+//! specify whether the broker is a cluster.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, QueueType};
@@ -7,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "classic-on-clustered-durable-work",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: true,
     summary: "the messages of a classic queue are lost with its node",
     check,

@@ -1,4 +1,5 @@
-//! Reports routing keys that end before a ` #`, which begins a comment in YAML: `routingKey: order. #` is the key `order.`.
+//! Reports routing keys that end before a ` #`, which begins a comment in YAML: `routingKey: order. #` sets the key
+//! `order.`.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -7,7 +8,7 @@ use crate::spec::{Location, Severity};
 pub(super) static RULE: Rule = Rule {
     name: "comment-in-key",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "YAML may read the rest of a routing key as a comment",
     check,
@@ -20,8 +21,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
     let text = format!("the key ends before `{comment}`, which YAML reads as a comment");
-    let hint = "put the key in quotes if this is part of it; in a comment, add a space after the `#`";
+    let hint = "if the key contains the `#`, put the key in quotes; if it is a comment, add a space after the `#`";
     let binding = subject.spec.bindings.iter().find(|(_, declaration)| declaration.key_at == at);
     let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
-    Finding { objects, ..RULE.found(ObjectId::Vhost, at, text) }.hint(hint)
+    Finding { objects, ..RULE.finding_at(ObjectId::Vhost, at, text) }.hint(hint)
 }

@@ -1,5 +1,5 @@
-//! Reports retries that only count rejected or republished messages. A worker that crashes does neither, so the broker
-//! redelivers its message without limit.
+//! Reports retries that count only rejected or republished messages. A worker that crashes neither rejects nor
+//! republishes its message, so the broker redelivers the message without limit.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -8,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "crash-loop-not-counted",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a message that crashes its worker is redelivered without limit",
     check,
@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
         let strategy = match retry {
             Retry::Ladder(_) | Retry::Republish(_) => retry.strategy(),
-            // The queue counts the deliveries.
+            // The queue counts all deliveries.
             Retry::Redeliver(_) | Retry::Delayed(_) => continue,
         };
         if queue.delivery_limit().is_some() {
@@ -41,7 +41,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             "a message that crashes its worker is redelivered without limit and not counted by `{strategy}`: {why}"
         );
         let at = queue.declaration.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
-        findings.extend(at.map(|at| RULE.at(subject, queue, at, text).hint(hint)));
+        findings.extend(at.map(|at| RULE.queue_finding_at(subject, queue, at, text).hint(hint)));
     }
     findings
 }

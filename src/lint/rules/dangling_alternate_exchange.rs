@@ -1,15 +1,15 @@
-//! Reports alternate exchanges that route to no queue: the broker drops the unroutable messages anyway.
+//! Reports alternate exchanges that do not route to any queue, so that the broker still drops unroutable messages.
 
 use crate::lint::policy_targets::{Kind, PolicyTarget};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
-use crate::rabbitmq::routing::{Answer, Keys, Message};
+use crate::rabbitmq::routing::{Keys, Message, RouteOutcome};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
     name: "dangling-alternate-exchange",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the alternate exchange does not route to any queue",
     check,
@@ -31,7 +31,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         let text = if alternate.as_str() == it.name {
             "it is its own alternate exchange: messages that it cannot route are dropped".to_owned()
-        } else if routing.route(alternate, &any).answer() == Answer::ReachesNothing {
+        } else if routing.route(alternate, &any).outcome() == RouteOutcome::ReachesNothing {
             format!(
                 "messages that it cannot route go to `{alternate}`, which does not route them to any queue: they are dropped"
             )
@@ -44,11 +44,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates a finding at the setting: on the exchange, or in the policy that governs it.
+/// Creates a finding at the setting: the argument of the exchange, or the key of the policy that governs the exchange.
 fn finding(subject: &Subject<'_>, it: &PolicyTarget<'_>, text: String) -> Finding {
     let own = RULE.finding(subject, &it.id, KEY, text);
-    let is_own = matches!(it.kind, Kind::Exchange(exchange) if exchange.arguments.contains_key(KEY));
-    match it.governing().filter(|_| !is_own) {
+    let is_set_by_argument = matches!(it.kind, Kind::Exchange(exchange) if exchange.arguments.contains_key(KEY));
+    match it.governing().filter(|_| !is_set_by_argument) {
         Some(policy) => {
             let at = subject.position(&ObjectId::Policy(policy.clone()), KEY).at;
             Finding { at, also: vec![(own.at, "the policy applies here".to_owned())], ..own }

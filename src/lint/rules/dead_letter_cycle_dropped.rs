@@ -1,6 +1,6 @@
-//! Reports dead-lettered messages that would return to the queue that dead-lettered them, without a rejection in between:
-//! the broker drops them (`rabbit_dead_letter:detect_cycles`). The rule simulates the routes through queues with a TTL, and
-//! does not report uncertain routes.
+//! Reports messages that return to the queue that dead-lettered them although no consumer rejected them. The broker
+//! drops such messages (`rabbit_dead_letter:detect_cycles`). The rule simulates the routes through queues with a TTL,
+//! and does not report uncertain routes.
 
 use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-cycle-dropped",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the broker drops messages that return to a queue without a rejection",
     check,
@@ -49,8 +49,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the key that sets it. The
-/// default delivery limit is left out, because every hand-made retry would be a finding.
+/// Returns the reasons for which a queue dead-letters messages without a rejection, each with the key that causes it.
+/// Ignores the default delivery limit, which would cause a finding for every manual retry.
 fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     let expired = queue.settings.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
     let dropped = queue.limit().filter(|_| !queue.rejects_when_full()).map(|key| (Reason::Maxlen, key));
@@ -58,8 +58,8 @@ fn reasons(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
 }
 
-/// The queues that an exchange can route any message to. Most dead-lettered messages stay in the first queue and need no
-/// simulation.
+/// The queues to which an exchange can route messages. Most dead-lettered messages stay in the first queue and require
+/// no simulation.
 struct Reach {
     /// The queues; `None` if the exchange can route to any queue.
     queues: Option<BTreeSet<QueueName>>,
@@ -74,17 +74,18 @@ impl Reach {
         Self { queues, has_ttl }
     }
 
+    /// Returns true if a message may return to a queue, so that a simulation is required.
     fn can_return_to(&self, queue: &QueueName) -> bool {
         self.has_ttl || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
     }
 }
 
-/// Returns true if messages leave a queue when they expire.
+/// Returns true if a queue has a TTL, so that expired messages leave the queue.
 fn has_ttl(queue: &EffectiveQueue<'_>) -> bool {
     queue.settings.get("message-ttl").is_some()
 }
 
-/// The search for the route of a dead-lettered message back to the queue that it started in.
+/// The search for a route on which a dead-lettered message returns to its first queue.
 struct CycleSearch<'w, 'a> {
     subject: &'w Subject<'a>,
     routing: &'w Routing<'a>,
@@ -93,7 +94,8 @@ struct CycleSearch<'w, 'a> {
 }
 
 impl CycleSearch<'_, '_> {
-    /// Returns the queues through which a message returns to the start, if it certainly returns and is dropped there.
+    /// Returns the queues through which a message returns to the start; `None` unless the message certainly returns and
+    /// the broker drops it there.
     fn cycle(
         &mut self,
         message: &Message,
@@ -143,8 +145,8 @@ fn finding(
         false => format!("returns through {}", through.join(", ")),
     };
     let text = format!(
-        "a message that {cause} {returns}, and the broker drops it as a cycle, because no consumer rejected it in between"
+        "a message that {cause} {returns}, and the broker drops it as a cycle, because no consumer has rejected it"
     );
-    let hint = "route only rejected messages back; send the others to a dead-letter queue, or remove the setting";
-    RULE.about(subject, queue, key, text).hint(hint)
+    let hint = "route only rejected messages back; send other messages to a dead-letter queue, or remove the setting";
+    RULE.effective_finding(subject, queue, key, text).hint(hint)
 }

@@ -9,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-queue-expires",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a TTL or `expires` deletes dead-lettered messages",
     check,
@@ -26,20 +26,23 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             && !queue.setting_from_policy(key).is_some_and(|(name, _)| beyond.contains(name))
     };
     for queue in effective_queues.iter().filter(|queue| queue.is_dead_letter_queue) {
-        let shown = |key| queue.settings.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        let format_duration =
+            |key| queue.settings.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
         if is_set(queue, "expires") {
-            let text =
-                format!("the queue is deleted with all its messages after {} without consumers", shown("expires"));
+            let text = format!(
+                "the queue is deleted with all its messages after {} without consumers",
+                format_duration("expires")
+            );
             let hint = "remove `expires`: a dead-letter queue usually has no consumers";
-            findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
+            findings.push(RULE.effective_finding(subject, queue, "expires", text).hint(hint));
         }
         if is_set(queue, "message-ttl") && queue.drops_messages_silently() {
             let text = format!(
                 "dead-lettered messages are deleted after {}, even if they were not inspected",
-                shown("message-ttl")
+                format_duration("message-ttl")
             );
             let hint = "if this is intended, set `deadLetter: none` here; otherwise remove the TTL, or set a dead-letter target";
-            findings.push(RULE.about(subject, queue, "message-ttl", text).hint(hint));
+            findings.push(RULE.effective_finding(subject, queue, "message-ttl", text).hint(hint));
         }
     }
     findings

@@ -1,4 +1,4 @@
-//! Reports dead-letter queues with a limit: a full queue loses the oldest dead-lettered messages, or the newest.
+//! Reports dead-letter queues with a limit: a full queue drops the oldest or rejects the newest dead-lettered messages.
 
 use super::policy_on_generated_queue::beyond_dead_letters;
 use crate::lint::{Finding, Rule, Subject};
@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-queue-limited",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "a dead-letter queue loses messages when it is full",
     check,
@@ -29,8 +29,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         } else {
             (Severity::Info, "when the queue is full, it drops the oldest message for each new one")
         };
-        let hint = "if this is intended, set `deadLetter: none` here; otherwise monitor its length instead";
-        findings.push(RULE.about(subject, queue, key, text).severity(severity).hint(hint));
+        let hint =
+            "if this is intended, set `deadLetter: none` here; otherwise, remove the limit and monitor the length";
+        findings.push(RULE.effective_finding(subject, queue, key, text).severity(severity).hint(hint));
     }
     findings
 }

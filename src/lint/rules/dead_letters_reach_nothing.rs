@@ -1,5 +1,5 @@
-//! Reports dead-lettered messages that the broker drops because their exchange routes them to no queue. The rule
-//! simulates the routes for every routing key with which messages reach the queue, and does not report uncertain
+//! Reports dead-lettered messages that the broker drops because the dead-letter exchange routes them to no queue. The
+//! rule simulates the routes of every routing key with which messages reach the queue, and does not report uncertain
 //! routes.
 
 use crate::lint::effective::EffectiveQueue;
@@ -11,7 +11,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letters-reach-nothing",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the dead-letter exchange does not route to any queue",
     check,
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let keys = subject.keys_of_dead_letters(queue.name, to);
-        // A filter on the death reason is intentional: a key counts only if no reason leads to a queue.
+        // A filter on the death reason is intentional, so a key is lost only if no reason leads to a queue.
         let lost = routing.fate_with(queue.name, |_, _| keys.clone()).lost;
         if !lost.is_empty() {
             let is_all = lost.len() == keys.len();
@@ -40,8 +40,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Creates the finding for a generated exchange: the exchange at the end of its retries has no bindings, and a queue
-/// must be bound there. A queue that is bound to the generated exchange would receive messages that must be retried.
+/// Creates the finding about a generated retry exchange; `None` for other exchanges. A queue must be bound to the
+/// exchange at the end of the retries. If it were bound to the generated exchange, it would receive messages that must
+/// be retried.
 fn of_retries(
     subject: &Subject<'_>,
     queue: &EffectiveQueue<'_>,
@@ -52,11 +53,11 @@ fn of_retries(
     let end = &subject.expansion.retries.get(of)?.final_target()?.exchange;
     let text = format!(
         "messages without retries left reach exchange `{end}` with the key {}, which it does not route to any queue: {}",
-        listed(lost),
+        join_keys(lost),
         fate(queue)
     );
     let hint = format!("bind a queue to `{end}` for all keys; or use an entry of `deadLetterQueues`");
-    Some(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint))
+    Some(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint))
 }
 
 /// Describes the fate of dead-lettered messages that reach no queue.
@@ -84,9 +85,9 @@ fn finding(
     };
     let fate = fate(queue);
     let which = match &to.routing_key {
-        Some(key) => format!("dead-lettered messages get the key {key:?}, which"),
+        Some(key) => format!("dead-lettered messages have the key {key:?}, which"),
         None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, which".to_owned(),
-        None => format!("dead-lettered messages keep their own key {}, which", listed(lost)),
+        None => format!("dead-lettered messages keep their own key {}, which", join_keys(lost)),
     };
     let text = format!("{which} {exchange} does not route to any queue: {fate}");
     let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
@@ -97,24 +98,26 @@ fn finding(
         (Some("direct"), _) if has_wildcard => {
             "use a fanout or topic exchange: `#` and `*` are literal in a direct exchange".to_owned()
         }
-        (_, "") => "set `routingKey` to the name of a queue, which the default exchange needs as the key; or use an entry of \
+        (_, "") => {
+            "set `routingKey` to the name of a queue, which the default exchange needs as the key; or use an entry of \
                     `deadLetterQueues`"
-            .to_owned(),
-        _ => "bind a queue to it for these keys; or use an entry of `deadLetterQueues`; or set `deadLetter: none` if they \
-              can be lost"
+                .to_owned()
+        }
+        _ => "bind a queue to the exchange for these keys; or use an entry of `deadLetterQueues`; or set \
+              `deadLetter: none` if the messages can be lost"
             .to_owned(),
     };
-    RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint)
+    RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint)
 }
 
-/// Formats keys: `"a", "b", (like `c.#`) and 2 more`.
-fn listed(lost: &[&Keys]) -> String {
-    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| shown(keys)).collect();
+/// Joins keys to a list such as ``"a", "b", (like `c.#`) and 2 more``.
+fn join_keys(lost: &[&Keys]) -> String {
+    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| format_keys(keys)).collect();
     let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }
 
-fn shown(keys: &Keys) -> String {
+fn format_keys(keys: &Keys) -> String {
     match keys {
         Keys::One(key) => format!("{key:?}"),
         Keys::Like(pattern) if pattern == "#" => "(any)".to_owned(),

@@ -7,14 +7,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "delivery-limit-without-dead-letter",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "messages that exceed the delivery limit are deleted",
     check,
     page: include_str!("delivery_limit_without_dead_letter.md"),
 };
 
-const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if they can be lost";
+const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if the messages can be lost";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -34,10 +34,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             (Severity::Warning, text)
         };
         let finding = match from.source {
-            // The default has no key of its own; the queue type implies it.
+            // The queue type implies the default limit, which has no key in the spec.
             Source::Default => RULE.finding(subject, &queue.id, "x-queue-type", text),
             Source::Argument | Source::Policy(_) | Source::OperatorPolicy(_) => {
-                RULE.about(subject, queue, "delivery-limit", text)
+                RULE.effective_finding(subject, queue, "delivery-limit", text)
             }
         };
         findings.push(finding.severity(severity).hint(HINT));

@@ -1,4 +1,4 @@
-//! Reports bindings that the type of their exchange does not distinguish: the queue gets each message only once.
+//! Reports bindings that the exchange type does not distinguish: the queue receives each message only once.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Arguments, Binding, Destination, ExchangeName, ObjectId};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "duplicate-binding",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the exchange treats two bindings as one",
     check,
@@ -39,7 +39,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if let Some(earlier) = first.get(&compared) {
             let text = format!("it has the same effect as an earlier binding: {why}");
             let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "name", text);
-            findings.push(finding.also(earlier.at, "the earlier binding").hint("remove one of the two"));
+            findings.push(finding.also(earlier.at, "the earlier binding").hint("remove one of the two bindings"));
         } else {
             first.insert(compared, declaration);
         }

@@ -1,5 +1,5 @@
-//! Reports durations below a second that are numbers without a unit: RabbitMQ reads milliseconds, but the author probably
-//! meant seconds or minutes.
+//! Reports durations of less than a second that have no unit. RabbitMQ reads them as milliseconds, but the author
+//! probably meant seconds or minutes.
 
 use crate::lint::effective::known_settings;
 use crate::lint::{Finding, Rule, Subject};
@@ -8,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "duration-looks-like-seconds",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a duration of less than a second without a unit",
     check,

@@ -1,4 +1,4 @@
-//! Reports queues that expire without consumers while their messages wait for the next retry.
+//! Reports queues that can expire without consumers while their messages wait for the next retry.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "expires-on-delayed",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the queue can be deleted while its messages wait for a retry",
     check,
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Some(true) | None => "its waiting messages are deleted with it",
         };
         let text = format!("after {after} without a consumer, the queue is deleted, and {consequence}");
-        findings.push(RULE.about(subject, queue, "expires", text).hint("remove `expires`"));
+        findings.push(RULE.effective_finding(subject, queue, "expires", text).hint("remove `expires`"));
     }
     findings
 }

@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "expires-shorter-than-ttl",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the queue is deleted before its messages expire",
     check,
@@ -24,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if expires >= ttl {
             continue;
         }
-        let shown = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
+        let format_duration = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
         let fate = if queue.has_dead_letter_exchange() {
             "the broker does not dead-letter them"
         } else {
@@ -32,13 +32,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         };
         let text = format!(
             "it is deleted after {} without use, but its messages expire only after {}: {fate}",
-            shown(expires),
-            shown(ttl)
+            format_duration(expires),
+            format_duration(ttl)
         );
         // Without a dead-letter exchange, the messages are deleted in both cases.
         let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
-        let finding = RULE.about(subject, queue, "expires", text).severity(severity);
-        findings.push(finding.hint(format!("set `expires` to more than {}", shown(ttl))));
+        let finding = RULE.effective_finding(subject, queue, "expires", text).severity(severity);
+        findings.push(finding.hint(format!("set `expires` to more than {}", format_duration(ttl))));
     }
     findings
 }

@@ -1,5 +1,5 @@
-//! Reports globs of `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. They match nothing,
-//! so `protect` does not protect the intended objects.
+//! Reports globs of `owns`, `protect` and `ignore` that look like regular expressions or topic patterns. Such globs
+//! match nothing, so `protect` does not protect the intended objects.
 
 use super::protect_misspelt::names;
 use crate::lint::{Finding, Rule, Subject};
@@ -9,14 +9,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "glob-looks-like-pattern",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the glob looks like a regular expression or a topic pattern",
     check,
     page: include_str!("glob_looks_like_pattern.md"),
 };
 
-/// Characters of regular expressions and shell globs that are literal in these globs.
+/// Characters that have a meaning in regular expressions and shell globs, but are literal in these globs.
 const SIGNS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
 const GLOBS: &str =
     "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
@@ -28,17 +28,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
         let text = glob.value.as_str();
         let Some(names_with) = problem(text) else { continue };
-        // The spec has such names.
+        // The spec contains such names, so the glob is intended.
         if names(subject).into_iter().any(|name| glob.value.matches(name)) {
             continue;
         }
         let message = format!("`{key}: [{text:?}]` is a glob that only matches {names_with}");
-        findings.push(RULE.found(ObjectId::Vhost, glob.at, message).hint(hint(key, text)));
+        findings.push(RULE.finding_at(ObjectId::Vhost, glob.at, message).hint(hint(key, text)));
     }
     findings
 }
 
-/// Describes the names that a glob matches, if such names are unlikely.
+/// Describes the names that a glob matches; `None` if such names are likely.
 fn problem(text: &str) -> Option<String> {
     let is_between = |edge: char| text.len() > 2 && text.starts_with(edge) && text.ends_with(edge);
     if text.is_empty() {
@@ -58,7 +58,7 @@ fn problem(text: &str) -> Option<String> {
 
 fn hint(key: &str, text: &str) -> String {
     if text.is_empty() {
-        return format!("remove it; {GLOBS}");
+        return format!("remove the empty glob; {GLOBS}");
     }
     let intended = intended(text);
     if intended.is_empty() || intended.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
@@ -74,12 +74,12 @@ fn intended(text: &str) -> Vec<String> {
     if let Some(start) = text.strip_suffix('#') {
         return vec![format!("{start}*")];
     }
-    let is_start = text.starts_with('^') && !text.ends_with('$');
+    let is_prefix = text.starts_with('^') && !text.ends_with('$');
     let text = text.trim_start_matches('^').trim_end_matches('$');
-    alternatives(text).iter().map(|text| plain(text, is_start)).collect()
+    alternatives(text).iter().map(|text| to_glob(text, is_prefix)).collect()
 }
 
-/// Splits alternatives: `a.(b|c)`, `a.{b,c}` and `b|c` have two each.
+/// Splits a text into alternatives: `a.(b|c)`, `a.{b,c}` and `b|c` have two alternatives.
 fn alternatives(text: &str) -> Vec<String> {
     for (open, separator, close) in [('(', '|', ')'), ('{', ',', '}')] {
         if let Some((before, rest)) = text.split_once(open)
@@ -91,11 +91,11 @@ fn alternatives(text: &str) -> Vec<String> {
     text.split('|').map(str::to_owned).collect()
 }
 
-/// Converts a regular expression to a glob. `is_start` is true if any ending may follow.
-fn plain(text: &str, is_start: bool) -> String {
+/// Converts a regular expression to a glob. `is_prefix` is true if the expression matches any name with this prefix.
+fn to_glob(text: &str, is_prefix: bool) -> String {
     let glob = text.replace("\\.", "\u{0}").replace(".*", "*").replace(".+", "*").replace('\u{0}', ".");
     let glob = glob.replace("\\-", "-").replace("\\_", "_");
-    if is_start && !glob.ends_with('*') { format!("{glob}*") } else { glob }
+    if is_prefix && !glob.ends_with('*') { format!("{glob}*") } else { glob }
 }
 
 #[cfg(test)]

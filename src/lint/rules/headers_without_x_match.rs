@@ -1,4 +1,4 @@
-//! Reports bindings of headers exchanges that do not set `x-match`, or that do not match as they seem to
+//! Reports bindings of headers exchanges that do not set `x-match`, or whose headers have no effect
 //! (`rabbit_exchange_type_headers`).
 
 use crate::lint::{Finding, Rule, Subject};
@@ -9,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "headers-without-x-match",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the binding of a headers exchange does not specify how to match",
     check,
@@ -26,7 +26,7 @@ fn finding(subject: &Subject<'_>, binding: &Binding) -> Option<Finding> {
     let x_match = binding.arguments.get("x-match").and_then(ArgumentValue::as_text);
     let mode = x_match.unwrap_or("all");
     let names = || binding.arguments.keys().filter(|name| *name != "x-match");
-    // A broker that does not support `…-with-x` refuses it, and another rule reports that.
+    // If the broker does not support `…-with-x`, another rule reports the refusal.
     let is_compared = |name: &&String| mode.ends_with("-with-x") || !name.starts_with("x-");
     let matches = if mode.starts_with("any") { "it matches no message" } else { "it matches every message" };
     let (severity, part, text, hint) = if let Some(ignored) = names().find(|name| !is_compared(name)) {

@@ -1,6 +1,7 @@
-//! Reports ladders with nearly as many retries as the delivery limit of the queue. From 4.3 on, a message keeps its delivery
-//! count when it is dead-lettered, and the broker compares the count with the limit (`rabbit_fifo`, measured on 4.3.6). A
-//! worker that calls `basic.reject` uses up the limit on the ladder. Before 4.3, the count restarts in each queue.
+//! Reports ladders whose number of retries is close to the delivery limit of the queue. From 4.3 on, a message keeps
+//! its delivery count when it is dead-lettered, and the broker compares the count with the limit (`rabbit_fifo`,
+//! measured on 4.3.6). A worker that calls `basic.reject` therefore uses up the limit. Before 4.3, the count restarts
+//! in each queue.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -9,14 +10,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "ladder-near-delivery-limit",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the delivery limit can end a ladder before its last retry",
     check,
     page: include_str!("ladder_near_delivery_limit.md"),
 };
 
-/// The number of worker crashes that the limit should leave for the last attempt.
+/// The number of worker crashes that the limit should still allow on the last attempt.
 const SPARE: i64 = 3;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -34,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
              uses up the limit, and a crash then dead-letters a message before its last retry"
         );
         let hint = format!("set `deliveryLimit: {}` or more, or use fewer retries", retries + 20);
-        findings.push(RULE.at(subject, queue, at, text).hint(hint));
+        findings.push(RULE.queue_finding_at(subject, queue, at, text).hint(hint));
     }
     findings
 }

@@ -1,4 +1,5 @@
-//! Reports `queueMode`, which has no effect since 3.12: all classic queues keep messages on disk (`rabbit_variable_queue`).
+//! Reports `queueMode`, which has no effect since 3.12: all classic queues keep messages on disk
+//! (`rabbit_variable_queue`).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::NoEffect;
@@ -8,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "lazy-mode",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "`queueMode` has no effect since RabbitMQ 3.12",
     check,
@@ -25,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         since.series()
     );
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
-        // The broker compares it up to 4.3 (`rabbit_classic_queue:capabilities/0`): removing it from the spec of an
+        // Up to 4.3, the broker compares the argument (`rabbit_classic_queue:capabilities/0`), so removing it from an
         // existing queue is a conflict.
         RULE.finding(subject, &id, "x-queue-mode", text.as_str()).hint(
             "remove it from new queues; keep it on an existing queue that has it, because removing it is a conflict",

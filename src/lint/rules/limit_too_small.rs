@@ -1,4 +1,5 @@
-//! Reports limits that are probably mistakes: no messages, a few bytes, or `7m`, which does not mean seven months.
+//! Reports limits that are probably mistakes: zero messages, a few bytes, or `7m`, which means seven minutes, not
+//! months.
 
 use crate::lint::effective::{KnownSetting, known_settings};
 use crate::lint::{Finding, Rule, Subject};
@@ -8,9 +9,9 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "limit-too-small",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
-    summary: "the limit is so small that the queue keeps hardly any message",
+    summary: "the limit is so small that the queue keeps hardly any messages",
     check,
     page: include_str!("limit_too_small.md"),
 };
@@ -28,6 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     known_settings(subject.spec).filter_map(finding).collect()
 }
 
+/// Returns the text and the hint for a limit that is too small; `None` for other settings.
 fn problem(setting: &KnownSetting<'_>) -> Option<(String, String)> {
     let key = setting.known.key;
     match (setting.known.name, setting.value.as_integer(), setting.value.as_text()) {

@@ -1,5 +1,6 @@
-//! Reports policies with `ha-…` keys: mirrored classic queues, deprecated since 3.13 (`classic_queue_mirroring`) and removed
-//! in 4.0 (without the validators of `rabbit_mirror_queue_misc`, the keys are "not recognised").
+//! Reports policies with `ha-…` keys. Such a policy mirrors classic queues, which RabbitMQ 3.13 deprecates
+//! (`classic_queue_mirroring`) and 4.0 no longer supports (without the validators of `rabbit_mirror_queue_misc`, the
+//! keys are "not recognised").
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -7,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "mirrored-queue-policy",
     severity: Severity::Error,
-    sometimes: &[Severity::Warning],
+    other_severities: &[Severity::Warning],
     is_optional: false,
     summary: "the policy mirrors queues, which RabbitMQ 4.0 and later do not support",
     check,

@@ -1,4 +1,4 @@
-//! The list of all rules, sorted by name.
+//! Lists all rules, sorted by name.
 
 mod argument_has_policy_key;
 mod at_least_once_without_reject_publish;
@@ -57,14 +57,15 @@ mod wildcard_inside_word;
 mod wildcard_on_direct;
 mod wildcard_on_fanout;
 
-pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
+pub(super) use unused_allow::{RULE as UNUSED_ALLOW, report_unused};
 
 use super::Rule;
 
-/// The rule that reports [`rabbitmq::refusals`](crate::rabbitmq::refusals). More specific rules explain some refusals better.
+/// The rule that reports [`rabbitmq::refusals`](crate::rabbitmq::refusals). More specific rules explain some refusals
+/// better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
-/// The rules that need all queues: a binding to an unknown queue makes their findings wrong.
+/// The rules that require a topology with all queues: a binding to an unknown queue would make their findings wrong.
 pub(super) const OF_ALL_QUEUES: [&str; 3] =
     [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
 

@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "name-with-whitespace",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "a name contains whitespace that is easy to overlook",
     check,
@@ -30,19 +30,19 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         findings.push(RULE.finding(subject, &id, "name", text).severity(severity).hint(HINT));
     }
     for binding in spec.bindings.keys() {
-        // A space inside a key is visible and has no special meaning.
+        // A space inside a key is visible and has no special meaning, so it is not reported.
         if let Some((problem, Severity::Warning)) = problem(&binding.routing_key) {
             let id = ObjectId::Binding(binding.clone());
             let finding = RULE.finding(subject, &id, "routing_key", format!("its key {problem}"));
-            findings.push(finding.hint("remove it, unless publishers use exactly this key"));
+            findings.push(finding.hint("correct the key, unless publishers use exactly this key"));
         }
     }
     findings
 }
 
-const HINT: &str = "remove it; an existing object with this name must be declared again or adopted";
+const HINT: &str = "correct the name; if an object with this name exists, declare it under the new name, or adopt it";
 
-/// Describes whitespace in a name.
+/// Describes whitespace in a name, with a severity; `None` if the name contains no whitespace.
 fn problem(name: &str) -> Option<(String, Severity)> {
     if name.starts_with(char::is_whitespace) {
         return Some(("begins with a space".to_owned(), Severity::Warning));

@@ -1,5 +1,5 @@
-//! Reports queues with a setting that discards messages but without a dead-letter target. Queues without such a
-//! setting, as most are, are not reported.
+//! Reports queues that have a setting that discards messages, but no dead-letter target. Queues without such a setting
+//! are not reported, because most queues have none.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -7,14 +7,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "no-dead-letter",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "messages can fail permanently without a dead-letter target",
     check,
     page: include_str!("no_dead_letter.md"),
 };
 
-const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if they can be lost";
+const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if the messages can be lost";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -27,10 +27,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 1 => "a message that fails again after its retry is lost".to_owned(),
                 retries => format!("a message that still fails after {retries} retries is lost"),
             };
-            findings.push(RULE.at(subject, queue, at, text).hint(HINT));
+            findings.push(RULE.queue_finding_at(subject, queue, at, text).hint(HINT));
         } else if let Some(key) = queue.limit().filter(|_| !queue.rejects_when_full()) {
             let text = "when the queue is full, its oldest messages are lost";
-            let finding = RULE.about(subject, queue, key, text).severity(Severity::Info);
+            let finding = RULE.effective_finding(subject, queue, key, text).severity(Severity::Info);
             findings.push(finding.hint(format!("{HINT}; or reject new messages: `overflow: reject-publish`")));
         }
     }

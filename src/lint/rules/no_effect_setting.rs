@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "no-effect-setting",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the broker accepts the setting but ignores it",
     check,
@@ -60,10 +60,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
-    let refused = subject.refusals_of(name);
-    let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
+    let refusals = subject.refusals_of(name);
+    let is_refused = |argument: &str| refusals.iter().any(|refusal| refusal.subject == argument);
     if is_refused("x-queue-type") {
-        // The broker refuses the queue, so none of its arguments is read.
+        // The broker refuses the queue, so it reads none of the other arguments.
         return Vec::new();
     }
     // The effective settings for each policy that may govern the queue.
@@ -78,8 +78,8 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
     accepted.filter_map(|(argument, value)| Some((argument.as_str(), reason(argument, value)?))).collect()
 }
 
-/// Describes why an argument has no effect, and what to do about it. Lazy mode and at-least-once dead-lettering without
-/// `reject-publish` have rules of their own.
+/// Describes why an argument has no effect, and how to fix it. Returns `None` for lazy mode and for at-least-once
+/// dead-lettering without `reject-publish`, which have separate rules.
 fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let (name, key) = (known.name, known.key);
     Some(match why {
@@ -91,8 +91,9 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
         ),
         NoEffect::NotYet(kind, since) => {
             let since = since.series();
-            let text =
-                format!("{kind} queues read `{name}` since RabbitMQ {since}: {version} stores it and ignores it");
+            let text = format!(
+                "{kind} queues read `{name}` only from RabbitMQ {since} on: {version} stores it and ignores it"
+            );
             (text, format!("remove `{key}` until the broker is {since}"))
         }
         NoEffect::Since(since) => (
@@ -121,7 +122,7 @@ fn text(known: &KnownArgument, why: NoEffect, version: BrokerVersion) -> Option<
     })
 }
 
-/// Describes why a key of a policy has no effect on any queue.
+/// Describes why a policy key has no effect, and how to fix it.
 fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason> {
     let known = KnownArgument::of_policy_key(key)?;
     let (text, hint) = text(known, why, version)?;
@@ -138,7 +139,7 @@ fn in_policy(key: &str, why: NoEffect, version: BrokerVersion) -> Option<Reason>
     }
 }
 
-/// Reports settings of policies that have no effect on any queue that the policy governs.
+/// Reports policy keys that have no effect on any queue that the policy governs.
 fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<(&PolicyName, &str), Option<(&EffectiveQueue<'_>, NoEffect)>> = BTreeMap::new();
     for queue in subject.effective_queues() {
@@ -156,17 +157,17 @@ fn on_every_queue(subject: &Subject<'_>) -> Vec<Finding> {
     let findings = found.into_iter().filter_map(|((policy, key), first)| {
         let (queue, why) = first.filter(|_| subject.spec.policies.contains_key(policy))?;
         let (text, hint) = in_policy(key, why, subject.profile.version)?;
-        Some(RULE.about(subject, queue, key, text).hint(hint))
+        Some(RULE.effective_finding(subject, queue, key, text).hint(hint))
     });
     findings.collect()
 }
 
-/// Describes a policy key for queues in a policy for exchanges, or the reverse.
+/// Describes a key for queues in a policy for exchanges, or a key for exchanges in a policy for queues.
 fn of_other_kind(key: &str, apply_to: ApplyTo) -> Option<Reason> {
     let known = PolicyKey::named(key)?;
     let (not_read_by, read_by) = match apply_to {
         ApplyTo::All => return None,
-        ApplyTo::Exchanges if known.is_of_queues() => ("exchanges", "queues"),
+        ApplyTo::Exchanges if known.is_read_by_queues() => ("exchanges", "queues"),
         ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams
             if known.scope == Scope::Exchanges =>
         {

@@ -7,19 +7,19 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "owns-everything",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "`owns` matches every name in the vhost",
     check,
     page: include_str!("owns_everything.md"),
 };
 
-/// Unlikely names: a glob that matches all of them matches everything.
+/// Names that have nothing in common. A glob that matches all of them matches every name.
 const PROBES: [&str; 3] = ["a", "zzz.qqq/7", "~"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let is_all = |glob: &Glob| PROBES.iter().all(|name| glob.matches(name));
-    // A spec with `ignore` excludes the objects of others.
+    // A spec with `ignore` excludes the objects of other owners.
     let Some(all) =
         subject.spec.owns.iter().find(|glob| is_all(&glob.value)).filter(|_| subject.spec.ignore.is_empty())
     else {
@@ -30,5 +30,5 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         all.value.as_str()
     );
     let hint = "list your names: `owns: [\"orders.*\"]`; or exclude others: `ignore: [\"celery*\"]`";
-    vec![RULE.found(ObjectId::Vhost, all.at, text).hint(hint)]
+    vec![RULE.finding_at(ObjectId::Vhost, all.at, text).hint(hint)]
 }

@@ -9,14 +9,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "pattern-looks-like-glob",
     severity: Severity::Warning,
-    sometimes: &[Severity::Error],
+    other_severities: &[Severity::Error],
     is_optional: false,
     summary: "the pattern is a regular expression but looks like a glob",
     check,
     page: include_str!("pattern_looks_like_glob.md"),
 };
 
-/// Characters that only regular expressions contain.
+/// Characters that indicate an intentional regular expression.
 const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -36,7 +36,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes how a pattern differs from the glob that it looks like.
+/// Describes how a pattern differs from the glob that it looks like, with a severity; `None` if it does not look like a
+/// glob.
 fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     if text.starts_with('*') {
         return Some((
@@ -55,7 +56,8 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
             Severity::Warning,
         ));
     }
-    // `orders.*` is a valid glob and a valid pattern. It is a mistake only if the two match different names.
+    // `orders.*` is a valid glob and a valid pattern. It is a mistake only if the glob and the pattern match different
+    // names.
     let is_both =
         text.ends_with(".*") && text.len() > 2 && !text.starts_with('^') && !text[..text.len() - 2].contains('*');
     let (glob, pattern) = (Glob::new(text), Pattern::new(text));
@@ -77,7 +79,7 @@ fn intended(text: &str) -> String {
     let text = text.strip_suffix(".#").map_or_else(|| text.to_owned(), |start| format!("{start}.*"));
     let parts: Vec<String> =
         text.split('*').map(|part| pattern_of(part).trim_start_matches('^').trim_end_matches('$').to_owned()).collect();
-    // `^a.*$` is `^a`.
+    // `^a.*$` is equivalent to `^a`.
     format!("^{}$", parts.join(".*")).replace(".*$", "").replace("^.*", "")
 }
 

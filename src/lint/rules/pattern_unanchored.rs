@@ -1,4 +1,4 @@
-//! Reports patterns that are not anchored at the beginning, so that they also match names that only contain the prefix.
+//! Reports patterns that are not anchored at the beginning, so that they match a text anywhere in a name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -8,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "pattern-unanchored",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the pattern also matches names that contain it",
     check,
@@ -20,20 +20,24 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();
-        // Any of these shows that the beginning is intentional.
+        // Each of these signs indicates that the author chose the beginning of the pattern intentionally.
         let is_anchored = ["^", "\\A", "(?", "|", "*"].iter().any(|sign| text.contains(sign));
         if is_anchored || !text.starts_with(|c: char| c.is_alphanumeric()) {
             continue;
         }
         let anchored = Pattern::new(&format!("^{text}"));
-        let matched =
-            policy_targets.iter().filter(|it| it.fits.iter().any(|fit| fit.named.name == name && fit.is_certain));
+        let matched = policy_targets.iter().filter(|it| {
+            it.matching_policies.iter().any(|matching| matching.named.name == name && matching.is_certain)
+        });
         let (begin, inside): (Vec<_>, Vec<_>) = matched.partition(|it| anchored.matches(it.name) == Some(true));
         let finding = match (begin.first(), inside.first()) {
-            // Nothing is matched, or the pattern is intended for the end or the middle of names.
+            // The pattern matches nothing, or it is intended for the end or the middle of names.
             (None, _) => continue,
             (Some(begin), Some(inside)) => {
-                let text = format!("it matches `{}`, and also `{}`, which only contains it", begin.name, inside.name);
+                let text = format!(
+                    "its pattern matches `{}`, but also `{}`, which does not begin with it",
+                    begin.name, inside.name
+                );
                 let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", text);
                 finding.also(subject.position(&inside.id, "name").at, "also matched")
             }

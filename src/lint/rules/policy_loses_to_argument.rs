@@ -1,12 +1,12 @@
-//! Reports keys of policies that are never effective: every queue or exchange that the policy governs sets a different
-//! value by an argument, which takes precedence.
+//! Reports policy keys that are never effective: every queue or exchange that the policy governs sets a different value
+//! by an argument, which takes precedence.
 
-use crate::lint::policy_targets::{Kind, PolicyTarget, first_of, is_own};
+use crate::lint::policy_targets::{Kind, PolicyTarget, is_set_by_argument, summarize_names};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, ObjectId, PolicyName};
 use crate::rabbitmq::effective::effective_alternate;
-use crate::rabbitmq::governing::chosen;
+use crate::rabbitmq::governing::select_governing;
 use crate::rabbitmq::{Effective, Precedence, precedence};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "policy-loses-to-argument",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the policy has no effect because arguments take precedence",
     check,
@@ -35,7 +35,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for (key, setting) in &policy.definition {
             let effective: Vec<_> =
                 governed.iter().filter_map(|it| Some((*it, effective_value(subject, it, key)?))).collect();
-            let is_overridden = |(_, it): &(&PolicyTarget<'_>, Effective)| is_own(it) && it.value != setting.value;
+            let is_overridden =
+                |(_, it): &(&PolicyTarget<'_>, Effective)| is_set_by_argument(it) && it.value != setting.value;
             if !effective.is_empty() && effective.iter().all(is_overridden) {
                 findings.push(finding(subject, name, key, &setting.value, &effective));
             }
@@ -49,7 +50,7 @@ fn effective_value(subject: &Subject<'_>, it: &PolicyTarget<'_>, key: &str) -> O
     match it.kind {
         Kind::Queue(queue) => it.effective(queue, subject.profile).get(key).cloned(),
         Kind::Exchange(exchange) if key == "alternate-exchange" => {
-            effective_alternate(exchange, chosen(&it.fits).likely())
+            effective_alternate(exchange, select_governing(&it.matching_policies).likely())
         }
         Kind::Exchange(_) => None,
     }
@@ -74,7 +75,7 @@ fn finding(
             key.to_owned()
         }
     };
-    let names = first_of(effective.iter().map(|(it, _)| it.name));
+    let names = summarize_names(effective.iter().map(|(it, _)| it.name));
     let value = effective.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));
     let shown = with_unit(&format!("x-{key}"), policy_value);
     let is_by_argument = effective.iter().all(takes_precedence);
@@ -89,5 +90,5 @@ fn finding(
     let severity = if is_by_argument { Severity::Warning } else { Severity::Info };
     finding
         .severity(severity)
-        .hint(format!("set `{key}` in one of the two places; an argument cannot change on an existing queue"))
+        .hint(format!("set `{key}` in only one of the two places; an argument cannot change on an existing queue"))
 }

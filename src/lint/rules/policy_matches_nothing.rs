@@ -1,26 +1,26 @@
-//! Reports policies whose patterns match no object of the spec. This can be intended, because clients declare queues
-//! too. A pattern that nearly matches, or that only matches objects of a different kind, is a mistake.
+//! Reports policies whose patterns match no object of the spec. This can be intended, because clients also declare
+//! queues. A pattern that nearly matches, or that matches only objects of a different kind, is probably a mistake.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
 use crate::model::{ObjectId, ObjectKind, PolicyName};
 use crate::rabbitmq::Pattern;
-use crate::rabbitmq::pattern::mistake;
+use crate::rabbitmq::pattern::pattern_error;
 use crate::spec::{PolicySpec, Severity, closest};
 use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
     name: "policy-matches-nothing",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "the policy matches no object of the spec",
     check,
     page: include_str!("policy_matches_nothing.md"),
 };
 
-/// Examples of names that brokers and clients generate. A policy for these is intended.
-pub(super) const MADE_BY_CLIENTS: &[&str] = &[
+/// Examples of names that brokers and clients generate. A policy for such names is intended.
+pub(super) const GENERATED_NAMES: &[&str] = &[
     "amq.gen-JzTY20BRgKO-HjmUJj0wLg",
     "mqtt-subscription-sensor-17qos0",
     "mqtt-subscription-sensor-17qos1",
@@ -30,13 +30,13 @@ pub(super) const MADE_BY_CLIENTS: &[&str] = &[
     "celeryev.0a1b2c3d",
 ];
 
-/// The minimum length of a prefix to compare, because a short prefix resembles many names.
+/// The minimum length of a prefix that is compared with names. A shorter prefix resembles many names.
 const LEAST_TO_COMPARE: usize = 6;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let policy_targets = subject.policy_targets();
     let used: BTreeSet<&PolicyName> =
-        policy_targets.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
+        policy_targets.iter().flat_map(|it| it.matching_policies.iter().map(|matching| matching.named.name)).collect();
     let names: Vec<(ObjectId, &str)> = policy_targets
         .iter()
         .filter(|it| it.retry_owner.is_none())
@@ -47,9 +47,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (name, policy) in subject.spec.policies.iter().filter(|(name, _)| !used.contains(name)) {
         let text = policy.pattern.value.as_str();
         let pattern = Pattern::new(text);
-        let is_for_others = MADE_BY_CLIENTS.iter().any(|made| pattern.matches(made) == Some(true));
+        let is_for_generated = GENERATED_NAMES.iter().any(|name| pattern.matches(name) == Some(true));
         let is_for_external = subject.expansion.scope.external.iter().any(|id| is_for(&pattern, id));
-        if is_for_others || is_for_external || mistake(text).is_some() {
+        if is_for_generated || is_for_external || pattern_error(text).is_some() {
             continue;
         }
         findings.push(finding(subject, name, policy, &pattern, &names));
@@ -57,6 +57,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Returns true if a pattern matches an object, or if topo cannot evaluate the pattern.
 fn is_for(pattern: &Pattern, id: &ObjectId) -> bool {
     id.name().is_some_and(|name| pattern.matches(name) != Some(false))
 }
@@ -83,7 +84,7 @@ fn finding(
     }
     let text = "its pattern matches nothing that the spec declares";
     let finding = RULE.finding(subject, &id, "pattern", text);
-    match near(&policy.pattern.value, pattern, names) {
+    match suggest_pattern(&policy.pattern.value, pattern, names) {
         Some(intended) => finding.hint(format!("did you mean `{intended}`?")),
         None => finding.severity(Severity::Info).hint("correct the pattern, unless others declare the objects"),
     }
@@ -96,8 +97,8 @@ fn article(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// Returns the pattern that was probably intended.
-fn near(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) -> Option<String> {
+/// Returns the pattern that was probably intended; `None` if no name is similar.
+fn suggest_pattern(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) -> Option<String> {
     if let Some(only) = pattern.only_name() {
         return closest(only, names.iter().map(|(_, name)| *name)).map(pattern_of);
     }

@@ -2,7 +2,7 @@
 //! queues.
 
 use crate::lint::effective::EffectiveQueue;
-use crate::lint::policy_targets::narrower;
+use crate::lint::policy_targets::narrow_pattern;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::rabbitmq::{Effective, Governed};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static RULE: Rule = Rule {
     name: "policy-on-generated-queue",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a policy changes the behavior of a delayed retry queue or dead-letter queue",
     check,
@@ -25,7 +25,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let effective_queues = subject.effective_queues();
     let beyond = beyond_dead_letters(effective_queues);
     let mut findings = Vec::new();
-    // One hint for each policy, because each tier can have a finding.
+    // The hint is computed once for each policy, because each tier can have a finding.
     let mut hints: BTreeMap<PolicyName, String> = BTreeMap::new();
     for queue in effective_queues {
         let is_tier = queue.retry_owner.is_some();
@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for key in KEYS {
             let Some((name, effective)) = queue.setting_from_policy(key) else { continue };
             let consequence = if is_tier { on_tier(queue, key, effective) } else { on_dead_letter_queue(queue, key) };
-            // A policy only for dead-letter queues is intended for them.
+            // If a policy applies only to dead-letter queues, its keys are intended.
             if let Some(consequence) = consequence.filter(|_| is_tier || beyond.contains(name)) {
                 let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
                 findings.push(finding(subject, queue, name, key, is_tier, consequence).hint(hint.clone()));
@@ -45,7 +45,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the policies that also set values on queues that are neither tiers nor dead-letter queues.
+/// Returns the policies that set values on queues that are neither tiers nor dead-letter queues.
 pub(super) fn beyond_dead_letters(effective_queues: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
     for queue in effective_queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retry_owner.is_none()) {
@@ -54,13 +54,13 @@ pub(super) fn beyond_dead_letters(effective_queues: &[EffectiveQueue<'_>]) -> BT
     names
 }
 
-/// Describes the consequence of a policy key on a delayed retry queue.
+/// Describes the consequence of a policy key on a delayed retry queue; `None` if the key is harmless.
 fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("it shortens the delay"),
         "expires" => Some("it deletes the queue with all waiting messages, because it has no consumers"),
         "max-length" | "max-length-bytes" => Some("a full retry queue returns messages too early or rejects them"),
-        // A quorum tier rejects publishes so that no returning message is lost; without a limit it is never full.
+        // A quorum tier sets `reject-publish`, so that no returning message is lost. Without a limit, it is never full.
         "overflow" if queue.is_quorum() && effective.value.as_text() != Some("reject-publish") => {
             Some("returning messages can then be lost")
         }
@@ -68,7 +68,7 @@ fn on_tier(queue: &EffectiveQueue<'_>, key: &str, effective: &Effective) -> Opti
     }
 }
 
-/// Describes the consequence of a policy key on a dead-letter queue.
+/// Describes the consequence of a policy key on a dead-letter queue; `None` if the key is harmless.
 fn on_dead_letter_queue(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'static str> {
     match key {
         "message-ttl" => Some("messages are deleted after that time"),
@@ -91,7 +91,7 @@ fn finding(
 ) -> Finding {
     let kind = if is_tier { "delayed retry queue" } else { "dead-letter queue" };
     let text = format!("policy `{policy}` sets `{key}` on this {kind}: {consequence}");
-    let mut finding = RULE.about(subject, queue, key, text);
+    let mut finding = RULE.effective_finding(subject, queue, key, text);
     if is_tier && queue.declaration.is_none() {
         let retries = subject.position(&queue.id, key);
         finding.also = vec![(retries.at, "the retries that use it".to_owned())];
@@ -99,8 +99,8 @@ fn finding(
     finding
 }
 
-/// Suggests a pattern that excludes tiers and dead-letter queues and still matches all other objects that the policy
-/// governs now.
+/// Suggests a pattern that excludes tiers and dead-letter queues, but still matches all other objects that the policy
+/// currently governs.
 fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     let policies = subject.routing().policies();
     let is_governed = |name: &str, governed: Governed| {
@@ -119,7 +119,7 @@ fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
         kept.extend(exchanges.filter(|name| is_governed(name, Governed::Exchange)));
     }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
-    match narrower(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
+    match narrow_pattern(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
         Some(better) => format!("give policy `{policy}` a pattern that excludes it: `{better}`"),
         None => format!("use a pattern for {} that does not match it", ObjectId::Policy(policy.clone())),
     }

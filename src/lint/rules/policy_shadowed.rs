@@ -1,7 +1,7 @@
-//! Reports policies that govern none of the objects that they match, because policies of a higher priority do. RabbitMQ does
-//! not merge policies.
+//! Reports policies that govern none of the objects that they match, because other policies have a higher priority.
+//! RabbitMQ does not merge policies.
 
-use crate::lint::policy_targets::{PolicyTarget, first_of};
+use crate::lint::policy_targets::{PolicyTarget, summarize_names};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::rabbitmq::Pattern;
@@ -11,23 +11,25 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static RULE: Rule = Rule {
     name: "policy-shadowed",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "another policy applies to everything that this one matches",
     check,
     page: include_str!("policy_shadowed.md"),
 };
 
-/// Patterns that match every name.
+/// Frequent patterns that match every name.
 const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
 
-/// Returns for each policy the policies that govern the objects that it certainly matches.
+/// Returns, for each policy, the policies that govern the objects that it certainly matches.
 fn governing<'a>(policy_targets: &[PolicyTarget<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Option<&'a PolicyName>>> {
     let mut by_policy: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in policy_targets {
         let governing = it.governing();
-        for fit in it.fits.iter().filter(|fit| fit.is_certain && fit.obstacle.is_none()) {
-            by_policy.entry(fit.named.name).or_default().insert(governing);
+        for matching in
+            it.matching_policies.iter().filter(|matching| matching.is_certain && matching.unsupported_key.is_none())
+        {
+            by_policy.entry(matching.named.name).or_default().insert(governing);
         }
     }
     by_policy
@@ -41,13 +43,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let instead: Option<BTreeSet<&PolicyName>> = all.copied().collect();
         let Some(instead) = instead.filter(|it| !it.is_empty() && !it.contains(name)) else { continue };
         let pattern = policy.pattern.value.as_str();
-        // The policy can apply to objects that others declare, unless no such object can exist.
+        // The policy can still apply to objects that other owners declare, unless no such object can exist.
         let is_fully_shadowed = Pattern::new(pattern).only_name().is_some()
             || instead.iter().filter_map(|other| subject.spec.policies.get(*other)).any(|other| {
                 let other = other.pattern.value.as_str();
                 other == pattern || EVERYTHING.contains(&other)
             });
-        let winners = first_of(instead.iter().map(|name| name.as_str()));
+        let winners = summarize_names(instead.iter().map(|name| name.as_str()));
         let verb = if instead.len() == 1 { "has" } else { "have" };
         let text = format!("it applies to no object of the spec: {winners} {verb} a higher priority");
         let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "name", text);

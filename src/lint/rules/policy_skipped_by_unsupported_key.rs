@@ -1,5 +1,5 @@
-//! Reports policies that the broker ignores completely for a queue, because the queue type does not support one of their keys
-//! (`rabbit_queue_type:is_policy_applicable`).
+//! Reports policies that the broker ignores completely for a queue, because the queue type does not support one of the
+//! keys (`rabbit_queue_type:is_policy_applicable`).
 
 use crate::lint::policy_targets::Kind;
 use crate::lint::{Finding, Rule, Subject};
@@ -10,7 +10,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "policy-skipped-by-unsupported-key",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the broker skips the policy for a queue type that does not support one of its keys",
     check,
@@ -23,26 +23,26 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Kind::Queue(queue) = it.kind else { continue };
         let Some(kind) = queue.queue_type() else { continue };
         let is_declared = subject.spec.queues.contains_key(&QueueName::new(it.name));
-        for fit in it.fits.iter().take_while(|fit| fit.is_certain && is_declared) {
-            // The first policy that is not skipped governs the queue, so lower ones do not matter.
-            let Some(obstacle) = fit.obstacle else { break };
+        for matching in it.matching_policies.iter().take_while(|matching| matching.is_certain && is_declared) {
+            // The first policy that is not skipped governs the queue, so policies with a lower priority have no effect.
+            let Some(unsupported_key) = matching.unsupported_key else { break };
             let has_effect = |key: &String| precedence(key, kind, subject.profile).is_some();
-            let Some(lost) = fit.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
-            let policy = ObjectId::Policy(fit.named.name.clone());
+            let Some(lost) = matching.named.policy.definition.keys().find(|key| has_effect(key)) else { continue };
+            let policy = ObjectId::Policy(matching.named.name.clone());
             let text = format!(
-                "policy `{}` is skipped as a whole, with its `{lost}`: {kind} queues do not support `{obstacle}` in a policy",
-                fit.named.name
+                "the broker skips the whole policy `{}`, including `{lost}`: {kind} queues do not support `{unsupported_key}`",
+                matching.named.name
             );
-            let at = subject.position(&policy, obstacle).at;
+            let at = subject.position(&policy, unsupported_key).at;
             let own = subject.position(&it.id, "name").at;
-            let finding = RULE.found(it.id.clone(), at, text).also(own, "matches this queue");
-            findings.push(finding.hint(hint(subject, kind, obstacle)));
+            let finding = RULE.finding_at(it.id.clone(), at, text).also(own, "matches this queue");
+            findings.push(finding.hint(hint(subject, kind, unsupported_key)));
         }
     }
     findings
 }
 
-fn hint(subject: &Subject<'_>, kind: QueueType, obstacle: &str) -> String {
+fn hint(subject: &Subject<'_>, kind: QueueType, unsupported_key: &str) -> String {
     let by_type = if subject.is_at_least(3, 12) {
         let words = match kind {
             QueueType::Classic => "`applyTo: classic_queues`",
@@ -51,7 +51,7 @@ fn hint(subject: &Subject<'_>, kind: QueueType, obstacle: &str) -> String {
         };
         format!("with {words}")
     } else {
-        "with its own pattern".to_owned()
+        "with a separate pattern".to_owned()
     };
-    format!("add a policy without `{obstacle}` for {kind} queues, {by_type} and a higher priority")
+    format!("add a policy without `{unsupported_key}` for {kind} queues, {by_type} and a higher priority")
 }

@@ -1,5 +1,5 @@
-//! Reports names in `protect` that differ in one character from a declared or removed name and match none. `ignore` needs no
-//! such rule, because it cannot list a declared name.
+//! Reports names in `protect` that are neither declared nor removed, but differ in only one character from a declared
+//! or removed name. `ignore` requires no such rule, because it cannot list a declared name.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "protect-misspelt",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
-    summary: "`protect` names an object that is not declared but resembles one that is",
+    summary: "`protect` lists a name that is not declared but resembles a declared name",
     check,
     page: include_str!("protect_misspelt.md"),
 };
 
-/// The minimum length of a name to compare: in a shorter one, a different character makes another word.
+/// The minimum length of a name to compare. If a shorter name differs in one character, it is often a different word.
 const SHORTEST: usize = 5;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         if let Some(near) = names.iter().find(|name| is_near(name, text)) {
             let message = format!("`protect: [{text:?}]` protects nothing that is declared or removed here");
-            findings.push(RULE.found(ObjectId::Vhost, glob.at, message).hint(format!("did you mean `{near}`?")));
+            findings.push(RULE.finding_at(ObjectId::Vhost, glob.at, message).hint(format!("did you mean `{near}`?")));
         }
     }
     findings
@@ -48,8 +48,8 @@ pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     declared.chain(generated).chain(policies).chain(removed).collect()
 }
 
-/// Returns true if the names differ by one inserted, removed, replaced or transposed character. Names that differ only in
-/// digits are different: `orders.1` and `orders.2`.
+/// Returns true if the names differ by one inserted, removed, replaced or transposed character. Returns false if they
+/// differ only in digits, such as `orders.1` and `orders.2`.
 fn is_near(name: &str, text: &str) -> bool {
     let without_digits = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     name.len().abs_diff(text.len()) <= 1

@@ -1,4 +1,4 @@
-//! Reports even numbers of replicas: they tolerate no more failures than one replica less.
+//! Reports even numbers of replicas, which tolerate no more failures than one fewer replica.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "quorum-even-size",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "an even number of replicas tolerates no more failures than one fewer replica",
     check,
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 many => format!("{many} can fail"),
             };
             let text =
-                format!("with {size} replicas {tolerated}, as with {}: more than half of them must be up", size - 1);
+                format!("with {size} replicas, {tolerated}, as with {}: more than half of them must be up", size - 1);
             let finding = RULE.finding(subject, id, setting, text);
             findings.push(finding.hint(format!("use {} replicas, which tolerate one more failure", size + 1)));
         }

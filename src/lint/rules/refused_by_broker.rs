@@ -1,4 +1,4 @@
-//! Reports objects that a broker of the assumed version refuses to declare, as `rabbitmq` predicts.
+//! Reports objects that a broker of the assumed version refuses to declare, as predicted by [`crate::rabbitmq`].
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -8,7 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "refused-by-broker",
     severity: Severity::Error,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the broker refuses to declare the object",
     check,
@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
     let mut findings = Vec::new();
-    let mut report = |id: &ObjectId, refused: &[Refusal]| {
-        for refusal in refused {
+    let mut report = |id: &ObjectId, refusals: &[Refusal]| {
+        for refusal in refusals {
             let finding = RULE.finding(subject, id, &refusal.subject, refusal.text.clone());
             findings.push(Finding { hint: refusal.hint.clone(), ..finding });
         }
@@ -28,16 +28,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         report(&object.id(), &refusals(&object, subject.profile));
     }
     for name in topology.queues.keys() {
-        let refused = subject.refusals_of(name);
-        if !refused.is_empty() {
-            report(&ObjectId::Queue(name.clone()), refused);
+        let refusals = subject.refusals_of(name);
+        if !refusals.is_empty() {
+            report(&ObjectId::Queue(name.clone()), refusals);
         }
     }
     for binding in &topology.bindings {
-        // The type of the exchange determines which arguments a binding can have.
-        let refused = binding_refusals(binding, subject.ends(binding), subject.profile);
-        if !refused.is_empty() {
-            report(&ObjectId::Binding(binding.clone()), &refused);
+        // The exchange type determines the arguments that a binding can have.
+        let refusals = binding_refusals(binding, subject.ends(binding), subject.profile);
+        if !refusals.is_empty() {
+            report(&ObjectId::Binding(binding.clone()), &refusals);
         }
     }
     findings

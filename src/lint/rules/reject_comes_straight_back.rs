@@ -1,6 +1,6 @@
-//! Reports dead-lettered messages that return to the queue in which a consumer rejected them, without a queue in
-//! between in which they wait. They cycle endlessly, as fast as the consumer rejects them. The broker only drops
-//! messages in cycles without a rejection.
+//! Reports rejected messages that the dead-letter exchange returns to the same queue without a delay. Such a message
+//! cycles endlessly, as fast as the consumer rejects it, because the broker drops messages only in cycles without a
+//! rejection.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::routing::{Message, Reason};
@@ -9,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "reject-comes-straight-back",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "rejected messages return to the same queue immediately",
     check,
@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let text = format!("{by} returns rejected messages immediately, as long as consumers reject them");
             let hint = "delay the retries: `retry: {delays: [5s, 30s]}`; or dead-letter to another queue: `deadLetter: NAME`, \
                         with an entry of `deadLetterQueues`";
-            findings.push(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint));
+            findings.push(RULE.effective_finding(subject, queue, "dead-letter-exchange", text).hint(hint));
         }
     }
     findings

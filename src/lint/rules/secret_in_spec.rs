@@ -1,4 +1,5 @@
-//! Reports passwords and keys where others can read them: in the spec, its plans, and the lists of the broker.
+//! Reports passwords and keys where other users can read them: in the spec, in plans, and in the broker's lists of
+//! objects.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId};
@@ -7,7 +8,7 @@ use crate::spec::{Location, Severity};
 pub(super) static RULE: Rule = Rule {
     name: "secret-in-spec",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a value looks like a password that others can read",
     check,
@@ -25,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let text = format!("{secret}: it is visible in the repository, in plans, and to every user of the broker");
             let hint =
                 "configure it in the client that needs it, and change it wherever it is used: it has been exposed";
-            findings.push(RULE.found(id.clone(), at, text).hint(hint));
+            findings.push(RULE.finding_at(id.clone(), at, text).hint(hint));
         }
     };
     if let Some(text) = &spec.description {
@@ -49,14 +50,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (binding, declaration) in &spec.bindings {
         for value in binding.arguments.values() {
-            // The name is a header name, and the value is compared with the headers of messages.
+            // The name is not checked: it is the name of a header, and the broker compares the value with message
+            // headers.
             check_value(&ObjectId::Binding(binding.clone()), None, value, declaration.at);
         }
     }
     findings
 }
 
-/// Describes the secret that a value seems to contain, without repeating the value.
+/// Describes the secret that a value seems to contain, without the value; `None` if the value contains no secret.
 fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     match value {
         ArgumentValue::Text(text) if has_password(text) => Some("this URI contains a password".to_owned()),
@@ -71,7 +73,7 @@ fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     }
 }
 
-/// Returns true for a URI with a password: `amqp://user:password@host`.
+/// Returns true if a text contains a URI with a password, such as `amqp://user:password@host`.
 fn has_password(text: &str) -> bool {
     text.match_indices("://").any(|(at, _)| {
         let authority = text[at + 3..].split(['/', '?', '#', ' ']).next().unwrap_or_default();

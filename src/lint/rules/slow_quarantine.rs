@@ -1,4 +1,4 @@
-//! Reports queues with many retries, which deliver a poison message again and again before it is dead-lettered.
+//! Reports queues with many retries, which redeliver a poison message many times before it is dead-lettered.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -6,14 +6,14 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "slow-quarantine",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "a message that always fails is tried more than 20 times",
     check,
     page: include_str!("slow_quarantine.md"),
 };
 
-/// The default delivery limit of RabbitMQ since 4.0.
+/// The maximum number of retries without a finding: the default delivery limit of RabbitMQ since 4.0.
 const MANY: u32 = 20;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -28,12 +28,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             )
         } else {
             let text = format!(
-                "a message that always fails is retried {retries} times immediately and takes worker time from other messages"
+                "a message that always fails is retried immediately {retries} times and takes worker time from other messages"
             );
             (Severity::Warning, text)
         };
         let hint = "use 3 to 5 retries, which suffice to detect a poison message; longer delays outlast longer outages";
-        findings.push(RULE.at(subject, queue, at, text).severity(severity).hint(hint));
+        findings.push(RULE.queue_finding_at(subject, queue, at, text).severity(severity).hint(hint));
     }
     findings
 }

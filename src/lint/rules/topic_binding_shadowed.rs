@@ -1,5 +1,5 @@
-//! Reports topic bindings that a wider binding of the same queue or exchange covers: every key that matches the narrow one
-//! also matches the wide one.
+//! Reports topic bindings that a wider binding of the same queue or exchange covers: every key that matches the narrow
+//! binding also matches the wide binding.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "topic-binding-shadowed",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a wider topic binding covers this one",
     check,
@@ -28,11 +28,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     let several = by_ends.into_values().filter(|bindings| bindings.len() > 1);
-    several.flat_map(|bindings| shadowed(subject, bindings)).collect()
+    several.flat_map(|bindings| report_shadowed(subject, bindings)).collect()
 }
 
-/// Reports the shadowed bindings among those with the same source and destination.
-fn shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>) -> Vec<Finding> {
+/// Reports the shadowed bindings in a list of bindings with the same source and destination.
+fn report_shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>) -> Vec<Finding> {
     bindings.sort_by_key(|(_, declaration)| declaration.at);
     let mut index = TopicIndex::new();
     bindings.iter().enumerate().for_each(|(number, (binding, _))| index.add(&binding.routing_key, number));
@@ -40,7 +40,7 @@ fn shadowed(subject: &Subject<'_>, mut bindings: Vec<DeclaredBinding<'_>>) -> Ve
     for (own, (binding, _)) in bindings.iter().enumerate() {
         let is_wider = |other: &usize| {
             let wide = bindings[*other].0;
-            // Of two equally wide bindings, the first is kept. Bindings with the same key are duplicates.
+            // Of two equally wide bindings, only the second is reported. `duplicate-binding` reports equal keys.
             let is_covered = wide.routing_key != binding.routing_key && covers(wide, binding);
             is_covered && !(own < *other && covers(binding, wide))
         };
@@ -61,8 +61,8 @@ fn finding(subject: &Subject<'_>, binding: &Binding, (wide, declaration): Declar
         Destination::Exchange(_) => "exchange",
     };
     let key = &wide.routing_key;
-    let text = format!("it has no effect: the {to} already gets these messages through `{key}`");
+    let text = format!("it has no effect: the {to} already receives these messages through `{key}`");
     let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
-    let hint = format!("remove it; or remove `{key}`, if this one should replace it");
+    let hint = format!("remove it; or remove `{key}`, if this binding should replace it");
     finding.also(declaration.key_at, "the wider binding").hint(hint)
 }

@@ -1,5 +1,6 @@
-//! Reports queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`. Brokers permit it
-//! by default from 3.13 to 4.2, and deny it from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
+//! Reports queues that are neither durable nor exclusive, which use the deprecated feature `transient_nonexcl_queues`.
+//! Brokers permit the feature by default from 3.13 to 4.2, and deny it from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5;
+//! Debian's 4.3.6 permits it).
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::rabbitmq::profile::TRANSIENT_QUEUES;
@@ -8,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "transient-queue",
     severity: Severity::Warning,
-    sometimes: &[Severity::Error, Severity::Info],
+    other_severities: &[Severity::Error, Severity::Info],
     is_optional: false,
     summary: "the queue is neither durable nor exclusive, which RabbitMQ deprecates",
     check,
@@ -26,7 +27,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Severity::Warning,
             format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
         ),
-        // The same default as for `x-queue-master-locator`, which 4.3 denies too.
+        // 4.3 denies the feature by default. `x-queue-master-locator` has the same default.
         None if subject.is_at_least(4, 3) => (
             Severity::Error,
             format!(

@@ -1,5 +1,5 @@
-//! Reports queues that dead-letter a message after its first failure: a short outage of a dependency of the worker
-//! dead-letters healthy messages.
+//! Reports queues that dead-letter a message after its first failure. If a dependency of the worker has a short outage,
+//! such a queue dead-letters valid messages.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::Severity;
@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "trigger-happy",
     severity: Severity::Info,
-    sometimes: &[Severity::Warning],
+    other_severities: &[Severity::Warning],
     is_optional: false,
     summary: "a message is dead-lettered after its first failure",
     check,
@@ -21,20 +21,23 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.effective_queues().iter().filter(|queue| queue.has_dead_letter_exchange()) {
         let limit = queue.delivery_limit().map(|(limit, _)| limit);
         let finding = match (queue.max_retries(), limit) {
-            // A lost connection counts as a delivery too.
+            // A lost connection also uses up a delivery.
             (Some((0, at)), Some(0)) => {
                 let text =
                     "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
-                RULE.at(subject, queue, at, text).severity(Severity::Warning)
+                RULE.queue_finding_at(subject, queue, at, text).severity(Severity::Warning)
             }
             (None, Some(0)) => {
                 let text =
                     "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
-                RULE.about(subject, queue, "delivery-limit", text).severity(Severity::Warning)
+                RULE.effective_finding(subject, queue, "delivery-limit", text).severity(Severity::Warning)
             }
-            (Some((0, at)), _) => {
-                RULE.at(subject, queue, at, "a message is dead-lettered after the first failure of a worker")
-            }
+            (Some((0, at)), _) => RULE.queue_finding_at(
+                subject,
+                queue,
+                at,
+                "a message is dead-lettered after the first failure of a worker",
+            ),
             (Some(_) | None, _) => continue,
         };
         findings.push(finding.hint(HINT));

@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "ttl-without-dead-letter",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "expired messages are deleted, and the spec does not state that this is intended",
     check,
@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let after = duration(ttl).map_or_else(|| "immediately".to_owned(), |ttl| format!("after {ttl}"));
             let text = format!("messages that are not consumed are deleted {after}");
             let hint = "if this is intended, set `deadLetter: none`; otherwise use an entry of `deadLetterQueues`";
-            findings.push(RULE.about(subject, queue, "message-ttl", text).hint(hint));
+            findings.push(RULE.effective_finding(subject, queue, "message-ttl", text).hint(hint));
         }
     }
     findings

@@ -1,15 +1,15 @@
-//! Reports exchanges that route to no queue: the broker drops the messages that are published to them.
+//! Reports exchanges that do not route to any queue, so that the broker drops the messages that are published to them.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
-use crate::rabbitmq::routing::{Answer, Keys, Message};
+use crate::rabbitmq::routing::{Keys, Message, RouteOutcome};
 use crate::spec::Severity;
 use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
     name: "unbound-exchange",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the exchange does not route to any queue",
     check,
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
-    // In a spec that only declares exchanges, others bind them.
+    // If a spec declares only exchanges, other specs or applications bind them.
     if topology.queues.is_empty() {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         others.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
     }
     let any = Message::with(Keys::any());
-    let reaches_nothing = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;
+    let reaches_nothing = |name: &&ExchangeName| routing.route(name, &any).outcome() == RouteOutcome::ReachesNothing;
     let declared = subject.spec.exchanges.keys().filter(|name| topology.exchanges.contains_key(*name));
     let finding = |name: &ExchangeName| {
         let mut bindings = topology.bindings.iter().chain(subject.other_bindings());

@@ -1,4 +1,5 @@
-//! Reports queues without bindings in a spec that binds its queues: if a binding was forgotten, messages never arrive.
+//! Reports queues without bindings in a spec that binds most of its queues. A forgotten binding means that no messages
+//! reach the queue.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Destination, ObjectId, QueueName, QueueType};
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "unbound-queue",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the queue has no bindings, although other queues do",
     check,
@@ -19,15 +20,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
     let bindings = spec.bindings.keys().chain(subject.other_bindings());
     let bound: BTreeSet<&QueueName> = bindings.filter_map(|it| of_queue(&it.destination)).collect();
-    let named = named_by_dead_letters(subject);
+    let targets = dead_letter_targets_by_name(subject);
     let is_forgotten = |name: &&QueueName| {
         let queue = subject.expansion.topology.queues.get(*name);
         // Stream clients usually publish to a stream by its name.
         let is_stream = queue.and_then(|queue| queue.queue_type()) == Some(QueueType::Stream);
-        queue.is_some() && !is_stream && !bound.contains(*name) && !named.contains(*name)
+        queue.is_some() && !is_stream && !bound.contains(*name) && !targets.contains(*name)
     };
     let finding = |name: &QueueName| {
-        let text = "it has no bindings: it only gets messages that are published to the default exchange with its name as routing key";
+        let text = "it has no bindings: it receives only messages that are published to the default exchange with its name \
+                    as the routing key";
         let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
         finding.hint("bind it, unless publishers use its name: `bindings: [{exchange: …, routingKey: …}]`")
     };
@@ -46,8 +48,8 @@ fn of_queue(destination: &Destination) -> Option<&QueueName> {
     }
 }
 
-/// Returns the queues to which other queues dead-letter messages by name.
-fn named_by_dead_letters(subject: &Subject<'_>) -> BTreeSet<QueueName> {
+/// Returns the queues to which other queues dead-letter messages through the default exchange.
+fn dead_letter_targets_by_name(subject: &Subject<'_>) -> BTreeSet<QueueName> {
     let routing = subject.routing();
     let targets = routing.topology().queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
     targets

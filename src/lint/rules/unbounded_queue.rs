@@ -1,4 +1,4 @@
-//! Reports queues without a limit. Most queues need none, so the rule is optional.
+//! Reports queues without a limit. Most queues do not need a limit, so the rule is optional.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::QueueType;
@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "unbounded-queue",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: true,
     summary: "the queue has no limit",
     check,
@@ -16,7 +16,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // With a limit, a dead-letter queue loses dead-lettered messages, and a tier returns messages too early.
+    // Dead-letter queues and tiers must not have a limit: a full dead-letter queue loses messages, and a full tier
+    // returns messages too early.
     for queue in subject.effective_queues().iter().filter(|it| !it.is_dead_letter_queue && it.declaration.is_some()) {
         let is_stream = queue.kind == Some(QueueType::Stream);
         if !is_stream && queue.limit().is_none() && queue.settings.get("message-ttl").is_none() {

@@ -7,7 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "unbounded-stream",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the stream grows without limit",
     check,

@@ -1,5 +1,5 @@
-//! Reports arguments of queues and exchanges, and keys of policies, that no broker supports; usually they are typos. The
-//! broker stores such an argument and ignores it, but refuses a policy with such a key.
+//! Reports arguments of queues and exchanges, and keys of policies, that no broker supports; usually they are typos.
+//! The broker stores such an argument and ignores it, but refuses a policy with such a key.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -11,18 +11,18 @@ use crate::spec::{Severity, closest};
 pub(super) static RULE: Rule = Rule {
     name: "unknown-argument",
     severity: Severity::Warning,
-    sometimes: &[Severity::Error],
+    other_severities: &[Severity::Error],
     is_optional: false,
     summary: "no broker supports the argument or the policy key",
     check,
     page: include_str!("unknown_argument.md"),
 };
 
-/// Queue arguments of plugins: those that rabbitmq-message-deduplication reads, and those that federation sets itself.
+/// The queue arguments that plugins use: rabbitmq-message-deduplication reads them, or federation sets them.
 const PLUGINS_QUEUE_ARGUMENTS: &[&str] =
     &["x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-cache-persistence", "x-internal-purpose"];
 
-/// Exchange arguments of plugins, in addition to [`EXCHANGE_ARGUMENTS`].
+/// The exchange arguments that plugins use, in addition to [`EXCHANGE_ARGUMENTS`].
 const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-cache-size",
     "x-cache-ttl",
@@ -57,7 +57,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Reports an unknown argument. A name without `x-` is an argument of the user's own, unless it resembles a known one.
+/// Reports an unknown argument. A name without `x-` is a user-defined argument, unless it resembles a known argument.
 fn argument(
     subject: &Subject<'_>,
     object: &ObjectId,

@@ -1,4 +1,5 @@
-//! Reports internal exchanges that no exchange or queue routes to. Publishers cannot use them, so they get no messages.
+//! Reports internal exchanges to which no exchange or queue routes messages. Publishers cannot use such an exchange, so
+//! it receives no messages.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, Destination, ObjectId};
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "unreachable-exchange",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "the exchange is internal, and no other exchange or queue routes to it",
     check,
@@ -20,7 +21,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, exchange) in &subject.spec.exchanges {
         if exchange.internal && !route_targets.contains(name.as_str()) {
-            let text = "it is internal, and no exchange or queue routes to it: it never gets a message";
+            let text = "it is internal, and no exchange or queue routes to it: it never receives a message";
             let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
             findings.push(finding.hint(
                 "bind it to another exchange, use it as an alternate or dead-letter exchange, or remove `internal`",
@@ -31,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// Returns the names of the exchanges to which other exchanges and queues route messages: by bindings, as alternate
-/// exchanges or by dead-lettering. Every policy counts, because it can be for objects that clients declare.
+/// exchanges or by dead-lettering. Considers every policy, because a policy can apply to objects that clients declare.
 pub(super) fn route_targets<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let topology = subject.routing().topology();
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {

@@ -1,5 +1,5 @@
-//! Reports comments that allow a finding that does not occur. `lint` calls [`unused`] after all other rules, because it
-//! needs their findings.
+//! Reports comments that allow a finding that does not occur. `lint` calls [`report_unused`] after all other rules,
+//! because it requires their findings.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::spec::{Allow, Severity};
@@ -7,15 +7,18 @@ use crate::spec::{Allow, Severity};
 pub(in crate::lint) static RULE: Rule = Rule {
     name: "unused-allow",
     severity: Severity::Warning,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "a comment allows a finding that does not occur",
     check: |_| Vec::new(),
     page: include_str!("unused_allow.md"),
 };
 
-/// Reports these comments.
-pub(in crate::lint) fn unused<'a>(subject: &Subject<'_>, allows: impl Iterator<Item = &'a Allow>) -> Vec<Finding> {
+/// Reports unused comments.
+pub(in crate::lint) fn report_unused<'a>(
+    subject: &Subject<'_>,
+    allows: impl Iterator<Item = &'a Allow>,
+) -> Vec<Finding> {
     let finding = |allow: &Allow| Finding {
         rule: RULE.name,
         severity: RULE.severity,

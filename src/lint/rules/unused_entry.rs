@@ -1,5 +1,5 @@
-//! Reports entries of `deadLetterQueues` that no queue dead-letters to, and entries of `retryPolicies` that no queue uses.
-//! Usually they are leftovers, or a change that is not complete.
+//! Reports entries of `deadLetterQueues` to which no queue dead-letters messages, and entries of `retryPolicies` that
+//! no queue uses. Such an entry is usually a leftover, or part of an incomplete change.
 
 use super::unreachable_exchange::route_targets;
 use crate::lint::{Finding, Rule, Subject};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "unused-entry",
     severity: Severity::Info,
-    sometimes: &[],
+    other_severities: &[],
     is_optional: false,
     summary: "no queue uses an entry of `deadLetterQueues` or `retryPolicies`",
     check,
@@ -19,11 +19,11 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
-    // In a spec without queues of its own, the entries are for others.
+    // If a spec declares no queues, the entries are intended for other specs or applications.
     if spec.queues.values().all(|queue| queue.is_external) {
         return Vec::new();
     }
-    let used = used(subject);
+    let used = reachable_dead_letter_queues(subject);
     let mut findings = Vec::new();
     for (name, it) in &spec.dead_letter_queues {
         if !it.queue.is_external && !used.contains(name.as_str()) {
@@ -37,7 +37,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let named: BTreeSet<&str> = spec.retry_uses.iter().map(|used| used.value.as_str()).collect();
     for (name, policy) in spec.retry_policies.iter().filter(|(name, _)| !named.contains(name.as_str())) {
         let text = format!("retry policy `{name}` is not used by any queue");
-        let finding = RULE.found(ObjectId::Vhost, policy.at, text);
+        let finding = RULE.finding_at(ObjectId::Vhost, policy.at, text);
         let hint = format!("use it with `retry: {name}`, or remove it");
         findings.push(Finding { objects: Vec::new(), ..finding }.hint(hint));
     }
@@ -45,7 +45,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// Returns the names of the dead-letter queues that dead-lettered or published messages can reach.
-fn used<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
+fn reachable_dead_letter_queues<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
     let (spec, topology) = (subject.spec, &subject.expansion.topology);
     let routing = subject.routing();
     let route_targets = route_targets(subject);

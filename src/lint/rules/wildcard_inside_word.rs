@@ -1,4 +1,5 @@
-//! Reports keys of topic bindings in which a wildcard is part of a word, or whose syntax is not that of AMQP.
+//! Reports keys of topic bindings in which a wildcard is part of a word, or that use MQTT wildcards or contain an empty
+//! word.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -8,7 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "wildcard-inside-word",
     severity: Severity::Warning,
-    sometimes: &[Severity::Info],
+    other_severities: &[Severity::Info],
     is_optional: false,
     summary: "a wildcard is only part of a word of the key, so it is literal",
     check,
@@ -31,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Describes the mistake in a key, with a severity and a hint.
+/// Describes the mistake in a key, with a severity and a hint; `None` if the key contains no mistake.
 fn problem(key: &str) -> Option<(Severity, String, String)> {
     let is_partial = |word: &&str| word.contains(['*', '#']) && !["*", "#"].contains(word) && !LANGUAGES.contains(word);
     if let Some(word) = key.split('.').find(is_partial) {
@@ -39,7 +40,8 @@ fn problem(key: &str) -> Option<(Severity, String, String)> {
         let hint = if word.contains('/') {
             format!("separate the words of a key with dots: `{}`", key.replace('/', "."))
         } else {
-            "publish with a dot there, as in `order.#`, or bind every key: a wildcard cannot match part of a word"
+            "use keys with a dot there, as in `order.#`, or bind each key separately: a wildcard cannot match part of a \
+             word"
                 .to_owned()
         };
         return Some((Severity::Warning, text, hint));

@@ -1,5 +1,5 @@
-//! The description of an argument: its values, and the queue types and the ranges of broker versions that accept, check
-//! and compare it.
+//! The types that describe an argument: its values, and the queue types and ranges of broker versions that accept,
+//! check and compare it.
 
 use crate::model::queue::QueueType;
 use crate::model::version::BrokerVersion;
@@ -8,11 +8,11 @@ use std::fmt;
 /// The valid values of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Milliseconds: the minimum and the maximum.
+    /// A duration in milliseconds, with its minimum and maximum.
     Duration(i64, i64),
-    /// Bytes: 0 to this maximum.
+    /// A size in bytes, from 0 to this maximum.
     Size(i64),
-    /// A count: the minimum and the maximum.
+    /// A count, with its minimum and maximum.
     Count(i64, i64),
     /// `true` or `false`.
     Boolean,
@@ -31,7 +31,7 @@ pub enum Unit {
     Milliseconds,
     /// Bytes.
     Bytes,
-    /// A count, or not a number.
+    /// No unit: a count, or a value that is not a number.
     None,
 }
 
@@ -42,73 +42,75 @@ pub struct Support {
     pub queue_type: QueueType,
     /// The versions that accept the argument in a declaration and support it. Other versions reject it, or store it
     /// without effect.
-    pub taken: Versions,
-    /// The versions from 3.9 on in which the type lists it (`capabilities()`). They check its value if there is a
-    /// check, and compare it when the queue is redeclared. Types that do not list it reject it.
+    pub accepted: Versions,
+    /// The versions, from 3.9 on, in which the queue type lists the argument (`capabilities()`). These versions check
+    /// the value if [`KnownArgument::checks`] contains a check, and compare the value when the queue is redeclared. A
+    /// queue type that does not list the argument rejects it if any other type lists it.
     pub listed: &'static [Versions],
-    /// The version since which it is accepted but has no effect.
+    /// The first version that accepts the argument without effect, if there is one.
     pub no_effect_since: Option<BrokerVersion>,
 }
 
-/// The values of an argument that some versions accept.
+/// The values of an argument that certain versions accept.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The versions with this check.
     pub versions: Versions,
-    /// The values that they accept.
+    /// The values that these versions accept.
     pub value: ValueKind,
 }
 
-/// One argument of queues.
+/// A queue argument.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownArgument {
     /// The name on the wire, for example `x-message-ttl`.
     pub name: &'static str,
     /// The key in a spec, for example `messageTtl`.
     pub key: &'static str,
-    /// The valid values in a spec: everything that is useful for any version.
+    /// The values that a spec accepts: all values that are useful on any version.
     pub value: ValueKind,
     /// The values that brokers accept, by version. A version without an entry accepts any value.
     pub checks: &'static [Check],
-    /// The queue types that support it.
+    /// The queue types that support the argument.
     pub support: &'static [Support],
-    /// The queue types that listed it without supporting it.
+    /// The queue types that list the argument in some versions without ever supporting it.
     pub idle: &'static [Support],
-    /// True if 3.8 knows it (`declare_args()`). 3.8 checks and compares such arguments for every queue type.
-    pub known_to_3_8: bool,
+    /// True if RabbitMQ 3.8 lists the argument in `declare_args()`. 3.8 checks and compares these arguments for every
+    /// queue type.
+    pub is_known_to_3_8: bool,
     /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// The documentation: one sentence.
+    /// The documentation, in Markdown.
     pub doc: &'static str,
 }
 
-/// Ten years in milliseconds: the maximum of a TTL or an expiry, from 3.10 (`check_expiry`).
+/// The maximum of a TTL or an expiry from 3.10 on: ten years, in milliseconds (`check_expiry`).
 pub(super) const TEN_YEARS: i64 = 315_360_000_000;
 
-/// No maximum other than that of the type.
+/// The maximum 64-bit integer, for arguments without a maximum.
 pub(super) const ANY: i64 = i64::MAX;
 
 /// All versions that list arguments by queue type.
 pub(super) const LISTED: &[Versions] = &[Versions::since(3, 9)];
 
-/// The versions with streams.
+/// The versions that support streams.
 pub(super) const STREAMS: Versions = Versions::since(3, 9);
 
-/// No check.
+/// The checks of an argument whose value no version checks.
 pub(super) const UNCHECKED: &[Check] = &[];
 
-/// Returns the support of a type that accepts and lists an argument in all of its versions.
+/// Returns the support of a queue type that accepts and lists an argument in every version that has this type.
 pub(super) const fn always(queue_type: QueueType) -> Support {
-    let taken = match queue_type {
+    let accepted = match queue_type {
         QueueType::Classic | QueueType::Quorum => Versions::ALL,
         QueueType::Stream => STREAMS,
     };
-    Support { queue_type, taken, listed: LISTED, no_effect_since: None }
+    Support { queue_type, accepted, listed: LISTED, no_effect_since: None }
 }
 
-/// Returns the support of a type that accepts and lists an argument in these versions.
-pub(super) const fn supported(queue_type: QueueType, taken: Versions, listed: &'static [Versions]) -> Support {
-    Support { queue_type, taken, listed, no_effect_since: None }
+/// Returns the support of a queue type that accepts and lists an argument in these versions.
+pub(super) const fn support(queue_type: QueueType, accepted: Versions, listed: &'static [Versions]) -> Support {
+    Support { queue_type, accepted, listed, no_effect_since: None }
 }
 
 /// Returns the same check for all versions.
@@ -117,6 +119,7 @@ pub(super) const fn check(value: ValueKind) -> Check {
 }
 
 impl Support {
+    /// Returns true if the queue type lists the argument in this version.
     pub(super) fn is_listed(&self, version: BrokerVersion) -> bool {
         self.listed.iter().any(|versions| versions.contains(version))
     }
@@ -131,19 +134,19 @@ pub struct Versions {
     pub until: Option<BrokerVersion>,
 }
 
-/// The first version that topo supports. topo knows nothing about earlier ones.
+/// The first version that topo supports. The tables contain no earlier versions.
 const FIRST: BrokerVersion = BrokerVersion::new(3, 8, 0);
 
 impl Versions {
     /// All versions that topo supports.
     pub const ALL: Self = Self { since: FIRST, until: None };
 
-    /// Returns the versions from the first patch of a minor version on.
+    /// Returns the range that starts with the first patch release of a minor version.
     pub const fn since(major: u16, minor: u16) -> Self {
         Self::since_patch(major, minor, 0)
     }
 
-    /// Returns the versions from a patch version on.
+    /// Returns the range that starts with a patch release.
     pub const fn since_patch(major: u16, minor: u16, patch: u16) -> Self {
         Self { since: BrokerVersion::new(major, minor, patch), until: None }
     }
@@ -153,7 +156,7 @@ impl Versions {
         self.until_patch(major, minor, 0)
     }
 
-    /// Returns the part of the range before a patch version.
+    /// Returns the part of the range before a patch release.
     pub const fn until_patch(self, major: u16, minor: u16, patch: u16) -> Self {
         Self { since: self.since, until: Some(BrokerVersion::new(major, minor, patch)) }
     }
@@ -176,7 +179,7 @@ fn short(version: BrokerVersion) -> String {
     }
 }
 
-/// `all`, `3.10 on`, `before 4.3`, `3.12 to before 4.3.2`.
+/// Writes the range: `all`, `3.10 on`, `before 4.3`, `3.12 to before 4.3.2`.
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (self.since == FIRST, self.until) {

@@ -1,115 +1,116 @@
-//! The table of the arguments of exchanges: those of the broker itself and of the bundled plugins.
+//! The table of known exchange arguments: those of the broker itself, of the bundled plugins, and of one widely used
+//! plugin.
 //!
-//! When an exchange is redeclared, every exchange type compares only `alternate-exchange`, including the types of
-//! plugins: all of them use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal
-//! type of federation. The other arguments are read when the exchange is created, or for each message. They change only
-//! with the exchange. Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to 4.3. The
-//! types `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and
-//! `x-event` read no argument of their own.
+//! When an exchange is redeclared, every exchange type compares only `alternate-exchange`. This includes plugin types,
+//! because all types use `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). The only exception is the internal
+//! type of federation. An exchange reads its other arguments when it is created, or for each message. To change them,
+//! the exchange must be recreated. Sources: `validate/1`, `create/2` and `route/3` of `rabbit_exchange_type_*`, 3.8 to
+//! 4.3. The types `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic`
+//! and `x-event` read no argument of their own.
 
 use super::argument::{ANY, ValueKind, Versions};
 
-/// One argument of an exchange.
+/// An exchange argument.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownExchangeArgument {
     /// The name on the wire, for example `hash-header`.
     pub name: &'static str,
-    /// The key in a spec; `None` if it is set under `arguments`.
+    /// The key in a spec; `None` if a spec sets the argument under `arguments`.
     pub key: Option<&'static str>,
-    /// The exchange types that read it; empty for all.
+    /// The exchange types that read the argument; empty for all types.
     pub exchange_types: &'static [&'static str],
     /// The valid values.
     pub value: ValueKind,
-    /// The versions that support it.
-    pub taken: Versions,
+    /// The versions that support the argument.
+    pub accepted: Versions,
     /// True if the broker compares the argument when the exchange is redeclared.
     pub is_compared: bool,
     /// True if the broker rejects a declaration with an invalid [`value`](Self::value).
     pub is_checked: bool,
     /// The policy key with the same effect, if there is one.
     pub policy_key: Option<&'static str>,
-    /// The documentation: one sentence.
+    /// The documentation, in Markdown.
     pub doc: &'static str,
 }
 
 const CONSISTENT_HASH: &[&str] = &["x-consistent-hash"];
 
-/// All arguments.
+/// All known exchange arguments.
 pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
     KnownExchangeArgument {
         name: "alternate-exchange",
         key: Some("alternateExchange"),
         exchange_types: &[],
         value: ValueKind::Text,
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: true,
         is_checked: true,
         policy_key: Some("alternate-exchange"),
-        doc: "The exchange that receives messages that this one cannot route; it need not exist.",
+        doc: "The exchange that receives messages that this exchange cannot route. It does not have to exist.",
     },
     KnownExchangeArgument {
         name: "hash-header",
         key: None,
         exchange_types: CONSISTENT_HASH,
         value: ValueKind::Text,
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: false,
         is_checked: false,
         policy_key: None,
-        doc: "The header whose value is hashed instead of the routing key; not together with `hash-property`.",
+        doc: "The header whose value is hashed instead of the routing key; cannot be combined with `hash-property`.",
     },
     KnownExchangeArgument {
         name: "hash-property",
         key: None,
         exchange_types: CONSISTENT_HASH,
         value: ValueKind::OneOf(&["correlation_id", "message_id", "timestamp"]),
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: false,
         is_checked: true,
         policy_key: None,
-        doc: "The property of a message that is hashed instead of the routing key; not together with `hash-header`.",
+        doc: "The message property that is hashed instead of the routing key; cannot be combined with `hash-header`.",
     },
     KnownExchangeArgument {
         name: "x-recent-history-length",
         key: None,
         exchange_types: &["x-recent-history"],
         value: ValueKind::Count(1, ANY),
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: false,
         is_checked: true,
         policy_key: None,
-        doc: "The number of messages that a newly bound queue gets; 20 by default.",
+        doc: "The number of messages that a newly bound queue receives; 20 by default.",
     },
     KnownExchangeArgument {
         name: "x-super-stream",
         key: None,
         exchange_types: &["direct"],
         value: ValueKind::Boolean,
-        taken: Versions::since(3, 10),
+        accepted: Versions::since(3, 10),
         is_compared: false,
         is_checked: false,
         policy_key: None,
-        doc: "Set by rabbitmq_stream on the exchange of a super stream.",
+        doc: "The mark that rabbitmq_stream sets on the exchange of a super stream.",
     },
-    // Compared by `rabbit_federation_upstream_exchange`, in all versions.
+    // `rabbit_federation_upstream_exchange` compares this argument, in all versions.
     KnownExchangeArgument {
         name: "x-max-hops",
         key: None,
         exchange_types: &["x-federation-upstream"],
         value: ValueKind::Count(1, ANY),
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: true,
         is_checked: false,
         policy_key: None,
         doc: "The maximum number of hops; federation sets it on its internal exchanges.",
     },
-    // Of a plugin that is not bundled but widely used (rabbitmq-delayed-message-exchange).
+    // An argument of rabbitmq-delayed-message-exchange, a widely used plugin that is not bundled.
     KnownExchangeArgument {
         name: "x-delayed-type",
         key: None,
         exchange_types: &["x-delayed-message"],
         value: ValueKind::Text,
-        taken: Versions::ALL,
+        accepted: Versions::ALL,
         is_compared: false,
         is_checked: true,
         policy_key: None,

@@ -1,8 +1,8 @@
 //! The table of known queue arguments: their values, and the queue types and versions that accept, check and compare
-//! them. [`exchanges`] has the arguments of exchanges.
+//! them. [`exchanges`] contains the exchange arguments.
 //!
-//! Validation, the schema, verdicts, advice and `docs/arguments.md` all read this table. Sources: the `capabilities()`
-//! of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue`, and `declare_args()` of
+//! Validation, the JSON Schema, plans, resolutions and `docs/arguments.md` all read this table. Sources:
+//! `capabilities()` of `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue`, and `declare_args()` of
 //! `rabbit_amqqueue`, at every tag from 3.8.0 to 4.3.5. `tests/live/differential.rs` compares the predictions with live
 //! brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
@@ -15,7 +15,7 @@ mod several_types;
 
 pub use argument::{Check, KnownArgument, Support, Unit, ValueKind, Versions};
 pub use exchanges::{EXCHANGE_ARGUMENTS, KnownExchangeArgument};
-pub use order::{checked, compared};
+pub use order::{check_order, comparison_order};
 pub use reference::reference;
 
 use super::queue::QueueType;
@@ -33,12 +33,12 @@ const QUEUE_TYPE: KnownArgument = KnownArgument {
     ],
     support: &[always(QueueType::Classic), always(QueueType::Quorum), always(QueueType::Stream)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: None,
     doc: "The queue type. It cannot change on an existing queue.",
 };
 
-/// All arguments. [`compared`] and [`checked`] return the orders in which brokers process them.
+/// All known queue arguments. [`comparison_order`] and [`check_order`] return the orders in which brokers process them.
 pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
     QUEUE_TYPE,
     several_types::EXPIRES,
@@ -72,7 +72,7 @@ pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
 ];
 
 impl KnownArgument {
-    /// Returns the argument with this name on the wire.
+    /// Returns the argument with this name on the wire; `None` for an unknown name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KNOWN_ARGUMENTS.iter().find(|known| known.name == name)
     }
@@ -82,18 +82,18 @@ impl KnownArgument {
         KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key))
     }
 
-    /// Returns how a queue type supports the argument; `None` if the type never supported it.
+    /// Returns the support of the argument by a queue type; `None` if no version of the type supports it.
     pub fn support_for(&self, queue_type: QueueType) -> Option<&'static Support> {
         self.support.iter().find(|support| support.queue_type == queue_type)
     }
 
     /// Returns true if this version accepts and supports the argument on a queue of this type.
     pub fn is_accepted(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
-        self.support_for(queue_type).is_some_and(|support| support.taken.contains(version))
+        self.support_for(queue_type).is_some_and(|support| support.accepted.contains(version))
     }
 
-    /// Returns true if this version stores the argument on a queue of this type without effect.
-    pub fn is_idle(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
+    /// Returns true if the argument has no effect on a queue of this type in this version.
+    pub fn has_no_effect(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         let support = self.support_for(queue_type);
         !self.is_accepted(queue_type, version)
             || support.is_some_and(|support| support.no_effect_since.is_some_and(|since| version >= since))
@@ -105,26 +105,27 @@ impl KnownArgument {
         self.support.iter().chain(self.idle).filter(of_type).any(|support| support.is_listed(version))
     }
 
-    /// Returns true if any queue type lists the argument in this version. A type that does not list it then rejects it.
+    /// Returns true if any queue type lists the argument in this version. If so, a type that does not list it rejects
+    /// it.
     pub fn is_listed_by_any(&self, version: BrokerVersion) -> bool {
         QueueType::ALL.into_iter().any(|queue_type| self.is_listed(queue_type, version))
     }
 
     /// Returns true if this version compares the argument when an existing queue of this type is declared again.
     ///
-    /// 3.8 compares every argument that it knows, for every queue type (`rabbit_amqqueue:declare_args`, 3.8.35). Later
-    /// versions compare the arguments that the type of the existing queue lists (`rabbit_queue_type:arguments`).
+    /// RabbitMQ 3.8 compares every argument in its list, for every queue type (`rabbit_amqqueue:declare_args`, 3.8.35).
+    /// Later versions compare the arguments that the type of the existing queue lists (`rabbit_queue_type:arguments`).
     pub fn is_compared(&self, queue_type: QueueType, version: BrokerVersion) -> bool {
         if !version.is_at_least(3, 9) {
-            return self.known_to_3_8;
+            return self.is_known_to_3_8;
         }
         self.is_listed(queue_type, version)
     }
 
-    /// Returns the values that this version accepts on a queue of this type; `None` if it accepts any.
+    /// Returns the values that this version accepts on a queue of this type; `None` if it accepts any value.
     pub fn check_for(&self, queue_type: QueueType, version: BrokerVersion) -> Option<ValueKind> {
         let is_checked =
-            if version.is_at_least(3, 9) { self.is_listed(queue_type, version) } else { self.known_to_3_8 };
+            if version.is_at_least(3, 9) { self.is_listed(queue_type, version) } else { self.is_known_to_3_8 };
         let check = self.checks.iter().find(|check| check.versions.contains(version));
         check.filter(|_| is_checked).map(|check| check.value)
     }
@@ -134,7 +135,7 @@ impl KnownArgument {
         self.support.iter().map(|support| support.queue_type)
     }
 
-    /// Returns the unit of the values.
+    /// Returns the unit of the argument's values.
     pub fn unit(&self) -> Unit {
         match self.value {
             ValueKind::Duration(..) => Unit::Milliseconds,

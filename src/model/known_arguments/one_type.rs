@@ -1,32 +1,33 @@
-//! The arguments that only one queue type supports: those of quorum queues, then of classic queues, then of streams.
+//! The arguments that only one queue type supports: first those of quorum queues, then of classic queues, then of
+//! streams.
 
 use super::argument::{
-    ANY, Check, KnownArgument, LISTED, STREAMS, Support, UNCHECKED, ValueKind, Versions, always, check, supported,
+    ANY, Check, KnownArgument, LISTED, STREAMS, Support, UNCHECKED, ValueKind, Versions, always, check, support,
 };
 use crate::model::queue::QueueType;
 use crate::model::version::BrokerVersion;
 
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_4_3: Versions = Versions::since(4, 3);
-/// Classic queues of 3.9 listed the memory limits of quorum queues, which had no effect.
-const CLASSIC_OF_3_9: &[Support] = &[supported(QueueType::Classic, IN_3_9, &[IN_3_9])];
+/// Classic queues of 3.9 list the memory limits of quorum queues, which have no effect on classic queues.
+const CLASSIC_OF_3_9: &[Support] = &[support(QueueType::Classic, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
-const QUORUM_OF_4_3: &[Support] = &[supported(QueueType::Quorum, SINCE_4_3, &[SINCE_4_3])];
+const QUORUM_OF_4_3: &[Support] = &[support(QueueType::Quorum, SINCE_4_3, &[SINCE_4_3])];
 
 pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
     name: "x-dead-letter-strategy",
     key: "deadLetterStrategy",
     value: ValueKind::OneOf(&["at-most-once", "at-least-once"]),
     checks: &[Check { versions: SINCE_3_10, value: ValueKind::OneOf(&["at-most-once", "at-least-once"]) }],
-    support: &[supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
+    support: &[support(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("dead-letter-strategy"),
     doc: "With `at-most-once`, messages can be lost while they are dead-lettered; `at-least-once` needs `overflow: \
           reject-publish`.",
 };
 
-/// No version checks its value: `"five"` is accepted, and means no limit.
+/// No version checks the value of this argument: `"five"` is accepted, and means no limit.
 pub(super) const DELIVERY_LIMIT: KnownArgument = KnownArgument {
     name: "x-delivery-limit",
     key: "deliveryLimit",
@@ -34,7 +35,7 @@ pub(super) const DELIVERY_LIMIT: KnownArgument = KnownArgument {
     checks: UNCHECKED,
     support: &[always(QueueType::Quorum)],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("delivery-limit"),
     doc: "The maximum number of redeliveries of a message before it is dead-lettered; N means N + 1 deliveries.",
 };
@@ -46,7 +47,7 @@ pub(super) const MAX_IN_MEMORY_LENGTH: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Count(0, ANY))],
     support: IN_MEMORY,
     idle: CLASSIC_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("max-in-memory-length"),
     doc: "The maximum number of messages in memory; no effect since 3.10.",
 };
@@ -58,14 +59,14 @@ pub(super) const MAX_IN_MEMORY_BYTES: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Size(ANY))],
     support: IN_MEMORY,
     idle: CLASSIC_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("max-in-memory-bytes"),
     doc: "The maximum number of bytes in memory; no effect since 3.10.",
 };
 
 const IN_MEMORY: &[Support] = &[Support {
     queue_type: QueueType::Quorum,
-    taken: Versions::ALL,
+    accepted: Versions::ALL,
     listed: LISTED,
     no_effect_since: Some(BrokerVersion::new(3, 10, 0)),
 }];
@@ -77,28 +78,29 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Count(1, ANY))],
     support: &[always(QueueType::Quorum)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: None,
     doc: "The initial number of replicas of a quorum queue.",
 };
 
-/// Read since 3.13, but not listed in any version
+/// The broker reads this argument since 3.13, but no version lists it
 /// (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to 4.3.5). The broker compares the
-/// value together with its AMQP type, `max({Type, N}, PolicyN)`, and such a pair is greater than any number.
+/// pair of the AMQP type and the value with the number of the policy: `max({Type, N}, PolicyN)`. In Erlang, a pair is
+/// greater than any number.
 pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     name: "x-quorum-target-group-size",
     key: "quorumTargetGroupSize",
     value: ValueKind::Count(1, ANY),
     checks: UNCHECKED,
-    support: &[supported(QueueType::Quorum, Versions::since(3, 13), &[])],
+    support: &[support(QueueType::Quorum, Versions::since(3, 13), &[])],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("target-group-size"),
-    doc: "The number of replicas that the broker adds automatically, if this is enabled. As an argument, any number \
-          means all nodes; in a policy, the number is effective.",
+    doc: "The number of replicas up to which the broker adds replicas, if automatic growth is enabled. In an \
+          argument, any number means all nodes.",
 };
 
-/// Listed since 4.3.0, checked since 4.3.2.
+/// Quorum queues list this argument since 4.3.0, and check its value since 4.3.2.
 pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-disconnected-timeout",
     key: "consumerDisconnectedTimeout",
@@ -106,12 +108,13 @@ pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     checks: &[Check { versions: Versions::since_patch(4, 3, 2), value: ValueKind::Duration(0, ANY) }],
     support: QUORUM_OF_4_3,
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("consumer-disconnected-timeout"),
     doc: "The time for which the broker reserves the messages of a disconnected consumer.",
 };
 
-/// No version checks its value, unlike that of the policy key. With an unknown word, the feature is silently disabled.
+/// No version checks the value of this argument, but the broker checks the value of the policy key. An unknown word
+/// silently disables the feature.
 pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
     name: "x-delayed-retry-type",
     key: "delayedRetryType",
@@ -119,9 +122,9 @@ pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
     checks: UNCHECKED,
     support: QUORUM_OF_4_3,
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("delayed-retry-type"),
-    doc: "The returned messages that are delayed before they are redelivered.",
+    doc: "The kind of returned messages that the broker delays before it redelivers them.",
 };
 
 pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {
@@ -131,7 +134,7 @@ pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {
     checks: UNCHECKED,
     support: QUORUM_OF_4_3,
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("delayed-retry-min"),
     doc: "The first delay; the N-th delay is N times as long.",
 };
@@ -143,7 +146,7 @@ pub(super) const DELAYED_RETRY_MAX: KnownArgument = KnownArgument {
     checks: UNCHECKED,
     support: QUORUM_OF_4_3,
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("delayed-retry-max"),
     doc: "The longest delay.",
 };
@@ -155,12 +158,12 @@ pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Count(0, 255))],
     support: &[always(QueueType::Classic)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: None,
-    doc: "Creates a priority queue with priorities from 0 to this value; 1 to 10 is enough.",
+    doc: "Makes the queue a priority queue with priorities from 0 to this value; values from 1 to 10 are sufficient.",
 };
 
-/// 4.3 still compares it, but no longer checks its value.
+/// 4.3 still compares this argument, but no longer checks its value.
 pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
     name: "x-queue-mode",
     key: "queueMode",
@@ -168,7 +171,7 @@ pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
     checks: &[Check { versions: Versions::ALL.until(4, 3), value: ValueKind::OneOf(&["default", "lazy"]) }],
     support: &[Support { no_effect_since: Some(BrokerVersion::new(3, 12, 0)), ..always(QueueType::Classic) }],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("queue-mode"),
     doc: "`lazy` keeps messages on disk; no effect since 3.12.",
 };
@@ -183,33 +186,35 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
     ],
     support: &[Support {
         no_effect_since: Some(BrokerVersion::new(4, 0, 0)),
-        ..supported(QueueType::Classic, Versions::since(3, 10), &[Versions::since(3, 10)])
+        ..support(QueueType::Classic, Versions::since(3, 10), &[Versions::since(3, 10)])
     }],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("queue-version"),
     doc: "The storage format of a classic queue; no effect since 4.0, which supports only version 2. Since 4.3, only 2 \
           is accepted.",
 };
 
-/// No version checks its value: up to 3.13, the broker crashes on unknown words. All versions list it, but 4.3 refuses
-/// it unless the deprecated feature `queue_master_locator` is permitted (`rabbit_classic_queue:validate_arguments`).
+/// No version checks the value of this argument: up to 3.13, the broker crashes on unknown words. All versions
+/// list the argument, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is permitted
+/// (`rabbit_classic_queue:validate_arguments`).
 pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-master-locator",
     key: "queueMasterLocator",
     value: ValueKind::OneOf(&["client-local", "min-masters", "random"]),
     checks: UNCHECKED,
-    support: &[supported(QueueType::Classic, Versions::ALL.until(4, 3), LISTED)],
+    support: &[support(QueueType::Classic, Versions::ALL.until(4, 3), LISTED)],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("queue-master-locator"),
-    doc: "The node on which a classic queue is created; 4.3 refuses it; use `queueLeaderLocator` instead.",
+    doc: "The rule for the node on which a classic queue is created. RabbitMQ 4.3 refuses it; use `queueLeaderLocator`.",
 };
 
-/// The versions with stream filters.
+/// The versions that support stream filters.
 const FILTERS: Versions = Versions::since(3, 13);
 
-/// Compared as a string before 4.3.6, and as an age from then on (`rabbit_amqqueue:normalize_max_age`).
+/// Brokers compare this argument as a string before 4.3.6, and as an age from 4.3.6 on
+/// (`rabbit_amqqueue:normalize_max_age`).
 pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     name: "x-max-age",
     key: "maxAge",
@@ -217,9 +222,9 @@ pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     checks: &[Check { versions: STREAMS, value: ValueKind::MaxAge }],
     support: &[always(QueueType::Stream)],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("max-age"),
-    doc: "The broker deletes segments of the stream that are older.",
+    doc: "The age after which the broker deletes segments of the stream.",
 };
 
 pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
@@ -229,30 +234,31 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
     checks: &[Check { versions: STREAMS, value: ValueKind::Size(ANY) }],
     support: &[always(QueueType::Stream)],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("stream-max-segment-size-bytes"),
     doc: "The maximum size of a segment file of the stream.",
 };
 
-/// The maximum, which streams check last (`rabbit_stream_queue:check_max_segment_size_bytes`).
+/// The maximum size of a segment, in bytes. Only streams check it, after the checks for all queue types
+/// (`rabbit_stream_queue:check_max_segment_size_bytes`).
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
-/// Streams check its range in all versions (`rabbit_stream_queue:check_filter_size`), even in versions that do not list
-/// it. They list it in 4.2 since 4.2.7, and in 4.3 since 4.3.1.
+/// Streams check the range of this argument in all versions (`rabbit_stream_queue:check_filter_size`), even in versions
+/// that do not list it. Streams list the argument in 4.2 since 4.2.7, and in 4.3 since 4.3.1.
 pub(super) const FILTER_SIZE_BYTES: KnownArgument = KnownArgument {
     name: "x-stream-filter-size-bytes",
     key: "streamFilterSizeBytes",
     value: ValueKind::Count(16, 255),
     checks: &[Check { versions: FILTERS, value: ValueKind::Count(0, ANY) }],
-    support: &[supported(
+    support: &[support(
         QueueType::Stream,
         FILTERS,
         &[Versions::since_patch(4, 2, 7).until(4, 3), Versions::since_patch(4, 3, 1)],
     )],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("stream-filter-size-bytes"),
-    doc: "The size of the filter of each chunk.",
+    doc: "The size of the filter of each chunk, in bytes.",
 };
 
 pub(super) const INITIAL_CLUSTER_SIZE: KnownArgument = KnownArgument {
@@ -262,7 +268,7 @@ pub(super) const INITIAL_CLUSTER_SIZE: KnownArgument = KnownArgument {
     checks: &[Check { versions: STREAMS, value: ValueKind::Count(1, ANY) }],
     support: &[always(QueueType::Stream)],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("initial-cluster-size"),
     doc: "The initial number of replicas of a stream.",
 };

@@ -3,8 +3,8 @@
 use crate::model::queue::QueueType;
 use crate::model::version::BrokerVersion;
 
-/// `rabbit_amqqueue:declare_args()`, merged from all versions. 3.8 compares arguments in this order, and every version
-/// checks their values in it.
+/// The order of `rabbit_amqqueue:declare_args()`, merged from all versions. 3.8 compares arguments in this order, and
+/// every version checks their values in this order.
 const DECLARE_ARGS: &[&str] = &[
     "x-expires",
     "x-message-ttl",
@@ -31,7 +31,7 @@ const DECLARE_ARGS: &[&str] = &[
     "x-queue-leader-locator",
 ];
 
-/// `rabbit_classic_queue:capabilities()`, 3.9 to 4.3.
+/// The order of `rabbit_classic_queue:capabilities()`, 3.9 to 4.3.
 const CLASSIC: &[&str] = &[
     "x-expires",
     "x-message-ttl",
@@ -51,7 +51,7 @@ const CLASSIC: &[&str] = &[
     "x-queue-leader-locator",
 ];
 
-/// `rabbit_quorum_queue:capabilities()`, 3.9.
+/// The order of `rabbit_quorum_queue:capabilities()`, 3.9.
 const QUORUM_OF_3_9: &[&str] = &[
     "x-expires",
     "x-dead-letter-exchange",
@@ -67,7 +67,7 @@ const QUORUM_OF_3_9: &[&str] = &[
     "x-delivery-limit",
 ];
 
-/// `rabbit_quorum_queue:capabilities()`, 3.10 to 4.3.
+/// The order of `rabbit_quorum_queue:capabilities()`, 3.10 to 4.3.
 const QUORUM: &[&str] = &[
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
@@ -91,7 +91,7 @@ const QUORUM: &[&str] = &[
     "x-delayed-retry-max",
 ];
 
-/// `rabbit_stream_queue:capabilities()`, 3.9 to 4.3; the arguments that only 3.9 lists come first.
+/// The order of `rabbit_stream_queue:capabilities()`, 3.9 to 4.3. The arguments that only 3.9 lists come first.
 const STREAM: &[&str] = &[
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
@@ -107,13 +107,14 @@ const STREAM: &[&str] = &[
 ];
 
 /// Returns the order in which the broker checks the values of a new queue.
-pub fn checked() -> &'static [&'static str] {
+pub fn check_order() -> &'static [&'static str] {
     DECLARE_ARGS
 }
 
 /// Returns the order in which the broker compares arguments when an existing queue of this type is redeclared. Some
-/// versions compare only a part of them; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
-pub fn compared(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
+/// versions compare only some of these arguments; see
+/// [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
+pub fn comparison_order(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
     if !version.is_at_least(3, 9) {
         return DECLARE_ARGS;
     }
@@ -136,13 +137,13 @@ mod tests {
             let version = version.parse().unwrap();
             for known in KNOWN_ARGUMENTS {
                 for queue_type in QueueType::ALL {
-                    let order = compared(queue_type, version);
+                    let order = comparison_order(queue_type, version);
                     assert!(
                         !known.is_compared(queue_type, version) || order.contains(&known.name),
                         "{} of {queue_type} on {version}",
                         known.name
                     );
-                    assert!(known.check_for(queue_type, version).is_none() || checked().contains(&known.name));
+                    assert!(known.check_for(queue_type, version).is_none() || check_order().contains(&known.name));
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Renders the table as `docs/arguments.md`. A test compares the committed page; `TOPO_UPDATE=1` writes it.
+//! Renders the tables of known arguments as `docs/arguments.md`. A test compares the result with the committed page,
+//! and `TOPO_UPDATE=1` updates the page.
 
 use super::argument::{KnownArgument, Support, ValueKind, Versions};
 use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS};
@@ -18,8 +19,8 @@ The columns of the tables:
 - **value**: the values that a spec accepts, then the values that certain versions accept. `not checked` means that the broker accepts
   any value.
 - **accepted**: the versions that accept the argument on a new queue and support it. From 3.9 on, a version refuses an argument that it
-  supports only on another queue type. An unknown argument is stored and has no effect.
-- **compared**: the versions that refuse to redeclare an existing queue with another value (`inequivalent arg`). Other versions report
+  supports only on other queue types. An unknown argument is stored and has no effect.
+- **compared**: the versions that refuse to redeclare an existing queue with a different value (`inequivalent arg`). Other versions report
   success and change nothing, which topo calls drift.
 - **policy**: the policy key that has the same effect on an existing queue.
 
@@ -28,8 +29,8 @@ How the broker compares values:
 - A missing argument differs from an argument with the default value. The only exception is `x-queue-type`: if it is missing, it equals
   `classic`.
 - Integers of any width are compared by value. 60000, 60000.0 and \"60000\" are three different values.
-- From 3.11 on, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications declare a quorum queue as a
-  classic one. The broker does not report this setting over HTTP. topo therefore predicts a refusal on such a node too.
+- From 3.11 on, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications redeclare a quorum queue as a
+  classic queue. The broker does not report this setting over HTTP. topo therefore predicts a refusal on such a node too.
 
 ## Arguments of queues
 
@@ -40,7 +41,7 @@ How the broker compares values:
 const EXCHANGES: &str = "\
 ## Exchanges
 
-A redeclaration compares `alternate-exchange` for every type of exchange, including those of plugins. If the value of any other
+When an exchange is redeclared, the broker compares `alternate-exchange` for every exchange type, including plugin types. If any other
 argument differs, the broker reports success and changes nothing. Only the internal exchanges of federation compare one more argument.
 
 `direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` have no arguments of
@@ -50,7 +51,7 @@ their own.
 |---|---|---|---|---|---|
 ";
 
-/// Returns the page.
+/// Returns the page in Markdown.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for known in KNOWN_ARGUMENTS {
@@ -112,7 +113,7 @@ fn key(known: &KnownArgument) -> String {
 
 fn row(known: &KnownArgument, support: &Support) -> String {
     let mut compared: Vec<String> = Vec::new();
-    if known.known_to_3_8 && support.queue_type != QueueType::Stream {
+    if known.is_known_to_3_8 && support.queue_type != QueueType::Stream {
         compared.push(Versions::ALL.to_string());
         // Before 3.9, the type does not matter. From 3.9 on, the argument must be listed for the type.
         if support.listed.first() != Some(&Versions::since(3, 9)) {
@@ -125,24 +126,24 @@ fn row(known: &KnownArgument, support: &Support) -> String {
     if compared.is_empty() {
         compared.push("never".to_owned());
     }
-    let mut accepted = support.taken.to_string();
+    let mut accepted = support.accepted.to_string();
     if let Some(since) = support.no_effect_since {
         let _ = write!(accepted, "; no effect from {}.{} on", since.major, since.minor);
     }
     format!(
         "| `{}` | {} | {accepted} | {} | {} |\n",
         known.name,
-        checked_value(known, support.queue_type),
+        describe_values(known, support.queue_type),
         compared.join("; "),
         policy(known.policy_key)
     )
 }
 
-/// Returns the values that a spec accepts, then those of versions that differ.
-fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
+/// Describes the values that a spec accepts, and then the values that stricter versions accept.
+fn describe_values(known: &KnownArgument, queue_type: QueueType) -> String {
     let mut text = value(known.value);
-    // Checks of versions that accept the argument on this type.
-    let accepted = known.support_for(queue_type).map(|support| support.taken);
+    // The checks of versions that accept the argument on this queue type.
+    let accepted = known.support_for(queue_type).map(|support| support.accepted);
     let of_type = known.checks.iter().filter(|check| {
         accepted.is_some_and(|accepted| {
             let ends_before = |one: Versions, other: Versions| one.until.is_some_and(|until| until <= other.since);

@@ -1,7 +1,7 @@
 //! The arguments that more than one queue type supports.
 
 use super::argument::{
-    ANY, Check, KnownArgument, LISTED, Support, TEN_YEARS, ValueKind, Versions, always, check, supported,
+    ANY, Check, KnownArgument, LISTED, Support, TEN_YEARS, ValueKind, Versions, always, check, support,
 };
 use crate::model::queue::QueueType;
 
@@ -9,8 +9,8 @@ use crate::model::queue::QueueType;
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 
-/// Streams of 3.9 listed some arguments of other queue types, which had no effect.
-const STREAM_OF_3_9: &[Support] = &[supported(QueueType::Stream, IN_3_9, &[IN_3_9])];
+/// Streams of 3.9 list some arguments of other queue types, which have no effect on streams.
+const STREAM_OF_3_9: &[Support] = &[support(QueueType::Stream, IN_3_9, &[IN_3_9])];
 const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
 
 pub(super) const EXPIRES: KnownArgument = KnownArgument {
@@ -21,9 +21,9 @@ pub(super) const EXPIRES: KnownArgument = KnownArgument {
         Check { versions: Versions::ALL.until(3, 10), value: ValueKind::Duration(1, ANY) },
         Check { versions: SINCE_3_10, value: ValueKind::Duration(1, TEN_YEARS) },
     ],
-    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_8_10, LISTED)],
+    support: &[always(QueueType::Classic), support(QueueType::Quorum, SINCE_3_8_10, LISTED)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("expires"),
     doc: "The broker deletes the queue, with its messages, after this time without use.",
 };
@@ -36,9 +36,9 @@ pub(super) const MESSAGE_TTL: KnownArgument = KnownArgument {
         Check { versions: Versions::ALL.until(3, 10), value: ValueKind::Duration(0, ANY) },
         Check { versions: SINCE_3_10, value: ValueKind::Duration(0, TEN_YEARS) },
     ],
-    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
+    support: &[always(QueueType::Classic), support(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("message-ttl"),
     doc: "A message that waits longer than this is dead-lettered, or dropped if there is no dead-letter exchange.",
 };
@@ -50,12 +50,12 @@ pub(super) const DEAD_LETTER_EXCHANGE: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Text)],
     support: &[always(QueueType::Classic), always(QueueType::Quorum)],
     idle: STREAM_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("dead-letter-exchange"),
     doc: "The exchange that receives messages that are rejected, expire or overflow.",
 };
 
-/// The broker checks its type, and that `x-dead-letter-exchange` is also set (`check_dlxrk_arg`).
+/// The broker checks the type of this argument, and that `x-dead-letter-exchange` is also set (`check_dlxrk_arg`).
 pub(super) const DEAD_LETTER_ROUTING_KEY: KnownArgument = KnownArgument {
     name: "x-dead-letter-routing-key",
     key: "deadLetter",
@@ -63,9 +63,9 @@ pub(super) const DEAD_LETTER_ROUTING_KEY: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Text)],
     support: &[always(QueueType::Classic), always(QueueType::Quorum)],
     idle: STREAM_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("dead-letter-routing-key"),
-    doc: "The routing key of dead-lettered messages. Without it they keep their own.",
+    doc: "The routing key of dead-lettered messages. Without it, messages keep their own routing key.",
 };
 
 pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
@@ -75,7 +75,7 @@ pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Count(0, ANY))],
     support: &[always(QueueType::Classic), always(QueueType::Quorum)],
     idle: STREAM_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("max-length"),
     doc: "The number of ready messages at which the queue overflows.",
 };
@@ -87,9 +87,9 @@ pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Size(ANY))],
     support: &[always(QueueType::Classic), always(QueueType::Quorum), always(QueueType::Stream)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("max-length-bytes"),
-    doc: "The size of all message bodies at which the queue overflows.",
+    doc: "The total size of message bodies at which the queue overflows.",
 };
 
 pub(super) const OVERFLOW: KnownArgument = KnownArgument {
@@ -97,9 +97,9 @@ pub(super) const OVERFLOW: KnownArgument = KnownArgument {
     key: "overflow",
     value: ValueKind::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"]),
     checks: &[check(ValueKind::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"]))],
-    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_8_10, LISTED)],
+    support: &[always(QueueType::Classic), support(QueueType::Quorum, SINCE_3_8_10, LISTED)],
     idle: &[],
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: Some("overflow"),
     doc: "The behavior of a full queue: drop the oldest message, or reject the newest.",
 };
@@ -111,13 +111,13 @@ pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
     checks: &[check(ValueKind::Boolean)],
     support: &[always(QueueType::Classic), always(QueueType::Quorum)],
     idle: STREAM_OF_3_9,
-    known_to_3_8: true,
+    is_known_to_3_8: true,
     policy_key: None,
-    doc: "Only one consumer gets messages at a time; the others are on standby.",
+    doc: "Only one consumer at a time receives messages; the other consumers are on standby.",
 };
 
-/// Classic queues list it from 4.0 on. In 4.0 to 4.2, this requires the feature flag `rabbitmq_4.0.0`, which new
-/// clusters have.
+/// Classic queues list this argument from 4.0 on. In 4.0 to 4.2, this requires the feature flag `rabbitmq_4.0.0`, which
+/// is enabled on new clusters.
 pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-leader-locator",
     key: "queueLeaderLocator",
@@ -134,31 +134,32 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
         },
     ],
     support: &[
-        supported(QueueType::Classic, Versions::since(4, 0), &[Versions::since(4, 0)]),
-        supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10]),
+        support(QueueType::Classic, Versions::since(4, 0), &[Versions::since(4, 0)]),
+        support(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10]),
         always(QueueType::Stream),
     ],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("queue-leader-locator"),
-    doc: "The node on which the queue's leader is created: `client-local` or `balanced`; the other values are old names of `balanced`.",
+    doc: "The rule for the node of the queue's leader: `client-local` or `balanced`. The other values are old names of \
+          `balanced`.",
 };
 
-/// Channels read it from 3.12 on, for every queue type (`rabbit_channel:get_queue_consumer_timeout`). From 4.3 on, only
-/// quorum queues read it (`rabbit_fifo`; measured on 4.3.6). Quorum queues list it since 4.3.2, so the other types
-/// refuse it from then on.
+/// From 3.12 on, channels read this argument for every queue type (`rabbit_channel:get_queue_consumer_timeout`). From
+/// 4.3 on, only quorum queues read it (`rabbit_fifo`; measured on 4.3.6). From 4.3.2 on, quorum queues list the
+/// argument, so the other queue types refuse it.
 pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-timeout",
     key: "consumerTimeout",
     value: ValueKind::Duration(0, ANY),
     checks: &[Check { versions: Versions::since_patch(4, 3, 2), value: ValueKind::Duration(0, ANY) }],
     support: &[
-        supported(QueueType::Classic, Versions::since(3, 12).until(4, 3), &[]),
-        supported(QueueType::Quorum, Versions::since(3, 12), &[Versions::since_patch(4, 3, 2)]),
-        supported(QueueType::Stream, Versions::since(3, 12).until(4, 3), &[]),
+        support(QueueType::Classic, Versions::since(3, 12).until(4, 3), &[]),
+        support(QueueType::Quorum, Versions::since(3, 12), &[Versions::since_patch(4, 3, 2)]),
+        support(QueueType::Stream, Versions::since(3, 12).until(4, 3), &[]),
     ],
     idle: &[],
-    known_to_3_8: false,
+    is_known_to_3_8: false,
     policy_key: Some("consumer-timeout"),
     doc: "The maximum time for which a consumer can hold a message without acknowledging it.",
 };

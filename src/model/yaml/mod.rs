@@ -1,23 +1,24 @@
-//! Trees for writing YAML: specs, parts of specs, and JSON. No other module writes YAML.
+//! Trees for writing YAML: specs, parts of specs, and converted JSON. No other module writes YAML.
 
 pub(crate) mod scalar;
 pub(crate) mod value;
 mod writer;
 
-pub(crate) use writer::{Text, WIDTH, wrapped};
+pub(crate) use writer::{Text, WIDTH, wrap};
 
 use super::object::ObjectId;
 use serde_json::Value as Json;
 use std::fmt;
 
-/// A value, and the object that it describes.
+/// A YAML value, with the object that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tree {
     value: Value,
+    /// The object that the value describes, if there is one.
     about: Option<ObjectId>,
-    /// The anchor that aliases refer to.
+    /// The anchor that aliases refer to, if there is one.
     anchor: Option<String>,
-    /// True if it is written as a block, even if it is short.
+    /// True if the value is always written as a block, even if it is short.
     is_block: bool,
 }
 
@@ -29,7 +30,7 @@ enum Value {
     Table(Vec<Entry>),
 }
 
-/// A key with its value, and the comments above it.
+/// A key with its value, and the comments above the key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     key: String,
@@ -56,19 +57,19 @@ impl Tree {
         Self { value: Value::Table(entries.into_iter().collect()), about: None, anchor: None, is_block: false }
     }
 
-    /// Makes the value a block.
+    /// Forces the value to be written as a block.
     pub(crate) fn block(self) -> Self {
         Self { is_block: true, ..self }
     }
 
-    /// Converts JSON into blocks.
+    /// Converts JSON to a tree in which all mappings and lists are blocks.
     pub(crate) fn from_json(json: &Json) -> Self {
         match json {
             Json::Null | Json::Bool(_) | Json::Number(_) => Self::plain(json),
-            Json::String(text) => Self::plain(scalar::quoted(text)),
+            Json::String(text) => Self::plain(scalar::quote_if_needed(text)),
             Json::Array(items) => Self::list(items.iter().map(Self::from_json)).block(),
             Json::Object(table) => Self::table(table.iter().map(|(key, value)| Entry {
-                key: scalar::quoted(key),
+                key: scalar::quote_if_needed(key),
                 comments: Vec::new(),
                 tree: Self::from_json(value),
             }))
@@ -76,7 +77,7 @@ impl Tree {
         }
     }
 
-    /// Sets the value at a path of keys. Missing mappings on the path become blocks.
+    /// Sets the value at a path of keys. Creates missing mappings on the path as blocks.
     pub(crate) fn set(&mut self, path: &[&str], tree: Self) {
         let [first, rest @ ..] = path else {
             *self = tree;
@@ -106,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// Writes a complete document.
+    /// Returns the value as a complete document.
     pub(crate) fn document(&self) -> String {
         let mut text = Text::default();
         match &self.value {
@@ -125,7 +126,7 @@ impl Tree {
     }
 
     /// Adds an anchor, so that aliases can refer to the value.
-    pub(crate) fn anchored(self, name: &str) -> Self {
+    pub(crate) fn with_anchor(self, name: &str) -> Self {
         Self { anchor: Some(name.to_owned()), ..self }
     }
 
@@ -161,8 +162,8 @@ pub(crate) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
 }
 
-/// Creates a merge key, which includes all keys of an anchored mapping.
-pub(crate) fn merged(anchor: &str) -> Entry {
+/// Creates a merge key (`<<`), which includes all keys of the mapping with an anchor.
+pub(crate) fn merge_key(anchor: &str) -> Entry {
     Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
 }
 

@@ -1,19 +1,19 @@
-//! Reads and writes plain scalars. They are resolved by the YAML 1.2 core schema, from the source, because in some cases
-//! the library follows an older version of YAML (`010` is a float, `1_000` a number). A string gets quotes only if YAML
-//! 1.1 or 1.2 would read a different value.
+//! Resolves plain scalars and writes strings. Plain scalars are resolved from the source, by the YAML 1.2 core schema,
+//! because the library follows older versions of YAML in some cases: it reads `010` as a float and `1_000` as a number.
+//! Strings are written with quotes only if YAML 1.1 or 1.2 would read a different value without them.
 
 use crate::model::printable::is_hidden;
 
 /// Strings that older versions of YAML read as other types, and `<<`, the merge key.
 const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
 
-/// Writes a string of a spec, in which `${` starts a variable.
+/// Writes a string for a spec. Escapes `${`, which starts a variable in a spec.
 pub(crate) fn text(text: &str) -> String {
-    quoted(&text.replace("${", "$${"))
+    quote_if_needed(&text.replace("${", "$${"))
 }
 
-/// Writes a string: without quotes if possible, otherwise in the quotes that need the fewest escapes.
-pub(super) fn quoted(text: &str) -> String {
+/// Writes a string without quotes if possible, and otherwise with the quotes that need the fewest escapes.
+pub(super) fn quote_if_needed(text: &str) -> String {
     if is_plain(text) {
         text.to_owned()
     } else if text.chars().any(is_escaped) {
@@ -25,14 +25,14 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Writes a text as one line of a comment, without `topo:`: topo reads comments such as `# topo: allow …`.
+/// Writes a text as one comment line. Replaces `topo:`, because topo interprets comments such as `# topo: allow …`.
 pub(crate) fn comment(text: &str) -> String {
     text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
 }
 
 fn is_plain(text: &str) -> bool {
-    // Indicators are only significant in some positions: `order.#` is a string, but `#` starts a comment. Nearly all of
-    // them are significant after a space. PyYAML ends a plain string within braces at a `?`.
+    // Indicators are significant only in some positions: `order.#` is a string, but `#` starts a comment. Nearly all
+    // indicators are significant after a space. PyYAML ends a plain string within braces at a `?`.
     let inside = |c: char| c.is_alphanumeric() || "_-./*#+%@=~!$^&|;<>()".contains(c);
     let starts_word = |c: char| c.is_alphanumeric() || "_./$^(".contains(c);
     let mut words = text.split(' ');
@@ -48,7 +48,7 @@ fn looks_like_a_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
 }
 
-/// Returns true if a character is hidden, not printable in YAML, or a space that looks like another one.
+/// Returns true if a character is hidden, not printable in YAML, or a space that looks like an ordinary space.
 fn is_escaped(c: char) -> bool {
     is_hidden(c) || matches!(c, '\u{a0}' | '\u{202f}' | '\u{fffc}' | '\u{fffd}')
 }
@@ -76,7 +76,7 @@ fn escaped(c: char) -> String {
 /// The value of a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Plain {
-    /// No value.
+    /// Null, written as `null`, `~` or an empty scalar.
     Null,
     /// A boolean.
     Boolean(bool),
@@ -100,12 +100,13 @@ pub(crate) fn resolve(text: &str) -> Plain {
     number.unwrap_or(Plain::Text)
 }
 
-/// Returns true if a plain scalar is a string.
+/// Returns true if a plain scalar with this text is a string.
 pub(crate) fn is_plain_text(text: &str) -> bool {
     resolve(text) == Plain::Text
 }
 
-/// Parses a decimal integer with an optional sign, `0o17` or `0x1F`. An integer of more than 64 bits becomes a float.
+/// Parses a decimal integer with an optional sign, `0o17` or `0x1F`. A decimal integer of more than 64 bits becomes a
+/// float.
 fn integer(text: &str) -> Option<Plain> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -124,8 +125,8 @@ fn integer(text: &str) -> Option<Plain> {
     }
 }
 
-/// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`.
-/// Infinities and NaN stay strings, because no broker accepts them.
+/// Returns true for the floats of YAML 1.2: `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`.
+/// Infinities and NaN remain strings, because no broker accepts them.
 fn is_float(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

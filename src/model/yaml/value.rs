@@ -1,4 +1,4 @@
-//! Writes argument values for a spec, exactly and with their units.
+//! Writes argument values for a spec, as exact values or with their units.
 
 use super::{Entry, Tree, entry};
 use crate::model::arguments::{ArgumentValue, Arguments};
@@ -6,7 +6,7 @@ use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
 use crate::model::units::age;
 use crate::model::units::{self, unit_of};
 
-/// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`).
+/// Writes the value of a known argument (`x-message-ttl`) or policy key (`message-ttl`) with its unit.
 pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
     let written = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => (number > 0).then(|| duration(number)),
@@ -16,7 +16,8 @@ pub(crate) fn with_unit(name: &str, value: &ArgumentValue) -> Tree {
     written.map_or_else(|| exact(value), Tree::plain)
 }
 
-/// Writes milliseconds in at most two units: `1h30m`. Others have one unit: `3723s`, `86400001ms`.
+/// Writes milliseconds as a duration of at most two units (`1h30m`). A duration that needs more units is written in one
+/// smaller unit (`3723s`, `86400001ms`).
 pub(crate) fn duration(milliseconds: i64) -> String {
     let exact = units::duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
     let units = exact.split(|c: char| c.is_ascii_digit()).filter(|unit| !unit.is_empty()).count();
@@ -27,13 +28,13 @@ pub(crate) fn duration(milliseconds: i64) -> String {
     }
 }
 
-/// Writes any value with its type.
+/// Writes a value without units, so that the spec contains the same value with the same type.
 pub(crate) fn exact(value: &ArgumentValue) -> Tree {
     match value {
         ArgumentValue::Null => Tree::plain("null"),
         ArgumentValue::Boolean(value) => Tree::plain(value),
         ArgumentValue::Integer(value) => Tree::plain(value),
-        // A float always has a point or an exponent: the broker does not treat `1.0` as an integer.
+        // A float always has a decimal point or an exponent, because the broker does not treat `1.0` as an integer.
         ArgumentValue::Float(value) => Tree::plain(format!("{:?}", value.0)),
         ArgumentValue::Text(value) => Tree::text(value),
         ArgumentValue::List(values) => Tree::list(values.iter().map(exact)),
@@ -41,13 +42,13 @@ pub(crate) fn exact(value: &ArgumentValue) -> Tree {
     }
 }
 
-/// Writes `arguments`, if there are any.
+/// Writes the key `arguments`; `None` if there are no arguments.
 pub(crate) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a ArgumentValue)>) -> Option<Entry> {
     let entries: Vec<Entry> = arguments.into_iter().map(|(name, value)| entry(name, exact(value))).collect();
     (!entries.is_empty()).then(|| entry("arguments", Tree::table(entries)))
 }
 
-/// Returns the arguments that have no key of their own in a spec.
+/// Returns the arguments for which a spec has no dedicated key.
 pub(crate) fn without_key(
     arguments: &Arguments,
     has_key: impl Fn(&str) -> bool,
@@ -55,7 +56,7 @@ pub(crate) fn without_key(
     arguments.iter().filter(move |(name, _)| !has_key(name))
 }
 
-/// Returns true if a spec can represent a value of a known argument.
+/// Returns true if a spec can represent the value with the key of a known argument.
 pub(crate) fn is_representable(known: &KnownArgument, value: &ArgumentValue) -> bool {
     match (known.value, value) {
         (ValueKind::Duration(least, most) | ValueKind::Count(least, most), ArgumentValue::Integer(number)) => {
@@ -64,7 +65,7 @@ pub(crate) fn is_representable(known: &KnownArgument, value: &ArgumentValue) -> 
         (ValueKind::Size(most), ArgumentValue::Integer(number)) => (0..=most).contains(number),
         (ValueKind::Boolean, ArgumentValue::Boolean(_)) | (ValueKind::Text, ArgumentValue::Text(_)) => true,
         (ValueKind::OneOf(words), ArgumentValue::Text(text)) => words.contains(&text.as_str()),
-        // The broker accepts an age of two lines; a spec does not.
+        // The broker accepts an age that is followed by a second line; a spec does not.
         (ValueKind::MaxAge, ArgumentValue::Text(text)) => age(text).is_some() && !text.contains('\n'),
         (
             ValueKind::Duration(..)

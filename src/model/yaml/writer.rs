@@ -1,26 +1,27 @@
-//! Writes trees as idiomatic YAML: short mappings on one line, long ones as blocks, and quotes only if a value would be
-//! read differently without them. Records the position of each object in the text.
+//! Writes trees as idiomatic YAML: short mappings on one line, long mappings as blocks, and quotes only where they are
+//! necessary. Records the position of each object in the text.
 
 use super::{Entry, Tree, Value, scalar};
 use crate::model::object::ObjectId;
 use std::ops::Range;
 
-/// The maximum length of a line; a longer value becomes a block.
+/// The maximum length of a line, in characters. A longer mapping or list is written as a block.
 pub(crate) const WIDTH: usize = 100;
 
-/// A text with the positions of objects.
+/// A YAML text, with the positions of the objects in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     /// The text.
     pub(crate) text: String,
-    /// The ranges of objects, in the order of their ends: an inner range precedes the one that contains it.
+    /// The byte ranges of objects, ordered by their ends. An inner range precedes the range that contains it.
     places: Vec<(Range<usize>, ObjectId)>,
-    /// The ranges that no other range contains.
+    /// The byte ranges that no other range contains.
     outermost: Vec<Range<usize>>,
 }
 
 impl Text {
-    /// Writes a document: its sections as blocks, with an empty line before each.
+    /// Writes a document from its sections. Mappings and lists are blocks after an empty line, except `vhost` and
+    /// `cluster`.
     pub(crate) fn of(sections: &[Entry]) -> Self {
         let mut text = Self::default();
         for section in sections {
@@ -34,18 +35,18 @@ impl Text {
         text
     }
 
-    /// Inserts a head before the text.
-    pub(crate) fn headed(self, head: String) -> Self {
-        let by = head.len();
-        let moved = |range: Range<usize>| range.start + by..range.end + by;
+    /// Inserts a header before the text.
+    pub(crate) fn with_header(self, header: String) -> Self {
+        let offset = header.len();
+        let moved = |range: Range<usize>| range.start + offset..range.end + offset;
         Self {
-            text: head + &self.text,
+            text: header + &self.text,
             places: self.places.into_iter().map(|(range, id)| (moved(range), id)).collect(),
             outermost: self.outermost.into_iter().map(moved).collect(),
         }
     }
 
-    /// Returns the objects at a byte, the innermost first.
+    /// Returns the objects at a byte offset, innermost first.
     pub(crate) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
         let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
         let Range { start, end } = outer.unwrap_or_default();
@@ -57,7 +58,7 @@ impl Text {
     fn entry(&mut self, entry: &Entry, depth: usize, is_block: bool) {
         let indent = "  ".repeat(depth);
         for comment in &entry.comments {
-            for line in wrapped(&scalar::comment(comment), WIDTH.saturating_sub(indent.len() + 2)) {
+            for line in wrap(&scalar::comment(comment), WIDTH.saturating_sub(indent.len() + 2)) {
                 self.text.push_str(&format!("{indent}# {line}\n"));
             }
         }
@@ -178,8 +179,9 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
-/// Wraps a text to lines of this width, and indents all lines except the first. A longer word has a line of its own.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// Wraps a text to lines of this width, and indents all lines except the first. A word that is longer than the width
+/// has its own line.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

@@ -1,5 +1,5 @@
-//! Writes the current settings of a queue as the keys that an export writes, as far as a plan knows them. This includes
-//! its current retries: their arguments are generated, so the spec has to declare the retries instead.
+//! Converts a queue's current settings to the keys that an export would write. The settings include the current
+//! retries: topo generates the arguments of retries, so the spec must declare the retries and not the arguments.
 
 use super::Subject;
 use super::places::{self, Edits};
@@ -11,13 +11,13 @@ use crate::plan::document::FieldVerdict;
 use crate::plan::retries;
 use crate::plan::spec_keys::{self, Parts, QueueKeys, Tiered, queue_keys};
 use crate::rabbitmq::routing::DeadLettering;
-use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
+use crate::rabbitmq::{Governed, Policies, dead_lettering, queue_wiring};
 
 /// The key of a queue that sets both of its dead-letter arguments.
 pub(super) const DEAD_LETTER: &str = "deadLetter";
 
-/// Returns the keys that an export writes for an existing queue, with the retries and the dead-letter queues that the
-/// plan knows.
+/// Returns the keys that an export would write for an existing queue with these retries. Recognizes the dead-letter
+/// queues of the spec.
 pub(super) fn current_keys(
     subject: &Subject<'_>,
     name: &QueueName,
@@ -31,16 +31,16 @@ pub(super) fn current_keys(
         is_dead_letter_queue: subject.dead_letter_queue().is_some(),
         has_own_limit: false,
     };
-    let wiring = own_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
+    let wiring = queue_wiring(subject.context.current, name).map(|(to, policy)| (to, policy.is_some()));
     queue_keys(queue, wiring, &parts)
 }
 
-/// Writes `deadLetter` for a destination.
+/// Returns the value of `deadLetter` for a destination.
 pub(super) fn destination_keys(subject: &Subject<'_>, to: &DeadLettering, by_policy: bool) -> Tree {
     spec_keys::dead_letter(&|to| dead_letter_queue_at(subject, to), to, by_policy)
 }
 
-/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+/// Returns the dead-letter queue of the spec to which an exchange and a routing key lead.
 fn dead_letter_queue_at(subject: &Subject<'_>, to: &DeadLettering) -> Option<QueueName> {
     let context = subject.context;
     let is_part = |id: ObjectId| context.source(&id).is_some_and(|source| source.part_of.is_some());
@@ -71,7 +71,7 @@ pub(super) fn is_of_retries(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
     let is_one = |strategies: &[Strategy]| {
         let (old, new) = (retries::strategy_of(subject.context, name), desired_strategy(subject, name));
-        // A queue can have a limit without retries.
+        // A queue can have a delivery limit without retries.
         (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
     };
     match field {
@@ -87,8 +87,9 @@ pub(super) fn desired_strategy(subject: &Subject<'_>, queue: &QueueName) -> Opti
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
-/// Sets the key of a queue without dead-letter arguments: a policy sets its destination, or the queue has none.
-pub(super) fn without_arguments(
+/// Sets `deadLetter` of a queue without dead-letter arguments. A policy may set the dead-letter destination of the
+/// queue.
+pub(super) fn set_without_arguments(
     subject: &Subject<'_>,
     edits: &mut Edits,
     current: &QueueKeys,
@@ -97,18 +98,18 @@ pub(super) fn without_arguments(
     let is_moved = places::move_dead_letter(subject, edits);
     if let Some(by_own_policy) = &current.dead_letter {
         edits.set(DEAD_LETTER, by_own_policy.clone());
-        edits.exchanges.extend(own_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
+        edits.exchanges.extend(queue_wiring(subject.context.current, name).map(|(to, _)| to.exchange));
         return;
     }
     let others = other_dead_lettering(subject, name, queue);
     let has_default = places::has_default(subject, "x-dead-letter-exchange");
     if others.is_some() && !has_default {
-        // An export omits the key, too: the policy remains effective.
+        // An export also omits the key, because the policy remains effective.
         if !is_moved {
             edits.remove_keys.push(DEAD_LETTER.to_owned());
         }
     } else {
-        // Without a key, a default would apply.
+        // Without the key, a default would apply.
         edits.set(DEAD_LETTER, Tree::plain("none"));
     }
     edits.remarks.extend(others);
@@ -133,7 +134,7 @@ fn other_dead_lettering(subject: &Subject<'_>, name: &QueueName, queue: &Queue) 
     })
 }
 
-/// Returns the queue whose retries need this exchange. Such an exchange cannot keep its current settings.
+/// Returns the queue whose retries require this exchange. Such an exchange cannot keep its current settings.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };
     let id = ObjectId::Exchange(name.clone());
@@ -141,7 +142,7 @@ pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
 }
 
-/// Writes the keys with which the queue keeps its current retries and the destination of its dead-lettered messages.
+/// Adds the edits with which a queue keeps its current retries and the destination of its dead-lettered messages.
 pub(super) fn keep_retries(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -164,14 +165,15 @@ pub(super) fn keep_retries(
             edits.set("retry", Tree::plain("none"));
             edits.set("maxRetries", Tree::plain(0));
         }
-        // Republishing without delays uses no delayed retry queues, so the number of retries is unknown.
         (Some(_), Some(retry)) => edits.keys.extend(retry.explicit_entries().map(|it| it.into_parts())),
+        // Republishing without delays uses no delayed retry queues, so the number of retries is unknown.
         (Some(_), None) => edits.unrepresentable.extend(own.iter().map(|field| field.field.clone())),
     }
     keep_end(subject, edits, (name, queue), end);
 }
 
-/// Returns the destination of messages after the last retry, as the arguments of the queue or its last binding set it.
+/// Returns the current destination of messages after the last retry, which the arguments of the queue or the last
+/// binding of its ladder set.
 fn live_end(subject: &Subject<'_>, name: &QueueName, queue: &Queue, old: Option<Strategy>) -> Option<DeadLettering> {
     match old {
         Some(Strategy::Ladder) => {
@@ -218,6 +220,6 @@ fn keep_end(
             edits.set(DEAD_LETTER, destination_keys(subject, &to, false));
             edits.exchanges.push(to.exchange);
         }
-        None => without_arguments(subject, edits, &current_keys(subject, name, queue, None), (name, queue)),
+        None => set_without_arguments(subject, edits, &current_keys(subject, name, queue, None), (name, queue)),
     }
 }

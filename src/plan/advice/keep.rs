@@ -1,6 +1,6 @@
-//! Writes the current settings as spec keys and units.
+//! Builds the resolution that keeps the current settings, written as spec keys with units.
 
-use super::current_keys::{DEAD_LETTER, current_keys, is_of_retries, without_arguments};
+use super::current_keys::{DEAD_LETTER, current_keys, is_of_retries, set_without_arguments};
 use super::places::{self, Edits};
 use super::recreate::Fragment;
 use super::{Subject, current_keys, exchange_named};
@@ -16,8 +16,9 @@ use crate::plan::spec_keys::QueueKeys;
 /// Returns the resolution that keeps the current settings.
 pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     if let Some(queue) = current_keys::needed_by(subject) {
-        let text =
-            format!("the current settings cannot be kept: the retries of queue {queue} need an exchange of that name");
+        let text = format!(
+            "the current settings cannot be kept: the retries of queue {queue} require an exchange of this name"
+        );
         return Resolution::new(ResolutionKind::Keep, Applicability::No, text);
     }
     let edits = edits_for(subject, &subject.immutable);
@@ -41,7 +42,7 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     };
     let fields = edits.unrepresentable.iter().map(|field| FieldAdvice {
         field: field.clone(),
-        applicability: false,
+        applies: false,
         why: "a spec cannot represent its current value".to_owned(),
     });
     Resolution {
@@ -108,7 +109,7 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
                     if key.is_some() {
                         places::move_out_of_arguments(subject, &mut edits, name);
                     }
-                    edits.key(known.key, key, name);
+                    edits.set_if_representable(known.key, key, name);
                 }
             },
             (_, None) => edits.unrepresentable.push(name.to_owned()),
@@ -117,7 +118,7 @@ fn queue_edits(subject: &Subject<'_>, queue_name: &QueueName, queue: &Queue, fie
     edits
 }
 
-/// Sets the key for both dead-letter arguments.
+/// Sets `deadLetter`, the key for both dead-letter arguments.
 fn dead_letter(
     subject: &Subject<'_>,
     edits: &mut Edits,
@@ -128,7 +129,7 @@ fn dead_letter(
     let exchange = queue.arguments.get("x-dead-letter-exchange");
     let key = queue.arguments.get("x-dead-letter-routing-key");
     match (exchange, key) {
-        (None, None) if is_supported => without_arguments(subject, edits, current, (name, queue)),
+        (None, None) if is_supported => set_without_arguments(subject, edits, current, (name, queue)),
         // A default that the current type does not support is removed together with the desired type.
         (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
         (None, None) if places::move_dead_letter(subject, edits) => {}
@@ -141,7 +142,7 @@ fn dead_letter(
                 places::move_dead_letter(subject, edits);
                 edits.exchanges.extend(exchange_named(exchange));
             }
-            edits.key(DEAD_LETTER, value, field);
+            edits.set_if_representable(DEAD_LETTER, value, field);
         }
     }
 }
@@ -169,7 +170,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
                     if value.is_some() {
                         places::move_out_of_arguments(subject, &mut edits, name);
                     }
-                    edits.key("alternateExchange", value, name);
+                    edits.set_if_representable("alternateExchange", value, name);
                 }
             },
             argument => {
@@ -181,7 +182,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
             }
         }
     }
-    // All arguments, because they are in one mapping.
+    // Writes all arguments, because one mapping contains them.
     if is_argument_changed {
         edits.remove_keys.retain(|key| !key.starts_with("arguments."));
     }
@@ -194,7 +195,7 @@ fn exchange_edits(subject: &Subject<'_>, exchange: &Exchange, desired: &Argument
     edits
 }
 
-/// Returns the edits of the exchange of a dead-letter queue, which has few keys.
+/// Returns the edits of the exchange of a dead-letter queue, for which a spec has few keys.
 fn generated_exchange_edits(exchange: &Exchange, fields: &[&FieldVerdict]) -> Edits {
     let mut edits = Edits::default();
     for field in fields {

@@ -1,5 +1,5 @@
 //! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
-//! recreate. Each contains the YAML to write, and the broker's response to applications afterwards.
+//! recreate. A resolution contains the YAML to write, and the effect on applications that declare the object.
 
 mod current_keys;
 mod keep;
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
         Some(Self { context, planned, before: planned.before.as_ref()?, immutable })
     }
 
-    /// Returns the dead-letter queue that the object is part of in the spec.
+    /// Returns the dead-letter queue to which the object belongs in the spec.
     fn dead_letter_queue(&self) -> Option<&str> {
         Some(self.planned.source.as_ref()?.part_of.as_ref()?.as_str())
     }
@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Writes the edits of the object's entry into a fragment.
+    /// Writes the edits of the object's entry to a fragment.
     fn write(&self, fragment: &mut Fragment, edits: &places::Edits) {
         let path = self.path();
         for (key, value) in &edits.keys {
@@ -116,8 +116,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Declares an exchange that the values name and that the spec does not declare. `messages` describes the messages
-    /// that are sent to it.
+    /// Declares an exchange as external if the spec does not declare it yet. `messages` describes the messages that are
+    /// sent to the exchange.
     fn declare_external(&self, fragment: &mut Fragment, exchange: &ExchangeName, messages: &str) {
         let desired = self.context.desired;
         let is_known = exchange.is_predeclared()
@@ -134,7 +134,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the exchange that an argument or a policy key names.
+/// Returns the exchange that the value of an argument or a policy key specifies.
 fn exchange_named(value: Option<&ArgumentValue>) -> Option<ExchangeName> {
     value.and_then(ArgumentValue::as_text).map(ExchangeName::new)
 }

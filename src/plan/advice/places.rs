@@ -9,8 +9,9 @@ use crate::model::{ExchangeName, ObjectId, OnConflict, QueueName, SetIn};
 use crate::plan::document::Source;
 use std::fmt;
 
-/// The maximum number of other objects to list that must set a value themselves instead of a default.
+/// The maximum number of objects to list that must set the value of a removed default.
 const MAX_OTHERS: usize = 20;
+/// The maximum number of objects to examine for this list.
 const MAX_EXAMINED: usize = 200;
 const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
@@ -23,21 +24,21 @@ pub(super) struct Edits {
     pub(super) remove_keys: Vec<String>,
     /// Defaults of the document to remove.
     pub(super) defaults: Vec<Default>,
-    /// Exchanges that the values name.
+    /// Exchanges that the values reference.
     pub(super) exchanges: Vec<ExchangeName>,
-    /// Comments.
+    /// Comments to write above the YAML.
     pub(super) remarks: Vec<String>,
     /// Fields whose current value a spec cannot represent.
     pub(super) unrepresentable: Vec<String>,
 }
 
 impl Edits {
-    /// Returns true if the objects to edit are too many to list.
+    /// Returns true if there are too many objects to edit to list all of them.
     pub(super) fn is_costly(&self) -> bool {
         self.defaults.iter().any(|default| default.others.is_none())
     }
 
-    /// Returns all keys to remove, as paths: of the object, or of the document.
+    /// Returns all keys to remove, as paths that start at the object or at the document.
     pub(super) fn all_keys_to_remove(&self) -> Vec<String> {
         self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
     }
@@ -46,7 +47,8 @@ impl Edits {
         self.keys.push((key.to_owned(), value));
     }
 
-    pub(super) fn key(&mut self, key: &str, value: Option<Tree>, field: &str) {
+    /// Sets a key, or records that a spec cannot represent the field if there is no value.
+    pub(super) fn set_if_representable(&mut self, key: &str, value: Option<Tree>, field: &str) {
         match value {
             Some(value) => self.set(key, value),
             None => self.unrepresentable.push(field.to_owned()),
@@ -60,11 +62,11 @@ pub(super) struct Default {
     pub(super) path: String,
     /// The file and line, such as `topology.yaml:4`.
     origin: String,
-    /// The other objects that use the default and keep its value; `None` if they are too many to list.
+    /// The other objects that use the default and must keep its value; `None` if there are too many to list.
     pub(super) others: Option<Vec<Other>>,
 }
 
-/// Another object that must set the value of a default itself.
+/// An object that must set the value of a removed default.
 pub(super) struct Other {
     /// The path of the key.
     pub(super) path: [String; 3],
@@ -91,7 +93,7 @@ impl fmt::Display for Default {
     }
 }
 
-/// Returns the origins of an argument; the object's own key if no origin is known.
+/// Returns the origins of an argument. If no origin is known, returns the object's own key.
 fn origins<'a>(source: Option<&'a Source>, argument: &str) -> &'a [SetIn] {
     source.and_then(|source| source.places.get(argument)).map_or(&[SetIn::Key], Vec::as_slice)
 }
@@ -116,7 +118,7 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
         let default = |path: String, line: usize| Default {
             path,
             origin: source.map_or_else(String::new, |source| format!("{}:{line}", source.file)),
-            others: others(subject, known, *origin),
+            others: others_with_default(subject, known, *origin),
         };
         match origin {
             SetIn::Key => edits.remove_keys.push(known.key.to_owned()),
@@ -130,8 +132,8 @@ pub(super) fn remove_keys(subject: &Subject<'_>, edits: &mut Edits, known: &'sta
     }
 }
 
-/// Removes an argument from `arguments`, because a key of the object sets it now. Returns true if `arguments` contained
-/// it.
+/// Removes an argument from `arguments`, because a key of the object will set the argument. Returns true if `arguments`
+/// contained the argument.
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, edits: &mut Edits, argument: &str) -> bool {
     let is_there = origins(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
@@ -147,9 +149,9 @@ pub(super) fn move_dead_letter(subject: &Subject<'_>, edits: &mut Edits) -> bool
     is_there.contains(&true)
 }
 
-/// Returns the other objects that use the same default and keep its value. Objects with resolutions of their own are
-/// excluded. Returns `None` if there are too many.
-fn others(subject: &Subject<'_>, known: &KnownArgument, origin: SetIn) -> Option<Vec<Other>> {
+/// Returns the other objects that use the same default and must keep its value; `None` if there are too many. Excludes
+/// objects that conflict because of the same default, because the plan lists resolutions for these objects.
+fn others_with_default(subject: &Subject<'_>, known: &KnownArgument, origin: SetIn) -> Option<Vec<Other>> {
     let (context, own) = (subject.context, subject.planned.source.as_ref()?);
     let sharing = context.desired.sources.iter().filter_map(|(id, source)| match id {
         ObjectId::Queue(name) => {

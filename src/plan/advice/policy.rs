@@ -1,6 +1,6 @@
-//! Resolves a conflict by a policy, in place. Determines the fields for which the broker would follow a policy, and
-//! builds one policy that sets all of them. The policy has a higher priority than the policies that govern the object
-//! now, and includes their settings, because RabbitMQ does not merge policies.
+//! Builds the resolution that changes the effective settings of an object with a policy. Determines the fields that a
+//! policy can set, and builds one policy that sets all of them. The policy has a higher priority than the policy that
+//! governs the object now, and includes its settings, because RabbitMQ does not merge policies.
 
 use super::current_keys::{DEAD_LETTER, destination_keys, is_of_retries};
 use super::places::{self, Edits};
@@ -23,11 +23,12 @@ use crate::rabbitmq::{
 use std::collections::BTreeMap;
 use takeover::Takeover;
 
-/// The ability of a policy to set a field.
+/// The decision whether a policy can set a field.
 struct Decision<'a> {
     field: &'a FieldVerdict,
-    /// The key and the value of the policy, if a policy can set the field.
+    /// The policy key and its value, if a policy can set the field.
     setting: Option<(&'static str, ArgumentValue)>,
+    /// The reason for the decision.
     why: String,
 }
 
@@ -37,22 +38,23 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
     let fields = decisions.iter().map(|decision| FieldAdvice {
         field: decision.field.field.clone(),
-        applicability: decision.setting.is_some(),
+        applies: decision.setting.is_some(),
         why: decision.why.clone(),
     });
     let fields: Vec<FieldAdvice> = fields.collect();
     if by.is_empty() {
-        let reasons: Vec<String> = grouped(&not).into_iter().map(|(why, names)| format!("{why} ({names})")).collect();
+        let groups = group_by_reason(&not).into_iter();
+        let reasons: Vec<String> = groups.map(|(why, names)| format!("{why} ({names})")).collect();
         let text = format!("a policy does not help: {}", reasons.join("; "));
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
-    let takeover = Takeover::of(subject, wires(&by));
+    let takeover = Takeover::of(subject, sets_dead_letter_exchange(&by));
     if let Some((policy, key)) = takeover.unrepresentable_key() {
         let text = format!("a policy does not help: policy {policy} sets {key}, which a spec cannot represent");
         return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
-    let shown: Vec<String> = by.iter().filter_map(|decision| decision.setting.as_ref()).map(shown).collect();
-    let mut text = format!("by a policy, in place: {}", shown.join(", "));
+    let settings: Vec<String> = by.iter().filter_map(|decision| decision.setting.as_ref()).map(setting_text).collect();
+    let mut text = format!("by a policy, in place: {}", settings.join(", "));
     if !not.is_empty() {
         let names: Vec<&str> = not.iter().map(|decision| decision.field.field.as_str()).collect();
         text.push_str(&format!("; not {}", names.join(", ")));
@@ -74,12 +76,12 @@ pub(super) fn resolution(subject: &Subject<'_>) -> Resolution {
     }
 }
 
-fn shown((key, value): &(&'static str, ArgumentValue)) -> String {
+fn setting_text((key, value): &(&'static str, ArgumentValue)) -> String {
     format!("{key} {}", with_unit(key, value))
 }
 
-/// Groups the fields by their reason, in the order of the fields.
-fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
+/// Groups the fields by the reason of their decision, in the order of the fields. Returns each reason with its fields.
+fn group_by_reason(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for decision in decisions {
         match groups.iter_mut().find(|(why, _)| *why == decision.why) {
@@ -93,6 +95,7 @@ fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
     groups
 }
 
+/// Decides whether a policy can set a field.
 fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
@@ -107,7 +110,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             let Some(queue_type) = queue.queue_type() else {
                 return no("the effect of a policy on such a queue is unknown");
             };
-            if PolicyKey::named(key).is_some_and(PolicyKey::is_for_declares) {
+            if PolicyKey::named(key).is_some_and(PolicyKey::is_read_only_on_declare) {
                 return no("it has an effect only when a queue is declared");
             }
             match precedence(key, queue_type, profile) {
@@ -160,25 +163,26 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
 
-/// Returns the reason why the value of a policy would not be effective: an operator policy overrides it.
+/// Returns the reason why the value of a policy would not be effective, if an operator policy overrides the value.
 fn override_reason(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
-    let settings = with_policy(subject, key, value)?;
+    let settings = settings_with_policy(subject, key, value)?;
     let effective = settings.get(key).filter(|it| it.value != *value)?;
     Some(format!("{} keeps {key} at {}", effective.source, with_unit(key, &effective.value)))
 }
 
-/// Returns the effective settings of the existing queue under a policy with this key, and its operator policy.
-fn with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<EffectiveSettings> {
+/// Returns the effective settings of the existing queue with a policy that sets only this key, and with the operator
+/// policy of the queue.
+fn settings_with_policy(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<EffectiveSettings> {
     let Object::Queue(name, queue) = subject.before else { return None };
     let profile = subject.context.profile;
-    let operator_policies = subject.context.operator_policies_written();
+    let operator_policies = subject.context.operator_policies_before_deletions();
     let operators = Policies::new(&operator_policies, profile.version);
     let operator = operators.governing(name.as_str(), Governed::from(queue)).likely();
     let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
     Some(EffectiveSettings::of(queue, Some(Named { name: &advice, policy: &policy }), operator, profile))
 }
 
-/// Builds a policy with one key.
+/// Returns a policy with one key.
 fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
     Policy {
         pattern: "^$".to_owned(),
@@ -188,7 +192,7 @@ fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
     }
 }
 
-/// Returns the value that has the same effect in a policy as a missing key, if there is one.
+/// Returns the value with which a policy key has the same effect as a missing key, if there is such a value.
 fn value_of_absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),
@@ -207,7 +211,8 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
     if !can_represent {
         return Some("a policy cannot represent it".to_owned());
     }
-    // The broker does not validate the value as an argument. As a policy, it accepts a negative value since 4.0.
+    // The broker does not validate this value in an argument. In a policy, the broker accepts negative values from 4.0
+    // on.
     if key == "delivery-limit"
         && value.as_integer().is_some_and(|limit| limit < 0)
         && !profile.version.is_at_least(4, 0)
@@ -218,14 +223,14 @@ fn refusal_reason(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> 
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 
-/// Returns true if a policy can set the dead-letter exchange. The spec has the key `wiring: policy` for that.
-fn wires(by: &[&Decision<'_>]) -> bool {
+/// Returns true if the policy sets the dead-letter exchange, for which the spec has the key `wiring: policy`.
+fn sets_dead_letter_exchange(by: &[&Decision<'_>]) -> bool {
     by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
 }
 
-/// Returns the edits of the object itself; the policy sets the other fields.
+/// Returns the edits of the object's own entry in the spec.
 fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
-    let is_wired = wires(by);
+    let is_wired = sets_dead_letter_exchange(by);
     let of_dead_letters =
         |field: &&FieldVerdict| field.field.starts_with("x-dead-letter-") && field.field != "x-dead-letter-strategy";
     let fields: Vec<&FieldVerdict> =
@@ -239,9 +244,9 @@ fn edits(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Edits {
     edits
 }
 
-/// Writes the policy: the settings of the policy that it replaces, and the values that resolve the conflict.
+/// Writes the policy: the settings of the policy that it displaces, and the values that resolve the conflict.
 fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeover, by: &[&Decision<'_>]) {
-    let is_wired = wires(by);
+    let is_wired = sets_dead_letter_exchange(by);
     let mut definition: BTreeMap<&str, &ArgumentValue> =
         takeover.definition.iter().map(|(key, value)| (key.as_str(), value)).collect();
     let mut is_needed = takeover.is_by_others;
@@ -268,29 +273,30 @@ fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeo
     }
 }
 
-/// Returns a warning about the messages that the queue holds now. The plan with the policy shows that risk as a hazard.
+/// Returns a warning about the effect of a setting on the queue's current messages. A plan with the policy reports this
+/// effect as a hazard.
 fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> Option<String> {
     let Object::Queue(_, queue) = subject.before else { return None };
     let messages = subject.planned.live.as_ref().and_then(|live| live.messages);
     let is_stream = queue.queue_type() == Some(QueueType::Stream);
     let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
-    let holds = match messages {
+    let held = match messages {
         Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
         Some(messages) => format!("the queue holds {}", count(messages, "message")),
         None => "its number of messages is unknown".to_owned(),
     };
-    let setting = shown(&(key, value.clone()));
+    let setting = setting_text(&(key, value.clone()));
     match *key {
         "max-length" if messages.zip(limit).is_none_or(|(messages, limit)| messages > limit) => {
-            Some(format!("{setting}: {holds}, and messages over the limit are removed immediately"))
+            Some(format!("{setting}: {held}, and messages over the limit are removed immediately"))
         }
         "max-age" | "max-length-bytes" if is_stream => {
-            Some(format!("{setting}: the oldest messages beyond that are deleted"))
+            Some(format!("{setting}: the oldest messages beyond this limit are deleted"))
         }
-        "max-length-bytes" | "message-ttl" => Some(format!("{setting}: {holds}, and some can be removed")),
+        "max-length-bytes" | "message-ttl" => Some(format!("{setting}: {held}, and some can be removed")),
         "expires" => Some(format!("{setting}: the queue itself is deleted when it is unused for that long")),
         "dead-letter-strategy" => Some(format!("{setting}: messages that wait to be dead-lettered can be dropped")),
-        "overflow" if with_policy(subject, key, value).is_some_and(|it| it.overflow_behavior().rejects()) => {
+        "overflow" if settings_with_policy(subject, key, value).is_some_and(|it| it.overflow_behavior().rejects()) => {
             Some(format!("{setting}: publishes are rejected when it is full"))
         }
         _ => None,

@@ -1,6 +1,6 @@
-//! Lists the ways to recreate an object that resolve a conflict: the flag of each, its effect on the current messages,
-//! and the part of a spec to write. Predicts the broker's response to applications that declare the object themselves
-//! afterwards.
+//! Builds the resolutions that recreate an object, with their flags and their effects on the current messages. Also
+//! builds the YAML of resolutions, and predicts the broker's response to applications that declare the object after it
+//! is recreated.
 
 use crate::diff::fields;
 use crate::model::count::number;
@@ -31,7 +31,7 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
     }
     let messages = planned.live.as_ref().and_then(|live| live.messages);
     match messages {
-        // A stream cannot be proven empty, whatever its count is.
+        // A stream cannot be proven empty, regardless of its message count.
         _ if queue.type_name() == "stream" => vec![
             Resolution::new(
                 ResolutionKind::Rename,
@@ -58,7 +58,7 @@ pub(super) fn resolutions(context: &PlanContext<'_>, planned: &PlannedChange) ->
     }
 }
 
-/// A document that is built key by key, in block style.
+/// A YAML document that is built key by key, in block style.
 pub(super) struct Fragment {
     remarks: Vec<String>,
     tree: Tree,
@@ -100,7 +100,7 @@ impl Fragment {
 }
 
 /// Returns the broker's error message for an application that still declares the current object after topo recreates
-/// it. Returns `None` if the broker accepts that declaration. The broker does not compare a passive declaration.
+/// it; `None` if the broker would accept the declaration. A passive declaration does not cause this error.
 pub(in crate::plan) fn error_after_recreate(
     context: &PlanContext<'_>,
     before: &Object,
@@ -120,12 +120,12 @@ pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Obje
     let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();
     let declared_type = |queue: &Queue| match default {
-        // The broker uses its default only for durable queues that are not auto-delete: others must be classic.
+        // The broker uses its default only for durable queues that are not auto-delete. All other queues are classic.
         Some(default) if queue.durable && !queue.auto_delete => default,
         Some(_) | None => "classic",
     };
     let (live_type, desired_type) = (live.type_name(), desired.type_name());
-    // Without a default, the type is classic, too: the other error messages cover that case.
+    // If the declared type is classic, the other error messages cover this case.
     if declared_type(live) == "classic" || live_type == desired_type && declared_type(live) == live_type {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Builds the frame of a policy that replaces the governing policy of an object: its keys, a higher priority, and an
-//! unused name.
+//! Builds a policy that displaces the governing policy of an object: it has the keys of the governing policy, a higher
+//! priority, and an unused name.
 
 use super::Subject;
 use crate::model::names::{MAX_NAME_BYTES, is_reserved, pattern_of};
@@ -8,7 +8,7 @@ use crate::rabbitmq::policy_keys::PolicyKey;
 use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::BTreeMap;
 
-/// The frame of a policy for one object.
+/// A policy for one object, without the settings that resolve a conflict.
 pub(super) struct Takeover {
     pub(super) name: PolicyName,
     pub(super) pattern: String,
@@ -16,19 +16,19 @@ pub(super) struct Takeover {
     pub(super) priority: Priority,
     /// The settings of the governing policy.
     pub(super) definition: Arguments,
-    /// True if the spec does not declare the governing policy: then the keys of the spec do not include its settings.
+    /// True if the governing policy is unmanaged, so that the spec does not contain its settings.
     pub(super) is_by_others: bool,
-    /// The governing policy.
+    /// The name of the governing policy.
     governing: Option<PolicyName>,
-    /// Other policies of the same priority, which the broker may choose instead.
+    /// Other policies with the same priority, which may govern the object instead.
     ties: Vec<PolicyName>,
     /// Policies whose patterns topo cannot evaluate.
     unread: Vec<PolicyName>,
 }
 
 impl Takeover {
-    /// Builds the frame. With `is_wired`, the generated policy of `wiring: policy` is left out, because it gets a
-    /// higher priority than this one.
+    /// Builds the policy. If `is_wired` is true, ignores the generated policy of `wiring: policy`, because the
+    /// generated policy will have a higher priority.
     pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
         let context = subject.context;
         let desired = &context.desired.topology.policies;
@@ -37,7 +37,7 @@ impl Takeover {
         let name = id.name().unwrap_or_default();
         let mut policies = context.current.policies.clone();
         policies.extend(desired.iter().map(|(name, policy)| (name.clone(), policy.clone())));
-        // A generated policy is computed again, with a higher priority than the policies of the spec.
+        // topo recomputes generated policies, with higher priorities than the policies of the spec.
         policies.retain(|known, _| {
             let is_own = known.as_str().starts_with(&format!("{name}.topo."));
             !(is_own && (is_wired || desired.contains_key(known)))
@@ -65,7 +65,7 @@ impl Takeover {
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
         };
         match governing {
-            // A policy of the spec for this object alone only needs more keys.
+            // If a policy of the spec matches only this object, the resolution adds keys to that policy.
             Some(Named { name: own, policy })
                 if desired.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
             {
@@ -88,7 +88,7 @@ impl Takeover {
         Some((self.governing.as_ref()?, key))
     }
 
-    /// Returns warnings about policies that may have precedence over this one.
+    /// Returns warnings about policies that may have precedence over this policy.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .unread
@@ -100,7 +100,8 @@ impl Takeover {
         if let (Some(governing), false) = (&self.governing, self.ties.is_empty()) {
             let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
             warnings.push(format!(
-                "{governing} and {} may govern it, and RabbitMQ does not define which one: this policy includes {governing}",
+                "{governing} and {} may govern it, and RabbitMQ does not define which one: this policy includes \
+                 {governing}",
                 ties.join(", ")
             ));
         }
@@ -108,7 +109,8 @@ impl Takeover {
     }
 }
 
-/// Returns an unused name: the name of the object, so that `owns` and `ignore` match both, or that name with a number.
+/// Returns an unused policy name: the object's name, so that `owns` and `ignore` match both, or the object's name with
+/// a number.
 fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName {
     let mut stem = name;
     while stem.len() + 6 > MAX_NAME_BYTES {

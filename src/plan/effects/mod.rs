@@ -12,7 +12,7 @@ use super::document::PlannedChange;
 use super::document::{ChangeKind, Options};
 use super::hazard::HazardKind;
 use super::migrate::Migration;
-use super::wiring::wired;
+use super::wiring::wired_queues;
 use crate::model::naming::MigrationNames;
 use crate::model::units::with_unit;
 use crate::model::{
@@ -21,18 +21,18 @@ use crate::model::{
 use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::effective::effective_alternate;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
-use crate::rabbitmq::profile::in_every_vhost;
+use crate::rabbitmq::profile::predeclared_in_every_vhost;
 use crate::rabbitmq::{ActivePolicies, EffectiveSettings, Governed, Governing, Named, Policies, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use value_hazard::ValueHazard;
 
-/// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
+/// Adds the hazards of policies that are created, changed or deleted, and of objects that a policy starts to govern.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let version = context.profile.version;
     let (policies, affected) = policies_after(builder, context);
     let operator_before = context.operator_policies();
-    let (operator_after, touched_by_operator) = operator_policies_after(builder, &operator_before);
-    let wired: BTreeSet<&PolicyName> = wired(&context.desired.topology).map(|wired| wired.name).collect();
+    let (operator_after, operator_affected) = operator_policies_after(builder, &operator_before);
+    let wired: BTreeSet<&PolicyName> = wired_queues(&context.desired.topology).map(|wired| wired.name).collect();
     let sides = Sides {
         context,
         before: Policies::new(&context.current.policies, version),
@@ -49,24 +49,26 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         })
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
-    infos::unmanaged(builder, &sides, &changes);
+    infos::report_unmanaged_policies(builder, &sides, &changes);
     retried::generated_queue_hazards(builder, &sides, &changes);
     retried::retry_hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
-    infos::affected(builder, context, &sides.after, &affected, ObjectKind::Policy);
-    infos::affected(builder, context, &sides.operator, &touched_by_operator, OPERATOR_POLICY);
-    let is_untouched = affected.is_empty() && touched_by_operator.is_empty();
+    infos::report_affected_policies(builder, context, &sides.after, &affected, ObjectKind::Policy);
+    infos::report_affected_policies(builder, context, &sides.operator, &operator_affected, OPERATOR_POLICY);
+    let is_unaffected = affected.is_empty() && operator_affected.is_empty();
     for (name, queue) in &context.current.queues {
         let id = ObjectId::Queue(name.clone());
         match changes.get(&id).map(|change| (change.kind, &change.after)) {
             Some((ChangeKind::Delete, _)) => {}
-            Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(builder, name, queue, made),
-            Some(_) | None if is_untouched || queue.is_created_by_topo() => {}
-            Some(_) | None => sides.existing_queue(builder, name, queue),
+            Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => {
+                sides.recreated_queue_hazard(builder, name, queue, made)
+            }
+            Some(_) | None if is_unaffected || queue.is_created_by_topo() => {}
+            Some(_) | None => sides.existing_queue_hazards(builder, name, queue),
         }
     }
     for migration in builder.migrations.clone() {
-        sides.returned_messages(builder, &migration);
+        sides.returned_message_hazards(builder, &migration);
     }
     if affected.is_empty() {
         return;
@@ -78,17 +80,18 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         internal: false,
         arguments: crate::model::Arguments::new(),
     };
-    // No topology contains predeclared exchanges, but policies govern them.
-    let predeclared: Vec<ExchangeName> = in_every_vhost().collect();
+    // A topology does not contain the predeclared exchanges, but policies govern these exchanges.
+    let predeclared: Vec<ExchangeName> = predeclared_in_every_vhost().collect();
     for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
         let is_deleted = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
         if !is_deleted && !exchange.is_created_by_topo() {
-            sides.exchange(builder, name, exchange);
+            sides.exchange_hazards(builder, name, exchange);
         }
     }
 }
 
-/// Returns the policies of the vhost after the plan, and the names of those that the plan creates, changes or deletes.
+/// Returns the policies of the vhost after the plan, and the names of the policies that the plan creates, changes or
+/// deletes.
 fn policies_after(
     builder: &PlanBuilder,
     context: &PlanContext<'_>,
@@ -111,8 +114,8 @@ fn policies_after(
     (after, affected)
 }
 
-/// Returns the operator policies of the vhost after the plan, and the names of those that the plan creates, changes or
-/// deletes.
+/// Returns the operator policies of the vhost after the plan, and the names of the operator policies that the plan
+/// creates, changes or deletes.
 fn operator_policies_after(
     builder: &PlanBuilder,
     before: &BTreeMap<PolicyName, Policy>,
@@ -136,8 +139,8 @@ struct Sides<'a> {
     context: &'a PlanContext<'a>,
     before: Policies<'a>,
     after: Policies<'a>,
-    /// The policies after the plan, without those that wire dead-lettering: they would govern a queue without its own
-    /// policy.
+    /// The policies after the plan, without the policies that wire dead-lettering. They determine which policy would
+    /// govern a queue if no policy wired it.
     without_wiring: Policies<'a>,
     /// The operator policies before the plan.
     operator_before: Policies<'a>,
@@ -162,8 +165,9 @@ impl<'a> Sides<'a> {
         ActivePolicies::of(&self.after, self.context.profile).with_operators(&self.operator)
     }
 
-    /// Returns the undeclared policy that sets an effective setting of a queue, if one does. The policy that wires the
-    /// dead-lettering of the queue can repeat such a setting. In that case, returns the policy that it displaces.
+    /// Returns the unmanaged policy or the operator policy that sets an effective setting of a queue. The policy that
+    /// wires the queue may repeat a setting of an unmanaged policy. In that case, returns the displaced unmanaged
+    /// policy.
     fn unmanaged_policy(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
         let declared = &self.context.desired.topology.policies;
         match source {
@@ -177,7 +181,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    fn existing_queue(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
+    fn existing_queue_hazards(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
         let kind = Governed::from(queue);
         let (was, is) = (self.before.governing(name.as_str(), kind), self.after.governing(name.as_str(), kind));
         let bounds =
@@ -220,7 +224,7 @@ impl<'a> Sides<'a> {
     }
 
     /// Adds a hazard if a different policy governs the recreated queue, because its queue type is different.
-    fn recreated(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
+    fn recreated_queue_hazard(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
         if was.names() != is.names() {
@@ -229,12 +233,13 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Adds the hazards of messages that a migration returns to the new queue, also of those that an interrupted run
-    /// holds. That run and its queue may no longer exist, so the settings of this plan apply to the returned messages.
-    fn returned_messages(&self, builder: &mut PlanBuilder, migration: &Migration) {
+    /// Adds the hazards of messages that a migration returns to the new queue, including messages that an interrupted
+    /// run left in holding queues. The settings of this plan apply to the returned messages, because the queue of the
+    /// interrupted run may no longer exist.
+    fn returned_message_hazards(&self, builder: &mut PlanBuilder, migration: &Migration) {
         let Migration { queue: name, desired, .. } = migration;
         let address = self.context.address(&ObjectId::Queue(name.clone()));
-        let original = migration.old(self.context.current);
+        let original = migration.old_queue(self.context.current);
         let Some(old) = original.as_ref().or_else(|| self.context.current.queues.get(name)) else { return };
         let held = MigrationNames::of(name);
         let messages = [name.clone(), QueueName::new(held.hold), QueueName::new(held.drained)]
@@ -246,7 +251,7 @@ impl<'a> Sides<'a> {
         let new = self.governors().likely(name, desired);
         let mut found = value_hazard::return_hazards(desired, messages, &was, &new);
         if original.is_some() {
-            // Policies may have changed since the migration started, and the holding queues follow no policy.
+            // Policies may have changed since the migration started, and no policy applies to the holding queues.
             for more in value_hazard::overflow_hazards(desired, messages, &self.values(old, None, None), &new) {
                 if !found.contains(&more) {
                     found.push(more);
@@ -258,9 +263,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Adds the hazards of a changed alternate exchange, the only setting of an exchange policy that RabbitMQ itself
-    /// defines.
-    fn exchange(&self, builder: &mut PlanBuilder, name: &ExchangeName, exchange: &Exchange) {
+    /// Adds the hazards of a changed alternate exchange. RabbitMQ itself defines no other policy key for exchanges.
+    fn exchange_hazards(&self, builder: &mut PlanBuilder, name: &ExchangeName, exchange: &Exchange) {
         let was = self.before.governing(name.as_str(), Governed::Exchange);
         let is = self.after.governing(name.as_str(), Governed::Exchange);
         if was == is {
@@ -278,7 +282,7 @@ impl<'a> Sides<'a> {
             }
             let names = shift_of(was, is);
             match (old, new) {
-                // The hazard is named after its effect on messages, as for a removed dead-letter exchange.
+                // The effect on messages determines the kind of the hazard, as for a removed dead-letter exchange.
                 (Some(old), None) => {
                     let text = format!(
                         "{prefix}its alternate exchange {old} will be removed: from then on, unroutable messages will \
@@ -300,8 +304,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// Pairs the possible policies before with those after. Two policies that are possible on both sides are paired only
-/// with themselves.
+/// Pairs each policy that may govern the object before the plan with each policy that may govern it after the plan. If
+/// two different policies may both govern the object before and after the plan, they are not paired with each other.
 fn pairs<'a>(was: &Governing<'a>, is: &Governing<'a>) -> Vec<(Option<Named<'a>>, Option<Named<'a>>)> {
     let (old_names, new_names) = (was.names(), is.names());
     let name = |named: &Option<Named<'a>>| named.map(|named| named.name);
@@ -334,7 +338,7 @@ fn policy(named: Option<Named<'_>>) -> String {
     named.map_or_else(|| "no policy".to_owned(), |named| named.name.to_string())
 }
 
-/// Describes the changed settings: `: max-length 1000 → absent`, or nothing if all settings stay the same.
+/// Describes the changed settings: `: max-length 1000 → absent`. Returns an empty string if no setting changes.
 fn changed_settings(old: &EffectiveSettings, new: &EffectiveSettings) -> String {
     let text = |key: &str, values: &EffectiveSettings| {
         values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))

@@ -1,9 +1,12 @@
-//! Finds unmanaged policies that break retries and dead-lettering, and the objects that this plan generates for them.
+//! Finds unmanaged policies that break retries or dead-lettering, or that break the queues that this plan generates for
+//! retries and dead-lettering.
 //!
 //! Under such a policy, messages that return from a tier are lost, a tier returns messages too early or drops them, or
-//! a dead-letter queue deletes its messages. Measured: a TTL by a policy on `^w` cut a tier of 300 ms to 110 ms, and
-//! one on `^orders\.` deleted dead-lettered messages. For policies of the spec itself, the expansion refuses those that
-//! break retries by the same rules (`expand::ladder`, `expand::case`), and the others are a lint finding.
+//! a dead-letter queue deletes its messages. Measured: the TTL of a policy for `^w` shortened a tier of 300 ms to 110
+//! ms, and the TTL of a policy for `^orders\.` deleted dead-lettered messages.
+//!
+//! This module does not check the policies of the spec. The expansion refuses such a policy if it breaks retries
+//! (`expand::ladder`, `expand::case`), and lint rules report the other problems.
 
 use super::Sides;
 use crate::model::units::with_unit;
@@ -14,19 +17,19 @@ use crate::plan::hazard::HazardKind;
 use crate::rabbitmq::{Effective, EffectiveSettings};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds a hazard if the plan creates or changes such retries or their wiring. Otherwise the problem already exists, and
-/// is reported as a note.
+/// Adds a hazard for each unmanaged policy that breaks retries, if the plan creates or changes these retries or their
+/// wiring. If not, the problem already exists, and topo adds a note.
 pub(super) fn retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
     for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
-        let is_touched = is_touched(builder, family);
+        let has_changes = has_changes(builder, family);
         let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
-        // With a target, other retries are not checked.
-        if !is_touched && !options.targets.is_empty() {
+        // If the plan has targets, unchanged retries are not checked.
+        if !has_changes && !options.targets.is_empty() {
             continue;
         }
         let Some(queue) = sides.queue_after(builder, &family.queue) else { continue };
-        for text in broken(sides, family, &queue) {
-            if is_touched {
+        for text in retry_problems(sides, family, &queue) {
+            if has_changes {
                 builder.hazard(HazardKind::MessageDrop, &address, text, None);
             } else {
                 builder.info(&address, text);
@@ -35,45 +38,49 @@ pub(super) fn retry_hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, option
     }
 }
 
-fn is_touched(builder: &PlanBuilder, family: &Family) -> bool {
+fn has_changes(builder: &PlanBuilder, family: &Family) -> bool {
     let own = [ObjectId::Queue(family.queue.clone()), ObjectId::Policy(naming::dead_letter_policy(&family.queue))];
     let is_part = |id: &ObjectId| own.contains(id) || family.members.contains(id);
     builder.changes.iter().any(|it| it.kind != ChangeKind::Delete && it.id().is_some_and(|id| is_part(&id)))
 }
 
-fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String> {
+fn retry_problems(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String> {
     let name = &family.queue;
     let mut found = BTreeSet::new();
     for (_, settings) in sides.governors().possible(name, queue) {
-        for (key, holds) in settings.iter() {
-            let Some(why) = loses(sides, family, queue, &settings, key) else { continue };
-            if let Some(by) = sides.unmanaged_policy(name, queue, key, &holds.source) {
-                found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &holds.value)));
+        for (key, setting) in settings.iter() {
+            let Some(why) = message_loss(sides, family, queue, &settings, key) else { continue };
+            if let Some(by) = sides.unmanaged_policy(name, queue, key, &setting.source) {
+                found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &setting.value)));
             }
         }
     }
     found
 }
 
-/// Returns the effect of an effective setting on the retries of a queue, if they lose messages.
-fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, settings: &EffectiveSettings, key: &str) -> Option<String> {
+/// Describes how an effective setting makes the retries of a queue lose messages; `None` if it does not.
+fn message_loss(
+    sides: &Sides<'_>,
+    family: &Family,
+    queue: &Queue,
+    settings: &EffectiveSettings,
+    key: &str,
+) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
     let rejects = settings.overflow_behavior().rejects();
     let version = sides.context.profile.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {
-        "overflow" if rejects && is_classic => Some(
-            "a retry that returns while the queue is full will be \
-         lost"
-                .to_owned(),
-        ),
-        "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle(version)),
-        "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle(version)),
+        "overflow" if rejects && is_classic => {
+            Some("a retry that returns while the queue is full will be lost".to_owned())
+        }
+        "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle_text(version)),
+        "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle_text(version)),
         _ => None,
     }
 }
 
-fn cycle(version: crate::model::BrokerVersion) -> String {
+fn cycle_text(version: crate::model::BrokerVersion) -> String {
     format!(
         "RabbitMQ {version} treats a message that this setting dead-letters after a retry as a cycle, and drops it; \
          from 3.13 on, topo prevents this"
@@ -81,8 +88,8 @@ fn cycle(version: crate::model::BrokerVersion) -> String {
 }
 
 impl Sides<'_> {
-    /// Returns a desired queue after the plan. Returns `None` if the queue does not exist then, or is in conflict,
-    /// which is already reported.
+    /// Returns a queue as it will be after the plan; `None` if the queue will not exist, or if it is in conflict, which
+    /// the plan already reports.
     pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
         match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {
@@ -100,10 +107,13 @@ impl Sides<'_> {
 /// The purpose of a generated queue.
 #[derive(Clone, Copy)]
 enum Role {
+    /// A tier of a retry ladder.
     Tier,
+    /// A dead-letter queue.
     DeadLetters,
 }
 
+/// Adds the hazards of unmanaged policies that govern tiers and dead-letter queues that the plan creates.
 pub(super) fn generated_queue_hazards(
     builder: &mut PlanBuilder,
     sides: &Sides<'_>,
@@ -119,25 +129,29 @@ pub(super) fn generated_queue_hazards(
             (false, true) => Role::DeadLetters,
             (false, false) => continue,
         };
-        for (kind, text) in broken_queue(sides, role, (name, queue)) {
+        for (kind, text) in queue_problems(sides, role, (name, queue)) {
             builder.hazard(kind, &change.address, text, None);
         }
     }
 }
 
-fn broken_queue(sides: &Sides<'_>, role: Role, (name, queue): (&QueueName, &Queue)) -> BTreeSet<(HazardKind, String)> {
+fn queue_problems(
+    sides: &Sides<'_>,
+    role: Role,
+    (name, queue): (&QueueName, &Queue),
+) -> BTreeSet<(HazardKind, String)> {
     let mut found = BTreeSet::new();
     for (_, settings) in sides.governors().possible(name, queue) {
-        for (key, holds) in settings.iter() {
-            let Some(by) = sides.unmanaged_policy(name, queue, key, &holds.source) else { continue };
-            found.extend(sentence(role, key, holds, queue).map(|(kind, text)| (kind, format!("{by} {text}"))));
+        for (key, setting) in settings.iter() {
+            let Some(by) = sides.unmanaged_policy(name, queue, key, &setting.source) else { continue };
+            found.extend(problem_text(role, key, setting, queue).map(|(kind, text)| (kind, format!("{by} {text}"))));
         }
     }
     found
 }
 
-fn sentence(role: Role, key: &str, holds: &Effective, queue: &Queue) -> Option<(HazardKind, String)> {
-    let value = with_unit(key, &holds.value);
+fn problem_text(role: Role, key: &str, setting: &Effective, queue: &Queue) -> Option<(HazardKind, String)> {
+    let value = with_unit(key, &setting.value);
     match (key, role) {
         ("message-ttl", Role::Tier) => {
             let delay = queue.arguments.get("x-message-ttl").map(|delay| with_unit(key, delay)).unwrap_or_default();
@@ -146,7 +160,7 @@ fn sentence(role: Role, key: &str, holds: &Effective, queue: &Queue) -> Option<(
         ("message-ttl", Role::DeadLetters) if !queue.arguments.contains_key("x-dead-letter-exchange") => {
             Some((HazardKind::MessageDrop, format!("deletes dead-lettered messages after {value}")))
         }
-        // These queues have no consumers, so they count as unused even if they hold messages.
+        // Generated queues have no consumers, so the broker treats them as unused even if they contain messages.
         ("expires", _) => {
             Some((HazardKind::MessageDrop, format!("deletes this queue, with its messages, after {value}")))
         }

@@ -13,7 +13,7 @@ use crate::rabbitmq::EffectiveSettings;
 const MESSAGES_PER_TICK: i64 = 1_000_000;
 const BYTES_PER_TICK: i64 = 10_000_000_000;
 
-/// The effect of a full queue that rejects publishes.
+/// The effect of a queue that rejects publishes while it is full.
 const WAITING: &str = "messages that do not fit will wait for room, and publishes will be rejected until then";
 
 /// A hazard that the new value of a setting causes.
@@ -56,8 +56,8 @@ pub(super) fn hazards(
     change.found
 }
 
-/// Returns the hazards for messages that a migration returns to a queue. The queue treats them as new arrivals, under
-/// its new settings. `queue` is the new queue.
+/// Returns the hazards for messages that a migration returns to `queue`, the new queue. The new settings apply to these
+/// messages as to newly published messages.
 pub(super) fn return_hazards(
     queue: &Queue,
     messages: Option<u64>,
@@ -73,8 +73,8 @@ pub(super) fn return_hazards(
     change.found
 }
 
-/// Returns the hazards for held messages that exceed a length limit. Reports only known counts, and only queues that
-/// drop their oldest messages.
+/// Returns the hazards for messages in holding queues that exceed a length limit. Reports only known counts, and only
+/// queues that drop their oldest messages.
 pub(super) fn overflow_hazards(
     queue: &Queue,
     messages: Option<u64>,
@@ -108,8 +108,8 @@ impl<'a> SettingsComparison<'a> {
         self.found.push(ValueHazard { kind, text, messages });
     }
 
-    /// Returns the new value if it is a tighter limit than the old one. A negative value is not a limit.
-    fn lowered(&self, key: &str) -> Option<i64> {
+    /// Returns the new value if it is a lower limit than the old value. A negative value is not a limit.
+    fn lowered_limit(&self, key: &str) -> Option<i64> {
         let limit = |values: &EffectiveSettings| values.integer(key).filter(|limit| *limit >= 0);
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
     }
@@ -125,7 +125,7 @@ impl<'a> SettingsComparison<'a> {
         self.messages.filter(|count| *count > 0)
     }
 
-    /// Returns true if the queue may hold more messages than the limit.
+    /// Returns true if the queue may contain more messages than the limit.
     fn may_exceed(&self, limit: i64) -> bool {
         if self.has_stale_count() {
             return limit < MESSAGES_PER_TICK.saturating_mul(self.intervals.ticks_by_default());
@@ -144,7 +144,7 @@ impl<'a> SettingsComparison<'a> {
     }
 
     fn check_expires(&mut self) {
-        if let Some(expires) = self.lowered("expires") {
+        if let Some(expires) = self.lowered_limit("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
             let text =
                 format!("expires will become {value}: the queue itself will be deleted after that time without use");
@@ -152,8 +152,8 @@ impl<'a> SettingsComparison<'a> {
         }
     }
 
-    /// Adds the hazard of a removed dead-letter exchange. No message is lost immediately, but every message that is
-    /// rejected from then on is.
+    /// Adds the hazard of a removed dead-letter exchange. The broker drops no messages immediately, but from then on,
+    /// drops every message that it would have dead-lettered.
     fn check_dead_lettering(&mut self) {
         let target = |values: &EffectiveSettings| values.text("dead-letter-exchange").map(str::to_owned);
         if let (Some(old), None) = (target(self.old), target(self.new)) {
@@ -176,7 +176,7 @@ impl<'a> SettingsComparison<'a> {
             let text = format!("max-age will become {new}: older messages will be deleted");
             self.add(HazardKind::MessageDrop, text, None);
         }
-        if let Some(bytes) = self.lowered("max-length-bytes") {
+        if let Some(bytes) = self.lowered_limit("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
             let text = format!("max-length-bytes will become {value}: the oldest messages beyond it will be deleted");
             self.add(HazardKind::MessageDrop, text, None);
@@ -184,13 +184,13 @@ impl<'a> SettingsComparison<'a> {
     }
 
     /// Adds the hazard for messages that are waiting to be dead-lettered. With at-least-once dead-lettering, a quorum
-    /// queue keeps them until the target confirms them. When dead-lettering is no longer at-least-once, the broker
-    /// drops all of them immediately (measured on 3.10.8 and 4.3.6: 5 of 5).
+    /// queue keeps these messages until the target confirms them. When dead-lettering is no longer at-least-once, the
+    /// broker drops all waiting messages immediately (measured on 3.10.8 and 4.3.6: 5 of 5 messages).
     fn check_backlog(&mut self) {
         if self.old.is_at_least_once() && !self.new.is_at_least_once() {
-            let holds = self.held_messages_text();
+            let held = self.held_messages_text();
             let text = format!(
-                "its dead-lettering will no longer be at-least-once, and the queue holds {holds}: messages that are \
+                "its dead-lettering will no longer be at-least-once, and the queue holds {held}: messages that are \
                  waiting to be dead-lettered will be dropped immediately"
             );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
@@ -214,25 +214,23 @@ impl<'a> SettingsComparison<'a> {
         let limit = self.new.integer("max-length");
         let (rejected_before, rejects_now) =
             (self.old.overflow_behavior().rejects(), self.new.overflow_behavior().rejects());
-        let lowered = self.lowered("max-length");
+        let lowered = self.lowered_limit("max-length");
         if let Some(limit) = limit {
             let over = self.may_exceed(limit);
-            let holds = self.held_messages_text();
+            let held = self.held_messages_text();
             let mut is_reported = false;
             if over && (lowered.is_some() || rejected_before && !rejects_now) {
                 // A classic queue applies `max-length` before `overflow`
-                // (`rabbit_amqqueue_process:process_args_policy`). If the queue did not reject publishes until now, it
-                // first drops messages and then starts to reject publishes. (Measured: of 4 messages with limit 2, 2
-                // remained.)
+                // (`rabbit_amqqueue_process:process_args_policy`). If the queue did not reject publishes before, it
+                // first drops messages and then starts to reject publishes (measured: with limit 2, 2 of 4 messages
+                // remained).
                 if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
                     let dropped =
                         self.reported_loss().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
                     let why = match lowered {
-                        Some(_) => format!("max-length will become {limit}, and the queue holds {holds}"),
+                        Some(_) => format!("max-length will become {limit}, and the queue holds {held}"),
                         None => {
-                            format!(
-                                "the queue will stop rejecting publishes, and holds {holds} with max-length {limit}"
-                            )
+                            format!("the queue will stop rejecting publishes, and holds {held} with max-length {limit}")
                         }
                     };
 
@@ -242,7 +240,7 @@ impl<'a> SettingsComparison<'a> {
                 if rejects_now {
                     let be = if self.has_stale_count() { "can be" } else { "will be" };
                     let text =
-                        format!("max-length will become {limit}, and the queue holds {holds}: publishes {be} rejected");
+                        format!("max-length will become {limit}, and the queue holds {held}: publishes {be} rejected");
                     self.add(HazardKind::PublisherBlock, text, None);
                     is_reported = true;
                 }
@@ -253,9 +251,9 @@ impl<'a> SettingsComparison<'a> {
         }
         let limited = limit.is_some() || self.new.has("max-length-bytes");
         if !rejected_before && rejects_now && limited {
-            let holds = self.held_messages_text();
+            let held = self.held_messages_text();
             let text = format!(
-                "overflow will become reject-publish, and the queue holds {holds}: when it is full, publishes will be \
+                "overflow will become reject-publish, and the queue holds {held}: when it is full, publishes will be \
                  rejected"
             );
             self.add(HazardKind::PublisherBlock, text, None);
@@ -266,38 +264,38 @@ impl<'a> SettingsComparison<'a> {
         let (rejected_before, rejects_now) =
             (self.old.overflow_behavior().rejects(), self.new.overflow_behavior().rejects());
         let limit = self.new.integer("max-length-bytes");
-        let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected_before && !rejects_now)) else {
+        let Some(bytes) = self.lowered_limit("max-length-bytes").or(limit.filter(|_| rejected_before && !rejects_now))
+        else {
             return;
         };
         if self.has_stale_count() && bytes >= BYTES_PER_TICK.saturating_mul(self.intervals.ticks_by_default()) {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
-        let holds = self.held_messages_text();
-        if self.lowered("max-length-bytes").is_none() {
+        let held = self.held_messages_text();
+        if self.lowered_limit("max-length-bytes").is_none() {
             let text = format!(
-                "the queue will stop rejecting publishes, and holds {holds} with max-length-bytes {value}: some can be \
+                "the queue will stop rejecting publishes, and holds {held} with max-length-bytes {value}: some can be \
                  removed"
             );
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
             return;
         }
         if !rejects_now || !rejected_before && self.queue_type != Some(QueueType::Quorum) {
-            let text =
-                format!("max-length-bytes will become {value}, and the queue holds {holds}: some can be removed");
+            let text = format!("max-length-bytes will become {value}, and the queue holds {held}: some can be removed");
             self.add(HazardKind::MessageDrop, text, self.reported_loss());
         } else {
             let text =
-                format!("max-length-bytes will become {value}, and the queue holds {holds}: publishes can be rejected");
+                format!("max-length-bytes will become {value}, and the queue holds {held}: publishes can be rejected");
             self.add(HazardKind::PublisherBlock, text, None);
         }
     }
 
-    /// Adds the hazards of returned messages that do not fit, or that expire before they are consumed.
+    /// Adds the hazards of returned messages that exceed a limit, or that expire before they are consumed.
     fn check_returned_messages(&mut self) {
         self.check_returned_length();
         let (rejects_now, returning) = (self.new.overflow_behavior().rejects(), self.returning_messages_text());
-        if let Some(bytes) = self.lowered("max-length-bytes") {
+        if let Some(bytes) = self.lowered_limit("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
             let text = format!("max-length-bytes will become {value}, and {returning}");
             if rejects_now {
@@ -306,7 +304,7 @@ impl<'a> SettingsComparison<'a> {
                 self.add(HazardKind::MessageDrop, format!("{text}: some can be removed"), self.reported_loss());
             }
         }
-        if let Some(ttl) = self.lowered("message-ttl") {
+        if let Some(ttl) = self.lowered_limit("message-ttl") {
             let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
             let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!(
@@ -319,7 +317,7 @@ impl<'a> SettingsComparison<'a> {
 
     /// Adds the hazard for returned messages that exceed `max-length`.
     fn check_returned_length(&mut self) {
-        let Some(limit) = self.lowered("max-length") else { return };
+        let Some(limit) = self.lowered_limit("max-length") else { return };
         if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
             return;
         }
@@ -343,20 +341,20 @@ impl<'a> SettingsComparison<'a> {
     /// Adds the hazard of a shorter TTL. Every queue type sets the expiry of a message on arrival, so queued messages
     /// keep the old TTL.
     fn check_message_ttl(&mut self) {
-        let Some(ttl) = self.lowered("message-ttl") else { return };
+        let Some(ttl) = self.lowered_limit("message-ttl") else { return };
         let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
         let fate = if self.new.has("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
-        let holds = self.held_messages_text();
+        let held = self.held_messages_text();
         let text = format!(
             "message-ttl will become {value}: new messages will be {fate} after that time; messages already in the \
-             queue ({holds}) will keep their old TTL"
+             queue ({held}) will keep their old TTL"
         );
         self.add(HazardKind::MessageDrop, text, self.messages);
     }
 }
 
-/// Returns true if an age, such as `7D`, is shorter than another. Ages that cannot be parsed count as shorter if they
-/// differ.
+/// Returns true if the new age, such as `7D`, is shorter than the old age. If either age cannot be parsed, returns true
+/// if they differ.
 fn is_shorter(new: &str, old: &str) -> bool {
     match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,
@@ -370,7 +368,7 @@ mod tests {
     use crate::rabbitmq::BrokerProfile;
 
     #[test]
-    fn count_fits_into_the_sentence_about_a_shorter_ttl() {
+    fn shorter_ttl_hazard_contains_the_message_count() {
         let profile = BrokerProfile::of("4.3.6".parse().unwrap());
         let queue = |ttl: i64| {
             let arguments = [("x-queue-type".to_owned(), "classic".into()), ("x-message-ttl".to_owned(), ttl.into())];

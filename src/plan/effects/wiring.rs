@@ -1,19 +1,19 @@
-//! Checks that dead-lettered messages of a queue with `wiring: policy` go where the spec sends them, despite unmanaged
-//! policies and the arguments of the queue. Reports the policies that the generated policy displaces.
+//! Checks that dead-lettered messages of a queue with `wiring: policy` reach the destination in the spec, despite
+//! unmanaged policies and the arguments of the queue. Reports the policies that the generated policy displaces.
 
 use super::Sides;
 use crate::model::units::with_unit;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
 use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::Options;
-use crate::plan::wiring::{Wired, wired};
+use crate::plan::wiring::{Wired, wired_queues};
 use crate::rabbitmq::WIRING_KEYS;
 use crate::rabbitmq::{Governed, Governing, Source};
 
-/// Blocks the plan if dead-lettered messages would go elsewhere, even if it changes nothing: rejected messages would be
-/// lost silently.
+/// Blocks the plan if dead-lettered messages would not reach the destination in the spec, even if the plan changes
+/// nothing. Without the block, rejected messages could be lost silently.
 pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
-    for wired in wired(&sides.context.desired.topology) {
+    for wired in wired_queues(&sides.context.desired.topology) {
         let address = sides.context.address(&ObjectId::Policy(wired.name.clone()));
         let of_queue = sides.context.address(&ObjectId::Queue(wired.queue_name.clone()));
         let is_changed = builder.changes.iter().any(|change| change.address == address);
@@ -23,45 +23,45 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
         }
         let Some(queue) = sides.queue_after(builder, &wired.queue_name) else { continue };
         let displaced = sides.without_wiring.governing(wired.queue_name.as_str(), Governed::from(&queue));
-        if let Some(unclear) = unclear(sides, &displaced, &wired.queue_name, &queue) {
+        if let Some(unclear) = unclear_policy(sides, &displaced, &wired.queue_name, &queue) {
             let text = format!(
-                "topo cannot evaluate the pattern of policy {unclear}: it may govern queue {}, and would then have to \
-                 be merged with this policy, which wires the dead-lettering of the queue",
+                "topo cannot evaluate the pattern of policy {unclear}: if that policy governs queue {}, topo must \
+                 merge it into this policy, which wires the dead-lettering of the queue",
                 wired.queue_name
             );
             let remedy = "use `wiring: arguments` for that queue, or a simpler pattern for that policy";
             builder.block(&address, text, Some(remedy.to_owned()));
             continue;
         }
-        if let Some(why) = unwired(sides, &wired, &queue) {
+        if let Some(why) = misrouting(sides, &wired, &queue) {
             let text = format!(
-                "dead-lettered messages of queue {} would not go where the spec sends them: {why}",
+                "dead-lettered messages of queue {} would not reach the destination in the spec: {why}",
                 wired.queue_name
             );
             let remedy = "give this policy precedence over all others, or use `wiring: arguments` for that queue";
             builder.block(&address, text, Some(remedy.to_owned()));
         }
-        if is_changed && let Some(text) = displaces(sides, &displaced, &wired) {
+        if is_changed && let Some(text) = displacement(sides, &displaced, &wired) {
             builder.info(&address, text);
         }
     }
 }
 
-/// Returns the policy whose pattern topo cannot evaluate, and that would govern the queue if the pattern matched.
-fn unclear<'a>(
+/// Returns a policy whose pattern topo cannot evaluate and that would govern the queue if the pattern matched.
+fn unclear_policy<'a>(
     sides: &Sides<'a>,
     displaced: &Governing<'a>,
     name: &QueueName,
     queue: &Queue,
 ) -> Option<&'a PolicyName> {
     let possible = displaced.names();
-    let fitting = sides.without_wiring.fitting(name.as_str(), Governed::from(queue));
+    let fitting = sides.without_wiring.matching(name.as_str(), Governed::from(queue));
     let mut unclear = fitting.iter().filter(|fit| !fit.is_certain).map(|fit| fit.named.name);
     unclear.find(|name| possible.contains(&Some(*name)))
 }
 
-/// Returns the reason why dead-lettered messages go, or may go, elsewhere.
-fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
+/// Returns the reason why dead-lettered messages may not reach the destination in the spec.
+fn misrouting(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
     for (policy, settings) in sides.governors().possible(&wired.queue_name, queue) {
         for key in WIRING_KEYS {
             let (is, desired) = (settings.get(key), wired.policy.definition.get(key));
@@ -83,7 +83,7 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
 
 /// Describes the displaced policies: `for queue work it will take precedence over policy limits (not in this spec), and
 /// includes its settings: max-length 100`.
-fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
+fn displacement(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
     let declared = &sides.context.desired.topology.policies;
     let names: Vec<String> = displaced

@@ -1,9 +1,11 @@
-//! Finds blockers of a migration: a missing transport, source exchanges that cannot be bound to the tap, and existing
-//! holding objects that differ from what topo declares. Anyone who may declare a queue can copy the mark and the name,
-//! with a TTL that drops every message. Also finds source exchanges and dead-letter cycles that make a migration hazardous.
+//! Finds blockers of a migration: a missing transport, source exchanges to which the tap cannot be bound, and existing
+//! holding objects that differ from the objects that topo declares. Any user who may declare a queue can forge a
+//! holding queue, for example with a TTL that drops every message.
+//!
+//! Also finds source exchanges and dead-letter cycles that make a migration hazardous.
 
 use super::next_actions::fanout;
-use super::{BEFORE, MIGRATES, Migration, migrated};
+use super::{BEFORE, MIGRATES, Migration, migrated_queue};
 use crate::model::{ArgumentValue, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, Topology};
 use crate::plan::activity::Transports;
 use crate::plan::context::PlanContext;
@@ -26,18 +28,17 @@ pub(super) fn transport_blocker(transports: &Transports) -> Option<MigrationBloc
     Some(MigrationBlocker { text, remedy: Some(remedy.to_owned()) })
 }
 
-/// Returns the exchanges that are bound to a queue.
+/// Returns the source exchanges of the bindings to a queue.
 fn sources<'a>(
     context: &'a PlanContext<'_>,
     name: &'a QueueName,
 ) -> impl Iterator<Item = (&'a ExchangeName, &'a Exchange)> {
-    let is_there = |destination: &Destination| matches!(destination, Destination::Queue(queue) if queue == name);
-    let bindings = context.current.bindings.iter().filter(move |binding| is_there(&binding.destination));
+    let bindings = context.current.bindings.iter().filter(move |binding| binding.leads_to_queue(name));
     let names: BTreeSet<&ExchangeName> = bindings.map(|binding| &binding.source).collect();
     names.into_iter().filter_map(|source| Some((source, context.current.exchanges.get(source)?)))
 }
 
-/// Returns a blocker if a source cannot be bound to the tap, and later to the queue again.
+/// Returns a blocker if the tap, or later the queue again, cannot be bound to a source exchange.
 pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Option<MigrationBlocker> {
     sources(context, name).find_map(|(source, exchange)| {
         let why = match exchange.kind.as_str() {
@@ -46,7 +47,7 @@ pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Opt
                 "it sends the messages that it remembers to each new binding, so they would be delivered three times"
             }
             // The broker refuses the binding.
-            "x-local-random" => "it can be bound only to queues, and `migrate` puts an exchange in front of the queue",
+            "x-local-random" => "only queues can be bound to it, and `migrate` puts an exchange in front of the queue",
             _ => return None,
         };
         Some(MigrationBlocker {
@@ -58,14 +59,14 @@ pub(super) fn source_blocker(context: &PlanContext<'_>, name: &QueueName) -> Opt
     })
 }
 
-/// Returns the sources that distribute their routing keys among their bindings, and redistribute them with each change
-/// of a binding.
-pub(super) fn redistributing<'a>(context: &'a PlanContext<'_>, name: &'a QueueName) -> Vec<&'a ExchangeName> {
+/// Returns the source exchanges that distribute routing keys among their bindings, and that redistribute the routing
+/// keys whenever a binding is added or removed.
+pub(super) fn redistributing_sources<'a>(context: &'a PlanContext<'_>, name: &'a QueueName) -> Vec<&'a ExchangeName> {
     let redistributes = |kind: &str| kind == "x-consistent-hash" || kind == "x-modulus-hash";
     sources(context, name).filter(|(_, exchange)| redistributes(&exchange.kind)).map(|(source, _)| source).collect()
 }
 
-/// Returns true if dead-lettered messages of a queue can return to it, usually as retries.
+/// Returns true if dead-lettered messages of a queue can return to the queue, usually as retries.
 pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName) -> bool {
     let external = BTreeSet::new();
     let operator = context.operator_policies();
@@ -85,7 +86,7 @@ pub(super) fn has_dead_letter_cycle(context: &PlanContext<'_>, name: &QueueName)
     false
 }
 
-/// An existing object that a migration needs, and that differs from what topo declares.
+/// An existing object that has the name of a migration object, but differs from the object that topo declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected {
     /// The object.
@@ -95,18 +96,19 @@ pub struct Unexpected {
 }
 
 impl Migration {
-    /// Returns the first holding object that differs from what topo declares. Objects without the mark are not checked.
-    pub fn unexpected(&self, live: &Topology) -> Option<Unexpected> {
+    /// Returns the first existing migration object that differs from the object that topo declares. Does not check the
+    /// marks of the holding queues.
+    pub fn unexpected_object(&self, live: &Topology) -> Option<Unexpected> {
         let names = self.names();
         let [hold, drained] = [&names.hold, &names.drained].map(QueueName::new);
-        let is_started = live.queues.get(&hold).is_some_and(|queue| migrated(&queue.arguments).is_some());
+        let is_started = live.queues.get(&hold).is_some_and(|queue| migrated_queue(&queue.arguments).is_some());
         let of_queue = |name: &QueueName| {
             let difference = self.queue_difference(live.queues.get(name)?, is_started)?;
             Some(Unexpected { object: ObjectId::Queue(name.clone()), difference })
         };
         let to_queue = |name: &QueueName| Destination::Queue(name.clone());
         let (hold_exchange, drained_exchange) = (ExchangeName::new(&names.hold), ExchangeName::new(&names.drained));
-        // The destination and the alternate exchange of each.
+        // Each exchange, with its destination and its alternate exchange.
         let exchanges = [
             (&hold_exchange, to_queue(&hold), &hold_exchange),
             (&drained_exchange, to_queue(&drained), &drained_exchange),
@@ -122,13 +124,14 @@ impl Migration {
                 return Some(Unexpected { object, difference });
             }
             let other = live.bindings.iter().find(|it| it.source == **name && it.destination != *destination)?;
-            Some(Unexpected { object, difference: format!("it also leads to {}", other.destination.id()) })
+            Some(Unexpected { object, difference: format!("it also routes to {}", other.destination.id()) })
         };
         [&hold, &drained].into_iter().find_map(of_queue).or_else(|| exchanges.iter().find_map(of_exchange))
     }
 
-    /// Returns the difference of a holding queue. After the start of a migration, policies may have changed: then any
-    /// queue is accepted that topo can declare. Before, only the queue that topo would declare now is accepted.
+    /// Returns the difference between a holding queue and the queue that topo declares. Before a migration starts, topo
+    /// accepts only the queue that it would declare now. After the start, policies may have changed, so topo accepts
+    /// every queue that it may have declared.
     fn queue_difference(&self, live: &Queue, is_started: bool) -> Option<String> {
         if !live.durable || live.auto_delete || live.exclusive {
             return Some("it is not durable, or it is auto-delete".to_owned());
@@ -148,7 +151,7 @@ impl Migration {
     }
 }
 
-/// Returns true if a holding queue of topo can have this argument.
+/// Returns true if topo may have declared a holding queue with this argument.
 fn may_be_declared(key: &str, value: &ArgumentValue) -> bool {
     let text = value.as_text();
     match key {

@@ -1,4 +1,4 @@
-//! Adds the hazards of a migration. One of them is a policy that was created after the plan and removes messages from
+//! Adds the hazards of a migration. Also finds policies that were created after the plan and would remove messages from
 //! the holding queues.
 
 use super::names::removing_key;
@@ -13,8 +13,8 @@ use crate::plan::hazard::{Hazard, HazardKind};
 use crate::rabbitmq::{ActivePolicies, Governed, Policies, Source};
 use std::collections::BTreeMap;
 
-/// The number of messages above which the duration of a move is reported. The transports move 6,000 to 24,000 messages
-/// a second.
+/// The number of messages above which topo reports the duration of a move. The transports move 6,000 to 24,000 messages
+/// per second.
 const LONG_MOVE: u64 = 5_000;
 
 /// Adds the hazards of the migration of a queue. `old` is the current queue.
@@ -28,14 +28,13 @@ pub(in crate::plan) fn hazards(
     let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
                redirected: during the swap they can be lost, even if confirmed; all others are held and returned";
     builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
-    // After an interruption, the client may be a transport of topo that was killed a moment ago.
+    // After an interruption, the client may be a transport of a topo process that was just killed.
     let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
     let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_started);
     if let Some(text) = disruption(migration, old, live, unlisted) {
         builder.hazard(HazardKind::ConsumerDisruption, address, text, None);
     }
-    let redistributing = blockers::redistributing(context, &migration.queue);
-    for source in &redistributing {
+    for source in blockers::redistributing_sources(context, &migration.queue) {
         let text = format!(
             "exchange {source} redistributes its routing keys when one of its queues is bound again: afterwards, all \
              of its queues receive different keys"
@@ -45,40 +44,40 @@ pub(in crate::plan) fn hazards(
     let is_single =
         |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
     let must_be_allowed = is_single(old) || is_single(&migration.desired);
-    let mut shown = |kind, text: &str, must_be_allowed| {
+    let mut add = |kind, text: &str, must_be_allowed| {
         let (address, text) = (address.clone(), text.to_owned());
         builder.hazards.push(Hazard { kind, address, text, messages: None, must_be_allowed });
     };
     let consumers = live.and_then(|live| live.consumers.as_deref());
     if unlisted.is_some() || consumers.is_none_or(|consumers| consumers.len() > 1) {
-        shown(
+        add(
             HazardKind::Reorder,
             "with competing consumers, or after an abort, the order is not preserved",
             must_be_allowed,
         );
     }
-    shown(
+    add(
         HazardKind::Duplicates,
         "if topo or its connection fails, or a shovel is stopped, messages in flight (at most 1,000) may be delivered \
          twice; so may messages that are published while an application itself binds the queue again",
         must_be_allowed,
     );
-    // Measured on 3.8.9 under a load of 25 on two processors, also for a migration to a quorum queue; never on 3.10.8
-    // and later. The messages of a mirrored queue are held in quorum queues.
+    // Measured on 3.8.9 with a load average of 25 on two processors, also for migrations to a quorum queue. Not
+    // observed on 3.10.8 and later. The holding queues of a mirrored queue are quorum queues.
     let queues = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && queues.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
                     delivered twice, or the run stops halfway; nothing is lost, and the next run resumes";
-        shown(HazardKind::Duplicates, text, true);
+        add(HazardKind::Duplicates, text, true);
     }
     if let Some(limit) = configured_delivery_limit(context, &migration.queue, old) {
         let is_dead_lettered = migration.holding.arguments.contains_key("x-dead-letter-exchange");
         let most = match (limit, &context.activity.transports) {
             (0, _) => "all messages in flight",
             (_, Transports::Amqp) => "at most one",
-            (_, Transports::Shovel) => "as many as are in flight",
+            (_, Transports::Shovel) => "possibly all messages in flight",
             (_, Transports::Unknown | Transports::None { .. }) => {
-                "at most one over AMQP, or as many as are in flight with a shovel"
+                "at most one over AMQP, or possibly all messages in flight with a shovel"
             }
         };
         let (kind, end) = if is_dead_lettered {
@@ -90,17 +89,17 @@ pub(in crate::plan) fn hazards(
             "its delivery limit is {limit}: if topo is killed, messages in flight that have reached this limit \
              ({most}) are {end}"
         );
-        shown(kind, &text, limit == 0);
+        add(kind, &text, limit == 0);
     }
     // Before 4.0, a message that is published again keeps its `x-death`.
     if context.profile.version.is_at_least(4, 0) && blockers::has_dead_letter_cycle(context, &migration.queue) {
         let text = format!(
             "a message that is being retried loses its history when it is moved (RabbitMQ 4.0 and later): at its next \
-             failure, `x-death` counts from 1, and names exchange {} and a key of the retries instead of the original \
-             ones",
+             failure, `x-death` counts from 1, and contains exchange {} and a retry routing key instead of the \
+             original exchange and routing key",
             migration.names().back
         );
-        shown(HazardKind::ContractChange, &text, false);
+        add(HazardKind::ContractChange, &text, false);
     }
 }
 
@@ -122,8 +121,8 @@ pub(super) fn configured_delivery_limit(context: &PlanContext<'_>, name: &QueueN
     settings.delivery_limit()
 }
 
-/// Describes the effect on consumers; `None` if the queue has none. `unlisted` is the number of unacknowledged messages
-/// if the broker lists no consumer.
+/// Describes the effect on consumers; `None` if the queue has no consumers. `unlisted` is the number of unacknowledged
+/// messages if the broker lists no consumers.
 fn disruption(
     migration: &Migration,
     old: &Queue,
@@ -149,19 +148,20 @@ fn disruption(
             format!("{} will be canceled once and receive nothing", count(several.len() as u64, "consumer"))
         }
         (None, None) => {
-            "it is not known whether the queue has consumers; consumers will be canceled once and receive nothing"
+            "the broker does not report whether the queue has consumers; consumers will be canceled once and receive \
+             nothing"
                 .to_owned()
         }
     };
     Some(format!(
-        "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments will get 406 until it \
-         is updated, and one that connects during the swap can lose its connection"
+        "{clients} for {pause}{more}; a consumer that declares the queue with the old arguments will receive a 406 \
+         until it is updated, and a consumer that connects during the swap can lose its connection"
     ))
 }
 
 impl Migration {
-    /// Describes the policy that removes messages from the holding queues, of the current policies and operator
-    /// policies of the vhost.
+    /// Describes the first current policy or operator policy that would remove messages from the holding queues; `None`
+    /// if there is no such policy.
     pub fn conflicting_policy(
         &self,
         policies: &BTreeMap<PolicyName, Policy>,
@@ -169,7 +169,7 @@ impl Migration {
         version: BrokerVersion,
     ) -> Option<String> {
         let names = self.names();
-        // An operator policy applies in addition to a user policy, also in addition to the shield.
+        // An operator policy applies in addition to a user policy, so the shield cannot override it.
         [("policy", policies), ("operator policy", operator_policies)].into_iter().find_map(|(kind, all)| {
             let all = Policies::new(all, version);
             [&names.hold, &names.drained].into_iter().find_map(|name| {

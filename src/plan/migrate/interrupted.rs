@@ -1,10 +1,10 @@
-//! Detects interrupted migrations in the current state, and plans to resume them or to roll them back. For that,
-//! reconstructs the topology before the migration: the bindings of its tap belonged to the queue, and its objects did
-//! not exist.
+//! Detects interrupted migrations in the current state, and plans to resume them or to roll them back. Also
+//! reconstructs the topology before the migration: the bindings to the tap were bindings to the queue, and the objects
+//! of the migration did not exist.
 
 use super::blockers::{MigrationBlocker, transport_blocker};
 use super::names::unexpected_object;
-use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
+use super::{BEFORE, Goal, MIGRATES, Migration, migrated_queue};
 use crate::model::count::number;
 use crate::model::naming::{MigrationNames, shovel};
 use crate::model::{
@@ -16,28 +16,29 @@ use crate::plan::document::{ChangeKind, InterruptedMigration, Options, PlannedCh
 use std::collections::BTreeSet;
 
 /// Returns the queues with an interrupted migration, each with its first holding queue. Any user who may declare a
-/// queue can forge one, so only a holding queue with the expected name counts.
-pub(super) fn interrupted(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
+/// queue can forge a mark, so topo ignores holding queues without the expected name.
+pub(super) fn interrupted_migrations(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
     live.queues.iter().filter_map(|(name, holding)| {
-        let queue = migrated(&holding.arguments)?;
+        let queue = migrated_queue(&holding.arguments)?;
         (MigrationNames::of(&queue).hold == name.as_str()).then_some((queue, holding))
     })
 }
 
 /// Returns all queues from which the transports of interrupted migrations move messages.
 pub fn interrupted_queues(live: &Topology) -> Vec<QueueName> {
-    let queues = interrupted(live).flat_map(|(name, _)| moved_from(&name));
+    let queues = interrupted_migrations(live).flat_map(|(name, _)| queue_and_holding_queues(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
 }
 
-fn moved_from(name: &QueueName) -> [QueueName; 3] {
+fn queue_and_holding_queues(name: &QueueName) -> [QueueName; 3] {
     let MigrationNames { hold, drained, .. } = MigrationNames::of(name);
     [name.clone(), QueueName::new(hold), QueueName::new(drained)]
 }
 
-/// Blocks the plan while a shovel still moves messages: topo can neither prove a queue empty nor return its messages.
+/// Blocks the plan while a shovel still moves messages, because topo can neither prove that a queue is empty nor return
+/// its messages.
 fn block_orphan_shovels(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName, address: &Address) {
-    for queue in moved_from(name).into_iter().filter(|queue| context.activity.unreachable.contains(queue)) {
+    for queue in queue_and_holding_queues(name).into_iter().filter(|it| context.activity.unreachable.contains(it)) {
         let text =
             format!("a shovel of the interrupted run still moves messages of {queue}, and this user may not delete it");
         let remedy =
@@ -53,7 +54,7 @@ fn block_without_transport(builder: &mut PlanBuilder, context: &PlanContext<'_>,
     }
 }
 
-/// Blocks a migration whose holding objects differ from what topo declares.
+/// Blocks a migration whose existing objects differ from the objects that topo declares.
 fn block_unexpected_objects(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
     if let Some(MigrationBlocker { text, remedy }) = unexpected_object(migration, context) {
         let address = context.address(&ObjectId::Queue(migration.queue.clone()));
@@ -61,14 +62,14 @@ fn block_unexpected_objects(builder: &mut PlanBuilder, context: &PlanContext<'_>
     }
 }
 
-/// Returns true if a migration of that queue was interrupted.
+/// Returns true if a migration of the queue was interrupted.
 pub(in crate::plan) fn is_interrupted(live: &Topology, queue: &QueueName) -> bool {
-    interrupted(live).any(|(name, _)| name == *queue)
+    interrupted_migrations(live).any(|(name, _)| name == *queue)
 }
 
 /// Returns true if any migration was interrupted.
 pub(in crate::plan) fn has_interrupted_migration(live: &Topology) -> bool {
-    interrupted(live).next().is_some()
+    interrupted_migrations(live).next().is_some()
 }
 
 /// Drops the migrations of queues that `--target` excludes.
@@ -83,7 +84,7 @@ pub(in crate::plan) fn keep_planned(builder: &mut PlanBuilder) {
 
 /// Describes each interrupted migration, and plans its remaining actions if the spec declares the queue.
 pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
-    for (name, holding) in interrupted(context.current) {
+    for (name, holding) in interrupted_migrations(context.current) {
         let id = ObjectId::Queue(name.clone());
         let address = context.address(&id);
         let is_planned = builder.migrations.iter().any(|migration| migration.queue == name);
@@ -96,8 +97,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
         let is_there = context.current.queues.contains_key(&name);
         let is_deleted =
             builder.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
-        // A rollback is possible only to the queue that the migration started with.
-        let is_old = context.current.queues.get(&name).is_some_and(|live| old(holding).as_ref() == Some(live));
+        // A rollback is possible only to the queue with which the migration started.
+        let is_old = context.current.queues.get(&name).is_some_and(|live| old_queue(holding).as_ref() == Some(live));
         let rollback =
             if is_old { format!(", or roll back with `topo apply --abort {address}`") } else { String::new() };
         let (text, is_resumed) = match desired {
@@ -123,8 +124,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             }
             Some(_) => ("the queue matches the spec. Apply will return the messages".to_owned(), true),
         };
-        // Even if only a binding of the queue is targeted: in addition to the tap, the binding would deliver messages
-        // twice.
+        // Drops the bindings even if a target matches only such a binding: a binding in addition to the tap would
+        // deliver messages twice.
         drop_tapped_bindings(builder, context, &name);
         if is_targeted {
             block_orphan_shovels(builder, context, &name, &address);
@@ -133,9 +134,10 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             block_without_transport(builder, context, &address);
         }
         if is_deleted {
-            // Otherwise, the held messages and all messages that still reach the tap would remain there.
-            let text = format!("a migration of it was interrupted; {}, and this plan deletes it", held(context, &name));
-            let remedy = format!("finish it first with the spec that started it{rollback}");
+            // Otherwise, messages would remain in the holding queues, and new messages would still be routed to them.
+            let held = held_messages_text(context, &name);
+            let text = format!("a migration of the queue was interrupted; {held}, and this plan deletes the queue");
+            let remedy = format!("complete the migration first with the spec that started it{rollback}");
             builder.block(&address, text, Some(remedy));
         }
         let text = match &context.activity.applying {
@@ -145,7 +147,7 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
             ),
             None => format!(
                 "a migration of {id} was interrupted; {held}: {text}{nothing}",
-                held = held(context, &name),
+                held = held_messages_text(context, &name),
                 nothing = unrouted_note(context, &name)
             ),
         };
@@ -161,8 +163,8 @@ pub(in crate::plan) fn resume(builder: &mut PlanBuilder, context: &PlanContext<'
     }
 }
 
-/// Drops the creation of bindings that lead to the tap: after the migration, they lead to the queue again. The
-/// bindings are kept if topo recreates the queue.
+/// Drops the creation of bindings whose destination is currently the tap, because the migration binds the queue again.
+/// If the plan recreates the queue, adds these bindings to the bindings to restore.
 fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &QueueName) {
     let tap = Destination::Exchange(MigrationNames::of(name).tap);
     let tapped: BTreeSet<Binding> = context
@@ -186,8 +188,9 @@ fn drop_tapped_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>, na
     kept.unmanaged.extend(others);
 }
 
-/// Describes a queue that no binding leads to. If the tap was deleted, the broker deleted its bindings with it. The
-/// plan creates those of the spec again; the others are only in the backup, if the run wrote one.
+/// Describes the state if no binding routes to the queue. If the tap was deleted, the broker also deleted the bindings
+/// to the tap. The plan creates the bindings of the spec again. The unmanaged bindings are only in the backup, if the
+/// interrupted run wrote one.
 fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
     let tap = MigrationNames::of(name).tap;
     let topology = context.current;
@@ -196,13 +199,13 @@ fn unrouted_note(context: &PlanContext<'_>, name: &QueueName) -> String {
         return String::new();
     }
     format!(
-        ". Nothing is routed to it now: if exchange {tap} was deleted, its bindings were deleted with it; bindings \
-         that the spec does not declare are in the backup of the run that started, if it wrote one"
+        ". No messages are routed to the queue now: if exchange {tap} was deleted, its bindings were deleted with it; \
+         unmanaged bindings are in the backup of the interrupted run, if that run wrote one"
     )
 }
 
-/// Describes the held messages: `1,204 messages are in its holding queues`.
-fn held(context: &PlanContext<'_>, name: &QueueName) -> String {
+/// Describes the messages in the holding queues: `1,204 messages are in its holding queues`.
+fn held_messages_text(context: &PlanContext<'_>, name: &QueueName) -> String {
     let names = MigrationNames::of(name);
     let count = |name: &str| context.activity.queues.get(&QueueName::new(name)).and_then(|live| live.messages);
     let drained = context.current.queues.contains_key(&QueueName::new(&names.drained));
@@ -218,21 +221,21 @@ fn held(context: &PlanContext<'_>, name: &QueueName) -> String {
 /// Plans the rollbacks that `--abort` requests, and nothing else.
 pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for address in &options.abort {
-        let found =
-            interrupted(context.current).find(|(name, _)| context.address(&ObjectId::Queue(name.clone())) == *address);
+        let found = interrupted_migrations(context.current)
+            .find(|(name, _)| context.address(&ObjectId::Queue(name.clone())) == *address);
         let Some((name, holding)) = found else {
             if is_in_vhost(context, address) {
                 builder.block(
                     address,
-                    "no migration of it is in progress: there is nothing to roll back".to_owned(),
+                    "no migration of the queue is in progress: there is nothing to roll back".to_owned(),
                     None,
                 );
             }
             continue;
         };
-        let before = old(holding);
+        let before = old_queue(holding);
         let live = context.current.queues.get(&name);
-        let remedy = Some("finish it: run topo apply with the spec that started it".to_owned());
+        let remedy = Some("complete the migration: run topo apply with the spec that started it".to_owned());
         match live {
             None => builder.block(
                 address,
@@ -252,7 +255,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                 let text = format!(
                     "the migration of {} will be rolled back; {}{}",
                     ObjectId::Queue(name.clone()),
-                    held(context, &name),
+                    held_messages_text(context, &name),
                     unrouted_note(context, &name)
                 );
                 builder.interrupted.push(InterruptedMigration { address: address.clone(), text, applying: None });
@@ -265,27 +268,27 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
     }
 }
 
-/// Returns true if an address is in this vhost.
+/// Returns true if the address is in the vhost of the plan.
 fn is_in_vhost(context: &PlanContext<'_>, address: &Address) -> bool {
     let vhost = context.address(&ObjectId::Queue(QueueName::new("")));
     address.as_str().starts_with(vhost.as_str())
 }
 
-/// Returns the current topology as if no migration had been started; `None` if none was interrupted. The sources of a
-/// tap are bound to its queue. If the queue does not exist, the old queue takes its place.
+/// Returns the current topology as if the interrupted migrations had not been started; `None` if no migration was
+/// interrupted. The queue is bound to the sources of its tap. If the queue does not exist, the old queue is restored.
 pub fn before_migrations(live: &Topology) -> Option<Topology> {
     let mut before: Option<Topology> = None;
-    for (queue, holding) in interrupted(live) {
+    for (queue, holding) in interrupted_migrations(live) {
         let before = before.get_or_insert_with(|| live.clone());
         remove_migration_objects(before, &queue);
-        if let (false, Some(old)) = (live.queues.contains_key(&queue), old(holding)) {
+        if let (false, Some(old)) = (live.queues.contains_key(&queue), old_queue(holding)) {
             before.queues.insert(queue, old);
         }
     }
     before
 }
 
-/// Removes the objects of a migration, and binds the sources of the tap to the queue.
+/// Removes the objects of a migration, and binds the queue to the sources of the tap.
 pub(in crate::plan) fn remove_migration_objects(topology: &mut Topology, queue: &QueueName) {
     let names = MigrationNames::of(queue);
     let tap = Destination::Exchange(names.tap.clone());
@@ -305,16 +308,17 @@ pub(in crate::plan) fn remove_migration_objects(topology: &mut Topology, queue: 
     topology.policies.remove(&names.shield);
 }
 
-/// Returns the old queue, as the first holding queue stores it.
-pub(super) fn old(holding: &Queue) -> Option<Queue> {
+/// Returns the old queue that the first holding queue stores.
+pub(super) fn old_queue(holding: &Queue) -> Option<Queue> {
     let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
     serde_json::from_str(text).ok()
 }
 
 impl Migration {
-    /// Returns the old queue as it was when the migration started, if one was interrupted. The holding queue stores it,
-    /// so a later run finds it even if the queue no longer exists.
-    pub fn old(&self, live: &Topology) -> Option<Queue> {
-        interrupted(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old(holding))
+    /// Returns the old queue as it was when the interrupted migration started; `None` if no migration of the queue was
+    /// interrupted. The first holding queue stores the old queue, so the result does not require that the old queue
+    /// still exists.
+    pub fn old_queue(&self, live: &Topology) -> Option<Queue> {
+        interrupted_migrations(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old_queue(holding))
     }
 }

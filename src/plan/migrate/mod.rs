@@ -1,18 +1,18 @@
-//! Recreates a queue together with its messages.
+//! Plans migrations. A migration recreates a queue and keeps its messages.
 //!
-//! topo puts a fanout exchange, the *tap*, between the sources and the queue. The alternate exchange of the tap leads
-//! to a holding queue. While the tap is bound to the queue, messages reach the queue; without that binding, they are
-//! held. One unbind or one bind is an atomic switch for every message. topo moves the messages of the old queue into a
-//! second holding queue. So old messages stay before new ones, however fast new ones arrive. Then topo replaces the
-//! queue, and returns the messages of both holding queues, the old ones first.
+//! topo puts a fanout exchange, the *tap*, between the source exchanges and the queue. The alternate exchange of the
+//! tap routes to a holding queue. While the queue is bound to the tap, new messages reach the queue. Without this
+//! binding, new messages reach the holding queue. Therefore, one unbind or one bind switches all messages atomically.
+//! topo moves the existing messages of the queue to a second holding queue, so that old messages stay ahead of new
+//! messages. Finally, topo replaces the queue, and returns the messages of both holding queues, old messages first.
 //!
 //! ```text
 //! sources ─▶ tap ─(bound)──▶ queue ──▶ consumers
 //!             └─(alternate)─▶ hold ─▶ queue `hold`           queue ─▶ transport ─▶ drained ─▶ queue `drained`
 //! ```
 //!
-//! The broker stores the whole state: [`Migration::remaining`] derives the remaining actions from the current topology.
-//! The plan, each executed step and a run that resumes a killed one all use it.
+//! The broker stores the whole state: [`Migration::remaining_actions`] derives the remaining actions from the current
+//! topology. The plan, each executed step, and a run that resumes a killed run all use this function.
 
 mod blockers;
 mod hazards;
@@ -41,12 +41,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The argument of all objects that a migration creates: the name of the queue.
+/// The argument that marks the objects of a migration. It contains the name of the migrated queue.
 const MIGRATES: &str = "x-topo-migrates";
-/// The argument of the first holding queue: the old queue, as JSON.
+/// The argument of the first holding queue that contains the old queue, as JSON.
 const BEFORE: &str = "x-topo-before";
 
-/// The decisions about the migration of one queue before it starts.
+/// The migration of one queue, as topo plans it before the migration starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
@@ -56,9 +56,10 @@ pub struct Migration {
     pub desired: Queue,
     /// The goal of the migration.
     pub goal: Goal,
-    /// The declaration of the queues that hold the messages during the migration.
+    /// The declaration of the two holding queues.
     pub holding: Queue,
-    /// The policy that keeps other policies off the holding queues, if such policies exist.
+    /// The policy that prevents other policies from removing messages from the holding queues. Absent if no other
+    /// policy would remove messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shield: Option<Policy>,
 }
@@ -67,7 +68,7 @@ pub struct Migration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Goal {
-    /// The desired queue replaces the old one.
+    /// The desired queue replaces the old queue.
     Recreate,
     /// All messages return to the old queue: for `--abort`, and for the rollback of a migration that cannot be
     /// completed.
@@ -80,15 +81,15 @@ pub enum Goal {
 pub enum Stage {
     /// topo creates the holding objects; clients are not affected.
     Prepare,
-    /// The bindings are moved from the queue to the tap; messages still reach the queue.
+    /// The bindings are moved from the queue to the tap; new messages still reach the queue.
     Tap,
-    /// New messages are held, and the queue is drained.
+    /// New messages are routed to a holding queue, and the queue is drained.
     Drain,
-    /// The old queue is proven empty and deleted, and the new one is declared.
+    /// The old queue is proven empty and deleted, and the new queue is declared.
     Swap,
-    /// The held messages return, then the bindings.
+    /// The messages in the holding queues return to the queue, and then the bindings.
     Return,
-    /// The objects of the migration are deleted. The first holding queue is the last one, because it marks the
+    /// The objects of the migration are deleted. The first holding queue is deleted last, because it marks the
     /// migration as incomplete.
     Clean,
 }
@@ -112,7 +113,7 @@ impl Migration {
         MigrationNames::of(&self.queue)
     }
 
-    /// Returns true if the broker treats an existing queue of that name as the desired one.
+    /// Returns true if the broker treats `live`, the existing queue, as the desired queue.
     pub fn is_desired(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
         let (live, desired) = (object(live), object(with_default_type(&self.desired, profile).as_ref()));
@@ -128,6 +129,6 @@ impl Migration {
 }
 
 /// Returns the queue for whose migration an object was created, if any.
-fn migrated(arguments: &Arguments) -> Option<QueueName> {
+fn migrated_queue(arguments: &Arguments) -> Option<QueueName> {
     arguments.get(MIGRATES).and_then(ArgumentValue::as_text).map(QueueName::from)
 }

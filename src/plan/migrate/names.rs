@@ -1,7 +1,8 @@
-//! Builds a migration: names and declares the holding queues, and returns the blocker if the migration is not possible.
+//! Builds a migration: determines the names and the declaration of the holding queues. Returns a blocker if the
+//! migration is not possible.
 
 use super::blockers::{MigrationBlocker, source_blocker, transport_blocker};
-use super::{Goal, Migration, Unexpected, migrated};
+use super::{Goal, Migration, Unexpected, migrated_queue};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::naming::{MigrationNames, pattern_of};
 use crate::model::{
@@ -12,10 +13,10 @@ use crate::plan::activity::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::policy_keys::POLICY_KEYS;
 use crate::rabbitmq::routing::DeadLettering;
-use crate::rabbitmq::{ActivePolicies, Governed, Named, Policies, is_made_by_http};
+use crate::rabbitmq::{ActivePolicies, Governed, Named, Policies, is_reproducible_over_http};
 use std::collections::BTreeMap;
 
-/// Builds the migration of a current queue to the desired one.
+/// Builds the migration of a current queue to the desired queue.
 pub(in crate::plan) fn migration(
     context: &PlanContext<'_>,
     name: &QueueName,
@@ -29,19 +30,18 @@ pub(in crate::plan) fn migration(
         return Err(MigrationBlocker {
             text: format!(
                 "`migrate` cannot move the messages of a {}: reading does not remove them",
-                shown_type(old, desired)
+                stream_or_unknown_type(old, desired)
             ),
             remedy: Some(
-                "give the new queue a different name, and move the consumers when they have read the old \
-                 one"
-                .to_owned(),
+                "give the new queue a different name, and move the consumers when they have read the old queue"
+                    .to_owned(),
             ),
         });
     }
     for (id, is_ours) in existing_objects(context, &names, name) {
         if !is_ours {
             return Err(MigrationBlocker {
-                text: format!("{id} exists, and no migration created it: `migrate` needs that name"),
+                text: format!("{id} exists, and no migration created it: `migrate` requires this name"),
                 remedy: Some(format!("delete {id} if it is not used")),
             });
         }
@@ -80,7 +80,7 @@ pub(in crate::plan) fn migration(
     let mut policies: BTreeMap<PolicyName, Policy> = context.current.policies.clone();
     policies.extend(context.desired.topology.policies.clone());
     let after = Policies::new(&policies, version);
-    let operator_policies = context.operator_policies_written();
+    let operator_policies = context.operator_policies_before_deletions();
     let operator = Policies::new(&operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
     let settings = ActivePolicies::of(&after, context.profile).with_operators(&operator).likely(name, old);
@@ -94,14 +94,14 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-dead-letter-exchange".to_owned(), exchange.as_str().into());
         arguments.extend(routing_key.map(|key| ("x-dead-letter-routing-key".to_owned(), key.as_str().into())));
     }
-    // Messages that expire in the holding queue wait for their exchange, as they would in the original queue. Without a
-    // limit, the holding queue rejects nothing.
+    // With at-least-once dead-lettering, messages that expire in a holding queue wait for a confirm, as they would in
+    // the original queue. A holding queue has no limit, so it rejects no publishes.
     if settings.is_at_least_once() {
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // A transport that fails counts as a delivery, and from 4.0 on, the 21st delivery is the last. Before 4.0, -1 would
-    // be a limit.
+    // Each failure of a transport increments the delivery count. From 4.0 on, a message is delivered at most 21 times
+    // by default. Before 4.0, -1 would be a limit.
     if quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
@@ -114,34 +114,34 @@ pub(in crate::plan) fn migration(
     }
 }
 
-/// Returns a blocker if an existing object of a migration differs from what topo declares.
+/// Returns a blocker if an existing object of a migration differs from the object that topo declares.
 pub(super) fn unexpected_object(migration: &Migration, context: &PlanContext<'_>) -> Option<MigrationBlocker> {
-    let Unexpected { object, difference } = migration.unexpected(context.current)?;
+    let Unexpected { object, difference } = migration.unexpected_object(context.current)?;
     let text =
         format!("{object} would hold messages of the migration, but it differs from what topo declares: {difference}");
     let remedy = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
     Some(MigrationBlocker { text, remedy: Some(remedy) })
 }
 
-/// Returns a binding that the migration has to restore, and that cannot be created over HTTP.
+/// Returns a binding that the migration must restore but that cannot be created over HTTP.
 fn unrepresentable_binding<'a>(
     context: &'a PlanContext<'_>,
     name: &QueueName,
     names: &MigrationNames,
 ) -> Option<&'a Binding> {
     let (queue, tap) = (Destination::Queue(name.clone()), Destination::Exchange(names.tap.clone()));
-    let is_other = |binding: &Binding, key: &String| is_made_by_http(key, &binding.arguments) == Some(false);
+    let is_other = |binding: &Binding, key: &String| is_reproducible_over_http(key, &binding.arguments) == Some(false);
     let leads_there = |binding: &Binding| binding.destination == queue || binding.destination == tap;
     let mut bindings = context.properties_keys.iter().filter(|(binding, _)| leads_there(binding));
     bindings.find(|(binding, keys)| keys.iter().any(|key| is_other(binding, key))).map(|(binding, _)| binding)
 }
 
-fn shown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
+fn stream_or_unknown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
     if old.queue_type().is_some_and(|kind| kind != QueueType::Stream) { desired.type_name() } else { old.type_name() }
 }
 
-/// Returns the existing objects whose names the migration needs, and true for each that a migration of this queue
-/// created.
+/// Returns the existing objects with names that the migration requires, each with true if a migration of this queue
+/// created the object.
 fn existing_objects<'a>(
     context: &'a PlanContext<'_>,
     names: &'a MigrationNames,
@@ -151,7 +151,7 @@ fn existing_objects<'a>(
     let queues = [&names.hold, &names.drained, &names.probe].map(QueueName::new);
     let exchanges =
         [ExchangeName::new(&names.hold), ExchangeName::new(&names.drained), names.tap.clone(), names.back.clone()];
-    let is_ours = move |arguments: &Arguments| migrated(arguments).as_ref() == Some(name);
+    let is_ours = move |arguments: &Arguments| migrated_queue(arguments).as_ref() == Some(name);
     let queues = queues.into_iter().filter_map(move |queue| {
         let ours = is_ours(&live.queues.get(&queue)?.arguments);
         Some((ObjectId::Queue(queue), ours))
@@ -165,17 +165,18 @@ fn existing_objects<'a>(
 
 fn new_queues(context: &PlanContext<'_>, names: &MigrationNames) -> u64 {
     let is_new = |name: &&String| !context.current.queues.contains_key(&QueueName::new(name.as_str()));
-    // The lock of the run is a queue, too, and does not exist yet when a plan is only shown.
+    // The lock of the apply is also a queue, which does not exist when topo only plans.
     [&names.hold, &names.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 
-/// Returns the key by which a policy removes messages from the holding queues, if any.
+/// Returns the policy key that would remove messages from a holding queue, if the policy has such a key.
 pub(super) fn removing_key(named: &Named<'_>) -> Option<&'static str> {
     let affecting = POLICY_KEYS.iter().filter(|key| key.affects_messages).map(|key| key.name);
     affecting.into_iter().find(|key| named.policy.definition.contains_key(*key))
 }
 
-/// Returns the policy that is needed so that no other policy removes messages from the holding queues.
+/// Returns the policy that prevents other policies from removing messages from the holding queues; `None` if no other
+/// policy would remove messages.
 fn shield(
     names: &MigrationNames,
     holding: &Queue,
@@ -205,7 +206,7 @@ fn shield(
         if !governing.possible().iter().flatten().any(|named| !own(named) && removing_key(named).is_some()) {
             continue;
         }
-        let fitting = after.fitting(name, Governed::from(holding));
+        let fitting = after.matching(name, Governed::from(holding));
         let highest = fitting.iter().filter(|fit| !own(&fit.named)).map(|fit| fit.named.policy.priority).max();
         above = above.max(highest);
     }
@@ -219,8 +220,8 @@ fn shield(
         ),
         apply_to: ApplyTo::Queues,
         priority: highest.above(),
-        // A policy must have a setting. Without a limit, `overflow` has no effect, except that at-least-once requires
-        // its value.
+        // A policy must have at least one setting. Without a limit, `overflow` has no effect, except that at-least-once
+        // dead-lettering requires its value.
         definition: [("overflow".to_owned(), overflow)].into(),
     }))
 }

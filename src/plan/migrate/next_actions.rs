@@ -1,5 +1,5 @@
-//! Derives the remaining actions of a migration from the current state. Pure: the plan, the run and the next run use
-//! the same function.
+//! Derives the remaining actions of a migration from the current state. The plan, the run and a resuming run use the
+//! same pure function.
 
 use super::{BEFORE, Goal, MIGRATES, Migration, Stage};
 use crate::model::naming::MigrationNames;
@@ -8,7 +8,7 @@ use crate::plan::action::{Action, Guard, Level};
 use crate::plan::request::properties_key;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An action, and the stage that it belongs to.
+/// An action of a migration, with its stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextAction {
     /// The stage.
@@ -20,11 +20,11 @@ pub struct NextAction {
 impl Migration {
     /// Returns all remaining actions, in order; empty if the migration is complete.
     ///
-    /// `live` is the vhost, and `keys` are the broker's own keys of its bindings. `is_desired` is true if the current
-    /// queue matches the desired one; it has no effect if there is no queue. Each action is possible even if a later
-    /// one turns out to be impossible. Wherever a run stops, another call returns the rest: therefore a killed run does
-    /// no harm.
-    pub fn remaining(
+    /// `live` is the vhost, and `keys` are the keys under which the broker lists its bindings. `is_desired` is true if
+    /// the current queue matches the desired queue; the value has no effect if the queue does not exist.
+    ///
+    /// A run can be killed after any action. In that case, another call returns the actions that are still required.
+    pub fn remaining_actions(
         &self,
         live: &Topology,
         keys: &BTreeMap<Binding, Vec<String>>,
@@ -34,7 +34,7 @@ impl Migration {
             List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), actions: Vec::new() };
         let involves = |binding: &&Binding| {
             let fanouts = list.fanouts();
-            binding.touches_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
+            binding.leads_to_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
         };
         list.bound = live.bindings.iter().filter(involves).cloned().collect();
         let is_there = live.queues.contains_key(&self.queue);
@@ -48,11 +48,11 @@ impl Migration {
             list.declare();
         }
         if is_there || self.goal == Goal::Recreate {
-            // Without a tap, no messages were ever held, and the cleanup does not need the objects that could not be
-            // created. But if no binding leads to the queue, the tap may have been deleted.
+            // If there was never a tap, the holding queues are empty, and only the cleanup is required. However, if no
+            // binding routes to the queue, the tap may have been deleted.
             let was_tapped = [&list.names.tap, &list.names.back].iter().any(|name| list.has_exchange(name));
-            let is_unrouted =
-                list.has_exchange(&ExchangeName::new(&list.names.drained)) && list.sources_of(&list.queue()).is_empty();
+            let is_unrouted = list.has_exchange(&ExchangeName::new(&list.names.drained))
+                && list.bindings_to(&list.queue()).is_empty();
             if self.goal == Goal::Recreate || was_tapped || is_unrouted {
                 list.return_messages();
             }
@@ -62,6 +62,7 @@ impl Migration {
     }
 }
 
+/// The actions so far, and the state after these actions.
 struct List<'a> {
     migration: &'a Migration,
     names: MigrationNames,
@@ -82,23 +83,23 @@ impl List<'_> {
         [tap.clone(), back.clone(), ExchangeName::new(hold), ExchangeName::new(drained)]
     }
 
-    /// Returns the holding queues. The first one marks the migration as incomplete, so it is created first and deleted
-    /// last.
+    /// Returns the holding queues. The first holding queue marks the migration as incomplete, so it is created first
+    /// and deleted last.
     fn holding_queues(&self) -> [QueueName; 2] {
         [QueueName::new(&self.names.hold), QueueName::new(&self.names.drained)]
     }
 
     fn has_queue(&self, name: &QueueName) -> bool {
         self.live.queues.contains_key(name)
-            || self.is_declared(|action| matches!(action, Action::DeclareQueue { name: made, .. } if made == name))
+            || self.has_action(|action| matches!(action, Action::DeclareQueue { name: made, .. } if made == name))
     }
 
     fn has_exchange(&self, name: &ExchangeName) -> bool {
         self.live.exchanges.contains_key(name)
-            || self.is_declared(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
+            || self.has_action(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
     }
 
-    fn is_declared(&self, is_it: impl Fn(&Action) -> bool) -> bool {
+    fn has_action(&self, is_it: impl Fn(&Action) -> bool) -> bool {
         self.actions.iter().any(|next| is_it(&next.action))
     }
 
@@ -119,8 +120,8 @@ impl List<'_> {
         }
     }
 
-    /// Returns the bindings to a destination from exchanges that are not topo's own.
-    fn sources_of(&self, destination: &Destination) -> Vec<Binding> {
+    /// Returns the bindings to a destination, without bindings from exchanges of the migration.
+    fn bindings_to(&self, destination: &Destination) -> Vec<Binding> {
         let fanouts = self.fanouts();
         let is_source = |binding: &&Binding| binding.destination == *destination && !fanouts.contains(&binding.source);
         self.bound.iter().filter(is_source).cloned().collect()
@@ -130,8 +131,8 @@ impl List<'_> {
         Destination::Queue(self.migration.queue.clone())
     }
 
-    /// Completes a started rollback before the queue is drained again. The oldest messages are already in the queue.
-    /// The messages would otherwise end up behind those that are still held.
+    /// Completes a started rollback before the queue is drained again. The rollback has already returned the oldest
+    /// messages to the queue. Draining the queue first would place these messages behind newer messages.
     fn finish_rollback(&mut self) {
         let returning = plain(&self.names.back, self.queue());
         if !self.bound.contains(&returning) {
@@ -145,8 +146,8 @@ impl List<'_> {
         self.unbind(Stage::Prepare, &returning);
     }
 
-    /// Creates and binds the holding objects before the tap: the broker drops a message silently if the alternate
-    /// exchange is missing.
+    /// Creates and binds the holding objects before the tap, because the broker silently drops messages if the
+    /// alternate exchange of the tap is missing.
     fn prepare(&mut self) {
         let Migration { queue, holding, shield, .. } = self.migration;
         if let Some(shield) = shield
@@ -175,15 +176,19 @@ impl List<'_> {
         }
         let tap = self.names.tap.clone();
         self.fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.names.hold));
-        // With a source and without the binding to the queue, the tap was already switched.
-        if self.sources_of(&Destination::Exchange(tap.clone())).is_empty() {
+        // If the tap is already bound to a source, new messages may already be routed to the holding queue. In that
+        // case, the queue must not be bound to the tap again.
+        if self.bindings_to(&Destination::Exchange(tap.clone())).is_empty() {
             self.bind(Stage::Prepare, plain(&tap, self.queue()));
         }
     }
 
-    /// Declares the new queue under a different name, and deletes it. A refusal, such as a missing permission for its
-    /// dead-letter exchange, occurs before anything changes. The probe comes between the holding queues. By then, the
-    /// first one marks the migration as incomplete. A vhost with room for two queues also has room for the probe.
+    /// Declares the new queue under a different name, as a probe, and deletes the probe. If the broker refuses the new
+    /// queue, for example because of a missing permission for its dead-letter exchange, the migration stops before
+    /// clients are affected.
+    ///
+    /// The probe is declared after the first holding queue, which marks the migration as incomplete, and before the
+    /// second holding queue. The migration therefore never requires more than two additional queues at a time.
     fn probe(&mut self) {
         let Migration { queue, desired, .. } = self.migration;
         let name = QueueName::new(&self.names.probe);
@@ -196,14 +201,14 @@ impl List<'_> {
         self.delete_probe(Stage::Prepare);
     }
 
-    /// Deletes the probe. No binding leads to it, so it is empty.
+    /// Deletes the probe, which has no bindings and is therefore empty.
     fn delete_probe(&mut self, stage: Stage) {
         let name = QueueName::new(&self.names.probe);
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    /// Declares a fanout exchange. Its argument sets the alternate exchange, and has precedence over policies. An
-    /// exchange that is its own alternate leads nowhere, and the transport gets an unroutable message back.
+    /// Declares a fanout exchange. An argument sets its alternate exchange, because the argument has precedence over
+    /// policies. If the exchange is its own alternate, the broker returns unroutable messages to the transport.
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
             self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
@@ -215,10 +220,10 @@ impl List<'_> {
         self.move_bindings(Stage::Tap, self.queue(), Destination::Exchange(self.names.tap.clone()));
     }
 
-    /// Moves all bindings from one destination to another. All are bound before the first is unbound, so that one read
-    /// in between shows whether they are unchanged.
+    /// Moves all bindings from one destination to another. Creates all new bindings before it deletes the first old
+    /// binding, so that a single read after the binds can detect concurrent changes.
     fn move_bindings(&mut self, stage: Stage, from: Destination, to: Destination) {
-        let bindings = self.sources_of(&from);
+        let bindings = self.bindings_to(&from);
         for binding in &bindings {
             self.bind(stage, Binding { destination: to.clone(), ..binding.clone() });
         }
@@ -235,7 +240,7 @@ impl List<'_> {
 
     fn swap(&mut self) {
         let name = self.migration.queue.clone();
-        self.bound.retain(|binding| !binding.touches_queue(&name));
+        self.bound.retain(|binding| !binding.leads_to_queue(&name));
         self.push(Stage::Swap, Action::DeleteQueue { name, guard: Guard::Empty });
         self.declare();
     }
@@ -277,7 +282,7 @@ impl List<'_> {
                 self.push(Stage::Clean, Action::DeleteExchange { name });
             }
         }
-        let is_probed = self.is_declared(|action| matches!(action, Action::DeleteQueue { name, .. } if *name == probe));
+        let is_probed = self.has_action(|action| matches!(action, Action::DeleteQueue { name, .. } if *name == probe));
         if self.live.queues.contains_key(&probe) && !is_probed {
             self.delete_probe(Stage::Clean);
         }
@@ -286,7 +291,7 @@ impl List<'_> {
             self.push(Stage::Clean, delete(drained));
         }
         let is_shielded = self.live.policies.contains_key(&shield)
-            || self.is_declared(|action| matches!(action, Action::PutPolicy { .. }));
+            || self.has_action(|action| matches!(action, Action::PutPolicy { .. }));
         if is_shielded {
             self.push(Stage::Clean, Action::DeletePolicy { name: shield });
         }
@@ -296,7 +301,7 @@ impl List<'_> {
     }
 }
 
-/// Builds a fanout exchange of a migration.
+/// Returns a fanout exchange of the migration of a queue.
 pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
     let text = |it: &str| ArgumentValue::Text(it.to_owned());
     let arguments = [(MIGRATES, queue.as_str()), ("alternate-exchange", alternate.as_str())];

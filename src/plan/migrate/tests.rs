@@ -1,4 +1,4 @@
-//! Proves that a migration reaches the same state wherever it stops.
+//! Tests that a migration reaches the same state regardless of where it is interrupted.
 
 use super::*;
 use crate::model::naming::MigrationNames;
@@ -61,11 +61,11 @@ fn migration(shield: bool) -> Migration {
 fn remaining(migration: &Migration, live: &Topology) -> Vec<NextAction> {
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     let is_desired = live.queues.get(&migration.queue).is_some_and(|live| migration.is_desired(live, &profile));
-    migration.remaining(live, &BTreeMap::new(), is_desired)
+    migration.remaining_actions(live, &BTreeMap::new(), is_desired)
 }
 
-/// Returns the topology after all actions. Each action must be possible in its turn.
-fn done(mut live: Topology, actions: &[NextAction]) -> Topology {
+/// Returns the topology after all actions. Fails if an action is not possible at its position.
+fn perform_all(mut live: Topology, actions: &[NextAction]) -> Topology {
     for one in actions {
         if let Err(why) = perform(&mut live, &one.action) {
             panic!("{:?}: {why}", one.action);
@@ -85,7 +85,7 @@ fn complete_migration_changes_only_the_queue() {
     for shield in [false, true] {
         let migration = migration(shield);
         let todo = remaining(&migration, &live());
-        assert_eq!(done(live(), &todo), with_queue(migration.desired.clone()));
+        assert_eq!(perform_all(live(), &todo), with_queue(migration.desired.clone()));
         assert!(todo.is_sorted_by_key(|one| one.stage), "{todo:#?}");
     }
 }
@@ -96,14 +96,18 @@ fn interrupted_migration_resumes() {
         let migration = migration(shield);
         let todo = remaining(&migration, &live());
         for stop in 0..=todo.len() {
-            let halfway = done(live(), &todo[..stop]);
+            let halfway = perform_all(live(), &todo[..stop]);
             let rest = remaining(&migration, &halfway);
-            assert_eq!(done(halfway.clone(), &rest), with_queue(migration.desired.clone()), "stopped before {stop}");
+            assert_eq!(
+                perform_all(halfway.clone(), &rest),
+                with_queue(migration.desired.clone()),
+                "stopped before {stop}"
+            );
             // The rest is interrupted again, before each of its actions.
             for again in 0..rest.len() {
-                let halfway = done(halfway.clone(), &rest[..again]);
+                let halfway = perform_all(halfway.clone(), &rest[..again]);
                 let rest = remaining(&migration, &halfway);
-                assert_eq!(done(halfway, &rest), with_queue(migration.desired.clone()), "{stop}, then {again}");
+                assert_eq!(perform_all(halfway, &rest), with_queue(migration.desired.clone()), "{stop}, then {again}");
             }
         }
     }
@@ -115,10 +119,10 @@ fn migration_can_be_rolled_back_until_the_old_queue_is_deleted() {
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
     for stop in 0..=swap {
-        let halfway = done(live(), &todo[..stop]);
+        let halfway = perform_all(live(), &todo[..stop]);
         let back = remaining(&migration.for_rollback(), &halfway);
-        let mut after = done(halfway, &back);
-        // Without its holding queue, a shield is not recognized. It is created first.
+        let mut after = perform_all(halfway, &back);
+        // A shield is created before the first holding queue, without which the shield is not recognized.
         after.policies.remove(&migration.names().shield);
         assert_eq!(after, live(), "stopped before {stop}");
     }
@@ -131,12 +135,13 @@ fn migration_resumes_after_an_interrupted_rollback() {
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
     let MigrationNames { drained, .. } = migration.names();
     for stop in 0..=swap {
-        let halfway = done(live(), &todo[..stop]);
+        let halfway = perform_all(live(), &todo[..stop]);
         let back = remaining(&migration.for_rollback(), &halfway);
         for cut in 0..=back.len() {
-            let is_interrupted = done(halfway.clone(), &back[..cut]);
-            let rest = remaining(&migration, &is_interrupted);
-            // The oldest messages are in the queue again: all other messages must return before any of them leaves.
+            let interrupted = perform_all(halfway.clone(), &back[..cut]);
+            let rest = remaining(&migration, &interrupted);
+            // The oldest messages are in the queue again, so all other messages must return before the queue is
+            // drained.
             let moves: Vec<String> = rest
                 .iter()
                 .filter_map(|one| {
@@ -144,13 +149,13 @@ fn migration_resumes_after_an_interrupted_rollback() {
                 })
                 .collect();
             let has_moved = back[..cut].iter().any(|one| matches!(&one.action, Action::MoveMessages { .. }));
-            let holds = is_interrupted.queues.contains_key(&QueueName::new(&drained));
-            if has_moved && holds && is_interrupted.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back"))
+            let is_held = interrupted.queues.contains_key(&QueueName::new(&drained));
+            if has_moved && is_held && interrupted.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back"))
             {
                 assert_eq!(moves[0], drained, "{stop} {cut}");
             }
             assert_eq!(
-                done(is_interrupted, &rest),
+                perform_all(interrupted, &rest),
                 with_queue(migration.desired.clone()),
                 "stopped before {stop}, {cut}"
             );
@@ -163,11 +168,11 @@ fn redeclared_old_queue_is_swapped_again() {
     let migration = migration(false);
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
-    let mut raced = done(live(), &todo[..=swap]);
+    let mut raced = perform_all(live(), &todo[..=swap]);
     raced.queues.insert("orders".into(), live().queues[&QueueName::from("orders")].clone());
     raced.bindings.insert(binding("events", "order.#", Arguments::new()));
     let rest = remaining(&migration, &raced);
-    assert_eq!(done(raced, &rest), with_queue(migration.desired.clone()));
+    assert_eq!(perform_all(raced, &rest), with_queue(migration.desired.clone()));
 }
 
 #[test]
@@ -209,7 +214,7 @@ mod source_exchanges {
     use crate::plan::{Activity, Desired};
     use std::collections::BTreeSet;
 
-    fn of<T>(live: &Topology, compute: impl Fn(&PlanContext<'_>) -> T) -> T {
+    fn with_context<T>(live: &Topology, compute: impl Fn(&PlanContext<'_>) -> T) -> T {
         let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
         compute(&PlanContext {
             current: live,
@@ -229,27 +234,27 @@ mod source_exchanges {
                 "x-recent-history",
                 "exchange events is of type x-recent-history: it sends the messages that it remembers",
             ),
-            ("x-local-random", "exchange events is of type x-local-random: it can be bound only to queues"),
+            ("x-local-random", "exchange events is of type x-local-random: only queues can be bound to it"),
         ] {
             let mut live = live();
             live.exchanges.insert("events".into(), exchange(kind));
-            let found = of(&live, |context| blockers::source_blocker(context, &"orders".into())).unwrap();
+            let found = with_context(&live, |context| blockers::source_blocker(context, &"orders".into())).unwrap();
             assert!(found.text.starts_with(expected), "{found:?}");
             // The exchange is not bound to this queue.
-            assert_eq!(of(&live, |context| blockers::source_blocker(context, &"unbound".into())), None);
+            assert_eq!(with_context(&live, |context| blockers::source_blocker(context, &"unbound".into())), None);
         }
-        assert_eq!(of(&live(), |context| blockers::source_blocker(context, &"orders".into())), None);
+        assert_eq!(with_context(&live(), |context| blockers::source_blocker(context, &"orders".into())), None);
     }
 
     #[test]
-    fn dead_letter_cycles_have_any_number_of_queues() {
+    fn dead_letter_cycles_of_any_length_are_found() {
         let dead = |to: &str| queue(&[("x-dead-letter-exchange", to.into())]);
         let by_name =
             |to: &str| queue(&[("x-dead-letter-exchange", "".into()), ("x-dead-letter-routing-key", to.into())]);
         let has_cycle = |queues: &[(&str, Queue)]| {
             let mut live = live();
             live.queues.extend(queues.iter().map(|(name, queue)| (QueueName::from(*name), queue.clone())));
-            of(&live, |context| blockers::has_dead_letter_cycle(context, &"orders".into()))
+            with_context(&live, |context| blockers::has_dead_letter_cycle(context, &"orders".into()))
         };
         assert!(!has_cycle(&[]));
         assert!(has_cycle(&[("orders", dead("events"))]));
@@ -273,7 +278,7 @@ mod source_exchanges {
             live.policies.extend(by_policy.map(|limit| ("p".into(), policy(limit))));
             let mut old = queue(&[("x-queue-type", kind.into())]);
             old.arguments.extend(argument.map(|limit| ("x-delivery-limit".to_owned(), limit.into())));
-            of(&live, |context| configured_delivery_limit(context, &"orders".into(), &old))
+            with_context(&live, |context| configured_delivery_limit(context, &"orders".into(), &old))
         };
         assert_eq!(limit("classic", Some(3), None), None);
         assert_eq!(limit("quorum", None, None), None, "the default of 20 is not configured");

@@ -1,6 +1,5 @@
-//! Orders the deletions at the end of a plan: first undesired bindings, then undesired objects one by one.
-//!
-//! Orders the steps of records: each is written or deleted at one of three moments of a plan.
+//! Orders the deletions at the end of a plan: first undesired bindings, then undesired objects one by one. Also orders
+//! the steps for records: each record is written or deleted at one of three moments.
 
 use super::layout::Layout;
 use crate::model::record_kinds::Layout as RecordLayout;
@@ -10,10 +9,11 @@ use crate::plan::changes_by_kind::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the undesired bindings that are deleted on their own. The bindings of a retired exchange are deleted with
-/// it, after the tiers have returned their messages. But a binding into a tier is deleted immediately.
-pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
-    let retired = retiring(builder);
+/// Returns the undesired bindings that separate steps delete. The broker deletes the bindings from a retired exchange
+/// together with the exchange, after the tiers have returned their messages. However, bindings to a retired tier are
+/// deleted by separate steps.
+pub(super) fn bindings_to_delete(builder: &PlanBuilder) -> BTreeSet<Binding> {
+    let retired = retired_objects(builder);
     let mut unbound = builder.undesired_bindings();
     unbound.retain(|binding| {
         let leads_into_tier = retired.contains_key(&binding.destination.id());
@@ -22,22 +22,22 @@ pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
     unbound
 }
 
-/// Returns the retired queues and exchanges, with the queue whose retries they belong to.
-pub(super) fn retiring(builder: &PlanBuilder) -> BTreeMap<ObjectId, QueueName> {
+/// Returns the retired queues and exchanges, each with the queue to whose retries it belongs.
+pub(super) fn retired_objects(builder: &PlanBuilder) -> BTreeMap<ObjectId, QueueName> {
     let retired = builder.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     retired.filter(|(id, _)| !matches!(id, ObjectId::Binding(_))).collect()
 }
 
 impl Layout<'_> {
-    /// Adds the deletions one by one; each is verified before the next. Tiers come first, because their returned
-    /// messages need the objects that are deleted later: the queue, and the exchanges of its retries.
+    /// Adds the deletions one by one, so that topo verifies each deletion before the next. Tiers come first, because
+    /// the messages that they return require the queue and the exchanges of its retries.
     pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
         let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
         let deletion = |object: &Object| match object {
             Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: guard(&object.id()) }),
             Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
             Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
-            // The steps of records are in `records`.
+            // `records` adds the steps for records.
             Object::Vhost(_) | Object::Binding(_) | Object::Record(_) => None,
         };
         let is_retired = |id: &ObjectId| retired.contains_key(id);
@@ -45,10 +45,10 @@ impl Layout<'_> {
         let rank = |object: &Object| match object {
             Object::Binding(_) => 0,
             Object::Queue(..) if is_retired(&object.id()) => 1,
-            // While the queue exists, its dead-lettered messages need a destination, and it may turn out not to be
-            // empty.
+            // A queue comes before its retry exchanges: while it exists, its dead-lettered messages require a
+            // destination, and its deletion fails if it is not empty.
             Object::Queue(..) if families.contains(&object.id()) => 2,
-            // The entry before the exchanges behind it: a publisher gets an error instead of losing messages.
+            // The entry exchange comes first, so that a publisher receives an error instead of losing messages.
             Object::Exchange(..) if is_retired(&object.id()) => 3,
             Object::Queue(..) => 4,
             Object::Exchange(..) => 5,
@@ -99,25 +99,26 @@ impl Layout<'_> {
     }
 }
 
-/// A moment of a plan.
+/// The moment at which a plan writes or deletes a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// After the vhost and before everything else: raised limits, because later steps need the room.
+    /// After the vhost and before all other objects: raised limits, because later steps may require them.
     WithVhost,
-    /// With the policies and before queues, so that a new queue is governed from the start.
+    /// With the policies and before the queues: other created and changed records, such as operator policies, which
+    /// govern a new queue from the start.
     WithPolicies,
-    /// After all deletions: lowered limits, and deletions of records.
+    /// After all deletions of objects: lowered limits, and deletions of records.
     Last,
 }
 
 impl Layout<'_> {
-    /// Adds the steps of the records that belong to a moment.
+    /// Adds the steps for the records that are written or deleted at this moment.
     pub(super) fn records(&mut self, changes: &[PlannedChange], moment: Moment) {
-        let actions = changes.iter().filter_map(|change| of(change, moment));
+        let actions = changes.iter().filter_map(|change| record_action(change, moment));
         let (settings, whole): (Vec<Action>, Vec<Action>) = actions.partition(is_of_setting);
         self.wave(|layout| whole.into_iter().for_each(|action| layout.push(action, None)));
-        // The broker stores all settings of an owner in one parameter, which it reads and writes back. Of two
-        // concurrent requests, it can lose one (measured on 3.8.9 and 4.3.6).
+        // The broker stores all settings of an owner in one parameter, which it reads and then overwrites. Therefore,
+        // one of two concurrent changes can be lost (measured on 3.8.9 and 4.3.6).
         for action in settings {
             self.wave(|layout| layout.push(action, None));
         }
@@ -128,8 +129,8 @@ fn is_of_setting(action: &Action) -> bool {
     matches!(action.object(), ObjectId::Record(id) if id.setting().is_some())
 }
 
-/// Returns the action of a change, if it belongs to that moment.
-fn of(change: &PlannedChange, moment: Moment) -> Option<Action> {
+/// Returns the action for the change of a record, if the record is written or deleted at this moment.
+fn record_action(change: &PlannedChange, moment: Moment) -> Option<Action> {
     let record = |object: &Option<Object>| match object {
         Some(Object::Record(record)) => Some(record.clone()),
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
@@ -137,8 +138,8 @@ fn of(change: &PlannedChange, moment: Moment) -> Option<Action> {
     };
     let (before, after) = (record(&change.before), record(&change.after));
     let record = after.as_ref().or(before.as_ref())?;
-    let is_done = matches!(change.kind, ChangeKind::Create | ChangeKind::Change | ChangeKind::Delete);
-    if !is_done || moment != moment_of(record, before.as_ref(), after.as_ref()) {
+    let has_step = matches!(change.kind, ChangeKind::Create | ChangeKind::Change | ChangeKind::Delete);
+    if !has_step || moment != moment_of(record, before.as_ref(), after.as_ref()) {
         return None;
     }
     Some(match after {

@@ -1,5 +1,5 @@
-//! Collects the steps of a plan, and tracks which objects and bindings exist after them: a deletion also deletes
-//! bindings, and possibly auto-delete exchanges.
+//! Collects the steps of a plan, and tracks which objects and bindings exist after each step, because a deletion also
+//! deletes bindings and possibly auto-delete exchanges.
 
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology,
@@ -13,7 +13,7 @@ use crate::plan::{simulate, topic_permissions};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The steps so far, and the vhost after them.
+/// The steps so far, and the vhost after these steps.
 pub(super) struct Layout<'a> {
     pub(super) context: &'a PlanContext<'a>,
     pub(super) steps: Vec<Step>,
@@ -24,13 +24,14 @@ pub(super) struct Layout<'a> {
     pub(super) bound_to: BTreeMap<Destination, Vec<ObjectId>>,
     /// The vhost after the steps so far.
     pub(super) state: Cow<'a, Topology>,
-    /// The exchanges that the broker deletes with their last binding, each with the bindings to it.
+    /// The exchanges that the broker deletes together with their last binding, each with the bindings to the exchange.
     pub(super) auto_deleted: Vec<(ExchangeName, BTreeSet<Binding>)>,
+    /// The bindings that separate steps delete.
     pub(super) undesired: BTreeSet<Binding>,
 }
 
 impl Layout<'_> {
-    /// Opens a wave, and drops it if it stays empty.
+    /// Adds a wave that contains the steps that `fill` adds. Adds no wave if there are no such steps.
     pub(super) fn wave(&mut self, fill: impl FnOnce(&mut Self)) {
         self.wave += 1;
         let before = self.steps.len();
@@ -44,7 +45,7 @@ impl Layout<'_> {
         let id = self.steps.len() + 1;
         let object = action.object();
         let mut after: Vec<usize> =
-            self.needs(&action).iter().filter_map(|need| self.created_by.get(need)).copied().collect();
+            self.prerequisites(&action).iter().filter_map(|id| self.created_by.get(id)).copied().collect();
         after.extend(recreate.and_then(|_| self.steps.last()).filter(|last| last.wave < self.wave).map(|last| last.id));
         after.sort_unstable();
         after.dedup();
@@ -92,7 +93,7 @@ impl Layout<'_> {
         });
     }
 
-    /// Adds the bindings that do not exist and whose ends exist.
+    /// Adds the bindings that do not exist yet and whose ends exist.
     pub(super) fn bindings<'b>(&mut self, bindings: impl IntoIterator<Item = &'b Binding>) {
         self.wave(|layout| {
             for binding in bindings {
@@ -109,10 +110,11 @@ impl Layout<'_> {
         });
     }
 
-    /// Switches routing keys to another tier, all together, each atomically (`retries::switches`).
+    /// Switches routing keys to different tiers. All keys are switched in the same waves, and each key is switched
+    /// atomically (see `retries::switches`).
     pub(super) fn switches(&mut self, switches: &[Switch]) {
         let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.temporary)).collect();
-        // An interrupted change left a binding on a switch. That binding would also receive the message as soon as the
+        // A binding that an interrupted change left on a switch is stale. It would also route messages as soon as the
         // exchange no longer matches the key.
         let is_stale = |binding: &&Binding| {
             let has_same_key =
@@ -127,8 +129,8 @@ impl Layout<'_> {
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.temporary)));
     }
 
-    /// Restores declared exchanges that the broker deleted with an undesired binding, and the bindings to them. No
-    /// desired binding leads away from such an exchange, because it would have kept the exchange.
+    /// Restores the declared exchanges that the broker deletes together with an undesired binding, and the bindings to
+    /// these exchanges. No desired binding has such an exchange as its source: that binding would prevent the deletion.
     pub(super) fn restore_auto_deleted(&mut self) {
         let declared = &self.context.desired.topology.exchanges;
         let mut auto_deleted = std::mem::take(&mut self.auto_deleted);
@@ -137,7 +139,7 @@ impl Layout<'_> {
         self.exchanges(&exchanges);
         let context = self.context;
         self.wave(|layout| {
-            for permission in auto_deleted.iter().flat_map(|(name, _)| topic_permissions::on(context, name)) {
+            for permission in auto_deleted.iter().flat_map(|(name, _)| topic_permissions::on_exchange(context, name)) {
                 layout.push(Action::PutTopicPermission { permission }, None);
             }
         });
@@ -150,8 +152,8 @@ impl Layout<'_> {
         });
     }
 
-    /// Returns the objects that an action needs.
-    pub(super) fn needs(&self, action: &Action) -> Vec<ObjectId> {
+    /// Returns the objects that must be created before the action, if the plan creates them.
+    pub(super) fn prerequisites(&self, action: &Action) -> Vec<ObjectId> {
         let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
         match action {
             Action::PutVhost { .. } => Vec::new(),
@@ -168,7 +170,7 @@ impl Layout<'_> {
             Action::Bind { binding } => {
                 vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
-            // The replacement of a binding comes first.
+            // A binding that replaces the deleted binding is created first.
             Action::Unbind { binding, .. } => self.bound_to.get(&binding.destination).cloned().unwrap_or_default(),
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
@@ -185,11 +187,11 @@ impl Layout<'_> {
     }
 
     pub(super) fn has_both_ends(&self, binding: &Binding) -> bool {
-        self.is_there(&ObjectId::Exchange(binding.source.clone())) && self.is_there(&binding.destination.id())
+        self.has_end(&ObjectId::Exchange(binding.source.clone())) && self.has_end(&binding.destination.id())
     }
 
-    /// Returns true if an end of a binding exists after these steps.
-    pub(super) fn is_there(&self, id: &ObjectId) -> bool {
+    /// Returns true if the source or destination of a binding exists after the steps so far.
+    pub(super) fn has_end(&self, id: &ObjectId) -> bool {
         match id {
             ObjectId::Exchange(name) => name.is_predeclared() || self.state.exchanges.contains_key(name),
             ObjectId::Queue(name) => self.state.queues.contains_key(name),
@@ -197,7 +199,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Declares exchanges in one wave for each link of a chain of alternates. Exchanges in a cycle come last, together.
+    /// Declares exchanges, each in a wave after its alternate exchange. Exchanges in a cycle of alternates are declared
+    /// together in the last wave.
     pub(super) fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
         let mut rest: Vec<&ExchangeName> = desired.keys().collect();
         while !rest.is_empty() {
@@ -230,7 +233,7 @@ impl Layout<'_> {
         }
         // The same JSON can describe several bindings on the broker (int32 and int64), each with its own key.
         let known = self.context.properties_keys.get(binding).cloned();
-        // A binding that these steps create has no arguments.
+        // A binding that an earlier step created has no arguments.
         for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {
             self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
         }

@@ -1,7 +1,7 @@
-//! Orders the steps of a plan. [`steps`] contains the complete order, with the reason for each edge.
+//! Orders the steps of a plan. [`steps`] documents the complete order, with the reason for each edge.
 //!
-//! A wave is a set of steps that run concurrently; a wave starts after the wave before it. The layout simulates each step
-//! ([`super::simulate::perform`]), because a deletion also deletes bindings.
+//! A wave is a set of steps that may run concurrently. Each wave starts after the previous wave is complete. The layout
+//! simulates each step ([`super::simulate::perform`]), because a deletion also deletes bindings.
 
 mod deletions;
 mod layout;
@@ -24,22 +24,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// | stage | comes after | because |
 /// |---|---|---|
 /// | 1. vhost | | every other object belongs to it |
-/// | 2. raised limits | vhost | later steps need the room |
+/// | 2. raised limits | vhost | later steps may require the raised limits |
 /// | 3. exchanges, alternates first | vhost | an exchange without its alternate drops unroutable messages |
-/// | 4. policies, other records | exchanges | a policy may name an exchange as alternate or for dead-lettering |
-/// | 5. queues | policies, exchanges | a new queue is governed and can dead-letter from the start |
-/// | 6. interrupted recreations | queues | their restored bindings may lead to new queues |
-/// | 7. bindings of dead-letter exchanges | queues | a queue may reject a message as soon as it is bound or wired |
-/// | 8. switches of tiers | these bindings | the key of a retry leads to its new tier before the old tier is retired |
-/// | 9. bindings that match first failures | switches | they would take messages from a ladder that is wired next |
-/// | 10. policies that wire existing queues | bindings of dead-letter exchanges | the first dead letter needs a route |
-/// | 11. migrations and recreations | policies, bindings | the new queue gets its final settings, and its dead letters a route |
+/// | 4. policies, other records | exchanges | a policy may reference an alternate or dead-letter exchange |
+/// | 5. queues | policies, exchanges | policies and dead-lettering apply to a new queue from the start |
+/// | 6. interrupted recreations | queues | restored bindings may route to new queues |
+/// | 7. bindings of dead-letter exchanges | queues | a message may be rejected as soon as a queue is bound or wired |
+/// | 8. tier switches | stage 7 | a retry key routes to its new tier before the old tier is retired |
+/// | 9. deletions of bindings that match first failures | stage 8 | they would divert messages from the wired ladder |
+/// | 10. policies that wire existing queues | stages 7 to 9 | the first dead-lettered message requires a route |
+/// | 11. migrations and recreations | policies, stage 7 | the new queue has its final settings and dead-letter routes |
 /// | 12. other bindings | recreations | a recreated queue receives messages only when it is complete |
-/// | 13. replacements of retired tiers | other bindings | rejected messages are dead-lettered from then on, and need a complete path |
-/// | 14. deletions of bindings | other bindings | a changed binding is created before the old one is deleted: no gap |
-/// | 15. deletions of objects | deletions of bindings | an object is deleted when no message is routed to it any more |
+/// | 13. replacements of retired tiers | other bindings | messages are then dead-lettered, and require a full route |
+/// | 14. deletions of bindings | other bindings | a new binding replaces the old binding without an unrouted window |
+/// | 15. deletions of objects | deletions of bindings | no messages are routed to an object when it is deleted |
 /// | 16. lowered limits, deletions of records | deletions of objects | the vhost must be below a lowered limit |
-/// | 17. restored exchanges | all deletions | the broker deletes an auto-delete exchange with its last binding |
+/// | 17. restored exchanges | all deletions | a deletion of the last binding also deletes an auto-delete exchange |
 ///
 /// A rollback (`--abort`) contains only stage 11.
 pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
@@ -52,7 +52,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         bound_to: BTreeMap::new(),
         state: Cow::Borrowed(context.current),
         auto_deleted: Vec::new(),
-        undesired: deletions::unbound(builder),
+        undesired: deletions::bindings_to_delete(builder),
     };
     if !options.abort.is_empty() {
         layout.migrate(builder);
@@ -72,11 +72,11 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     layout.exchanges(&changes.exchanges);
     layout.policies(policies);
     layout.records(&builder.changes, Moment::WithPolicies);
-    // 5. The migration of a queue that no longer exists declares it.
+    // 5. If a migrated queue no longer exists, its migration declares the queue.
     changes.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
     layout.queues(changes.queues);
     // 6
-    layout.interrupted(builder, options);
+    layout.complete_interrupted_recreations(builder, options);
     // 7
     let dead_letter_exchanges = dead_letter_exchanges(&context.desired.topology, &context.desired.scope.families);
     let is_first = |binding: &&Binding| {
@@ -104,7 +104,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     layout.bindings(&ends.instead_of_tiers);
     // 14, 15 and 16
     layout.wave(Layout::unbind);
-    layout.deletions(&changes.deletions, &deletions::retiring(builder));
+    layout.deletions(&changes.deletions, &deletions::retired_objects(builder));
     layout.records(&builder.changes, Moment::Last);
     // 17
     layout.restore_auto_deleted();
@@ -113,7 +113,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
 
 type NewPolicies = BTreeMap<PolicyName, Policy>;
 
-/// Separates the policies that set the dead-lettering of an existing queue: they take effect immediately.
+/// Splits policies into those that wire existing queues and all other policies. The former take effect immediately.
 fn split_policies(
     policies: NewPolicies,
     context: &PlanContext<'_>,

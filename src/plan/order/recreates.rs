@@ -1,6 +1,4 @@
-//! Adds the steps that recreate objects, including the remaining steps of interrupted runs.
-//!
-//! Adds the steps of migrations.
+//! Adds the steps that recreate and migrate objects, including the remaining steps of interrupted runs.
 
 use super::layout::Layout;
 use crate::model::count::count;
@@ -15,16 +13,17 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Layout<'_> {
-    /// Completes recreations that a killed run left: restores the contents of their keeps, and deletes the keeps.
-    pub(super) fn interrupted(&mut self, builder: &mut PlanBuilder, options: &Options) {
-        for (name, Kept { id, bindings, topic_permissions }) in keeps::interrupted(self.context, options) {
+    /// Completes the recreations that a killed run left incomplete: restores the contents of their keeps, and deletes
+    /// the keeps.
+    pub(super) fn complete_interrupted_recreations(&mut self, builder: &mut PlanBuilder, options: &Options) {
+        for (name, Kept { id, bindings, topic_permissions }) in keeps::leftover_keeps(self.context, options) {
             let address = self.context.address(&id);
             let missing = bindings.iter().filter(|binding| !self.state.bindings.contains(*binding)).count();
             let mut text =
                 format!("an earlier recreation of {id} was interrupted; {missing} of its bindings will be restored");
-            let lost = topic_permissions::missing(self.context, topic_permissions.clone());
+            let lost = topic_permissions::missing_permissions(self.context, topic_permissions.clone());
             if !lost.is_empty() {
-                let _ = write!(text, ", and {}", topic_permissions::described(&lost));
+                let _ = write!(text, ", and {}", topic_permissions::describe(&lost));
             }
             builder.info(&address, text);
             let is_hidden = self.context.activity.topic_permissions == TopicPermissions::Hidden;
@@ -35,10 +34,10 @@ impl Layout<'_> {
                 );
                 builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }
-            topic_permissions::restored(builder, self.context, &id, &lost);
+            topic_permissions::restore_hazard(builder, self.context, &id, &lost);
             self.restore_topic_permissions(&id, lost);
-            // The declared bindings, too: the keep may hold the only binding of an auto-delete exchange that is to be
-            // bound.
+            // Adds the declared bindings, too: the keep may have the last binding from an auto-delete exchange, and the
+            // broker would delete the exchange together with the keep.
             let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.involves(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
@@ -49,7 +48,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Restores topic permissions of an exchange that is recreated.
+    /// Adds the steps that restore topic permissions on a recreated exchange.
     fn restore_topic_permissions(&mut self, id: &ObjectId, permissions: Vec<TopicPermission>) {
         self.wave(|layout| {
             for permission in permissions {
@@ -58,8 +57,8 @@ impl Layout<'_> {
         });
     }
 
-    /// Adds the steps that recreate an object: delete, declare, bind. A keep is added if undeclared bindings or topic
-    /// permissions depend on the object.
+    /// Adds the steps that recreate an object: delete, declare, bind. Also adds a keep if the object has unmanaged
+    /// bindings, topic permissions, or the last binding from an auto-delete exchange.
     pub(super) fn recreate(&mut self, object: &Object, desired: &mut BTreeSet<Binding>) {
         let id = object.id();
         let (delete, mut declare, permissions) = match object {
@@ -71,7 +70,7 @@ impl Layout<'_> {
             Object::Exchange(name, exchange) => (
                 Action::DeleteExchange { name: name.clone() },
                 Action::declare_exchange(name, exchange),
-                topic_permissions::on(self.context, name),
+                topic_permissions::on_exchange(self.context, name),
             ),
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => return,
         };
@@ -79,12 +78,12 @@ impl Layout<'_> {
         let lost: BTreeSet<Binding> = self.state.bindings.iter().filter(involves).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.undesired).cloned().collect();
         let declared = &self.context.desired.topology.bindings;
-        let undeclared: Vec<Binding> = restored.difference(declared).cloned().collect();
+        let unmanaged: Vec<Binding> = restored.difference(declared).cloned().collect();
         restored.extend(desired.iter().filter(involves).cloned());
         let sources_to_keep = self.only_bound_sources(&lost);
 
-        let is_kept = !undeclared.is_empty() || !sources_to_keep.is_empty() || !permissions.is_empty();
-        let keep = is_kept.then(|| keeps::keep(&id, &undeclared, &permissions));
+        let needs_keep = !unmanaged.is_empty() || !sources_to_keep.is_empty() || !permissions.is_empty();
+        let keep = needs_keep.then(|| keeps::keep(&id, &unmanaged, &permissions));
         if let Some((name, exchange)) = &keep {
             self.wave(|layout| layout.push(Action::declare_exchange(name, exchange), Some(&id)));
             self.wave(|layout| {
@@ -101,12 +100,12 @@ impl Layout<'_> {
         }
         self.wave(|layout| layout.push(delete, Some(&id)));
         if !permissions.is_empty() {
-            // Declared without bindings: no message that is published to the exchange may reach a queue before its
-            // topic permissions are restored.
+            // Declares the exchange without bindings: it must not route messages before its topic permissions are
+            // restored.
         } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
                 let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
-                !binding.breaks_bindings_list() && ends.iter().all(|end| *end == id || self.is_there(end))
+                !binding.breaks_bindings_list() && ends.iter().all(|end| *end == id || self.has_end(end))
             };
             bindings.extend(restored.iter().filter(is_possible).cloned());
         }
@@ -123,13 +122,13 @@ impl Layout<'_> {
         desired.retain(|binding| !self.state.bindings.contains(binding));
     }
 
-    /// Returns the auto-delete exchanges whose last binding is lost (all versions delete them). They need a different
-    /// binding while the object is recreated.
+    /// Returns the auto-delete exchanges that would lose their last binding. All versions delete such an exchange, so
+    /// it requires a different binding while the object is recreated.
     fn only_bound_sources(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
             .into_iter()
-            // The setting at that step: an earlier recreation may have changed it.
+            // Reads the setting as it will be at this step, because an earlier recreation may change it.
             .filter(|source| self.state.exchanges.get(*source).is_some_and(|exchange| exchange.auto_delete))
             .filter(|source| !self.state.bindings.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()
@@ -157,7 +156,7 @@ impl Layout<'_> {
                 let id = ObjectId::Queue(migration.queue.clone());
                 let is_desired = !is_recreated(&migration.queue);
                 let mut before = None;
-                for next in migration.remaining(&live, layout.context.properties_keys, is_desired) {
+                for next in migration.remaining_actions(&live, layout.context.properties_keys, is_desired) {
                     layout.push(next.action, Some(&id));
                     let step = layout.steps.last_mut().expect("it was pushed");
                     step.stage = Some(next.stage);

@@ -1,7 +1,8 @@
-//! Finds queues whose retries change so that their workers must change their calls.
+//! Finds queues whose retry strategy changes so that workers must make different calls on failure.
 //!
-//! The broker does not report a worker that keeps its old calls. A worker that requeues uses up all attempts of a
-//! ladder's queue within a second, and a worker that rejects gets no redelivery (both measured).
+//! The broker does not report workers that still make the old calls. For a queue with a ladder, a worker that requeues
+//! messages uses all attempts within a second. For a queue with the strategy `redeliver`, messages that a worker
+//! rejects without requeueing are not redelivered (both measured).
 
 use super::super::context::PlanContext;
 use super::super::document::ChangeKind;
@@ -21,9 +22,9 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
     for (name, queue) in &desired.topology.queues {
         let Some(live) = context.current.queues.get(name) else { continue };
         let Some(old) = live_strategy(context, &policies, name, (live, queue)) else { continue };
-        let new = families.get(name).map(|family| family.strategy).or_else(|| by_arguments(queue));
-        if Some(verb(old)) != new.map(verb) && is_touched(builder, name) {
-            let text = sentence(name, old, new);
+        let new = families.get(name).map(|family| family.strategy).or_else(|| strategy_in_arguments(queue));
+        if Some(call(old)) != new.map(call) && has_retry_changes(builder, name) {
+            let text = hazard_text(name, old, new);
             builder.hazard(HazardKind::ContractChange, &context.address(&ObjectId::Queue(name.clone())), text, None);
         }
     }
@@ -33,12 +34,12 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);
-    // In a spec that retries at all, a limit counts retries.
-    live_strategy(context, &policies, name, (live, desired)).or_else(|| by_arguments(live))
+    // In a spec that uses retries, a delivery limit counts retries.
+    live_strategy(context, &policies, name, (live, desired)).or_else(|| strategy_in_arguments(live))
 }
 
-/// Returns the retry strategy of a current queue, if it can be determined: a worker that republishes without tiers
-/// leaves no trace.
+/// Returns the retry strategy of a current queue, if it can be determined. Republishing without tiers leaves no trace
+/// on the broker.
 fn live_strategy(
     context: &PlanContext<'_>,
     policies: &Policies<'_>,
@@ -59,11 +60,11 @@ fn live_strategy(
         return Some(Strategy::Republish);
     }
     // An unchanged limit may be a bound that is unrelated to retries.
-    by_arguments(live).filter(|old| by_arguments(desired) != Some(*old))
+    strategy_in_arguments(live).filter(|old| strategy_in_arguments(desired) != Some(*old))
 }
 
 /// Returns the retry strategy that the arguments of a queue set.
-fn by_arguments(queue: &Queue) -> Option<Strategy> {
+fn strategy_in_arguments(queue: &Queue) -> Option<Strategy> {
     let waits = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text);
     if waits.is_some_and(|kind| kind != "disabled") {
         return Some(Strategy::Delayed);
@@ -72,8 +73,8 @@ fn by_arguments(queue: &Queue) -> Option<Strategy> {
     limit.filter(|limit| *limit >= 0).map(|_| Strategy::Redeliver)
 }
 
-/// Returns true if the plan affects the retries of this queue.
-fn is_touched(builder: &PlanBuilder, queue: &QueueName) -> bool {
+/// Returns true if the plan changes the retries of this queue.
+fn has_retry_changes(builder: &PlanBuilder, queue: &QueueName) -> bool {
     let policy = ObjectId::Policy(naming::dead_letter_policy(queue));
     builder.changes.iter().any(|change| {
         let is_queue = matches!(&change.after, Some(Object::Queue(name, _)) if name == queue);
@@ -82,8 +83,8 @@ fn is_touched(builder: &PlanBuilder, queue: &QueueName) -> bool {
     })
 }
 
-/// Returns the call of a worker on failure.
-fn verb(strategy: Strategy) -> &'static str {
+/// Returns the call that a worker must make on failure.
+fn call(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Ladder => "basic.nack with requeue=false",
         Strategy::Republish => "basic.publish to the retry exchange, then basic.ack",
@@ -91,20 +92,20 @@ fn verb(strategy: Strategy) -> &'static str {
     }
 }
 
-fn sentence(queue: &QueueName, old: Strategy, new: Option<Strategy>) -> String {
+fn hazard_text(queue: &QueueName, old: Strategy, new: Option<Strategy>) -> String {
     match new {
         Some(new) => format!(
             "queue {queue} will retry with {new} instead of {old}: on failure, workers must call {} instead of {}",
-            verb(new),
-            verb(old)
+            call(new),
+            call(old)
         ),
         None if old == Strategy::Ladder => {
-            format!("queue {queue} will no longer retry with {old}: the first {} will be final", verb(old))
+            format!("queue {queue} will no longer retry with {old}: the first {} will be final", call(old))
         }
         None => format!(
             "queue {queue} will no longer retry with {old}: on failure, workers must call basic.nack with \
              requeue=false, which is final, instead of {}",
-            verb(old)
+            call(old)
         ),
     }
 }

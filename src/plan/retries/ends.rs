@@ -1,5 +1,5 @@
-//! Orders the last bindings of messages while their retries change: every message must have a destination at every
-//! moment, and most messages only one.
+//! Orders changes to the bindings that route messages after their last retry. At every moment, every message must have
+//! a destination, and most messages must have only one.
 
 use super::super::context::PlanContext;
 use super::super::document::{ChangeKind, PlannedChange};
@@ -9,25 +9,27 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName,
 use crate::plan::changes_by_kind::PlanBuilder;
 use std::collections::BTreeSet;
 
-/// Bindings after the last retry that are created or deleted at a moment of their own.
+/// The bindings after the last retry that a plan creates or deletes in a separate stage.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Ends {
-    /// The replacements of a first tier that is deleted with all others: from then on, a rejected message is
+    /// The bindings that replace the first tier when all tiers are retired. From then on, rejected messages are
     /// dead-lettered.
     pub(in super::super) instead_of_tiers: BTreeSet<Binding>,
-    /// Bindings that would take first failures away from a ladder. They are deleted before the queue is wired to it …
+    /// Bindings that would divert first failures from a ladder. They are deleted before the queue is wired to the
+    /// ladder.
     pub(in super::super) before_wiring: BTreeSet<Binding>,
-    /// … and created after the queue is no longer wired to it.
+    /// Bindings that would divert first failures from a ladder. They are created after the queue is no longer wired to
+    /// the ladder.
     pub(in super::super) after_wiring: BTreeSet<Binding>,
 }
 
-/// Returns these bindings of a plan.
+/// Returns the bindings of a plan that require a separate stage.
 pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -> Ends {
     let (live, desired) = (&context.current, &context.desired.topology);
     let mut ends = Ends::default();
-    // These bindings match every key, including the keys of first failures.
+    // Such a binding matches every routing key, including the keys of first failures.
     let matches_all =
-        |binding: &Binding| naming::queue_of_over_exchange(&binding.source).filter(|_| binding.routing_key == "#");
+        |binding: &Binding| naming::queue_of_exhausted_exchange(&binding.source).filter(|_| binding.routing_key == "#");
     for change in &builder.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Delete, Some(Object::Binding(old)), _) => {
@@ -44,7 +46,7 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
             }
             (ChangeKind::Delete, Some(Object::Exchange(first, _)), _) if change.retires.is_some() => {
                 ends.instead_of_tiers.extend(naming::queue_of_first_exchange(first).and_then(|queue| {
-                    let source = naming::switch_of(first);
+                    let source = naming::switch_exchange(first);
                     let destination = live_end(context, &queue)?.destination.clone();
                     let is_there = live.exchanges.contains_key(&source);
                     let (routing_key, arguments) = (String::new(), Arguments::new());
@@ -57,7 +59,7 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
     ends
 }
 
-/// Returns the last binding of a current ladder.
+/// Returns the binding of a current ladder that routes messages after the last retry.
 pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
     let (over, key) = (naming::exhausted_exchange(queue), naming::retry_key_pattern(queue)?);
     let is_end = |binding: &&Binding| binding.source == over && binding.routing_key == key;
@@ -68,14 +70,14 @@ pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueNam
         .find(|binding| is_end(binding) && matches!(binding.destination, Destination::Exchange(_)))
 }
 
-/// Adds the hazards and blocks about messages after their last retry.
+/// Adds the hazards and blocks that concern messages after their last retry.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     report_changed_destinations(builder, context);
     block_retired_destinations(builder, context);
 }
 
-/// Adds a hazard if dead-lettered messages get a different exchange: both are bound for a moment, so that no message is
-/// lost.
+/// Adds a hazard if dead-lettered messages will be routed to a different exchange. Temporarily, both exchanges are
+/// bound, so that no message is lost.
 fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     for family in &context.desired.scope.families {
         let queue = &family.queue;
@@ -93,8 +95,8 @@ fn report_changed_destinations(builder: &mut PlanBuilder, context: &PlanContext<
     }
 }
 
-/// Blocks the plan if a queue dead-letters to a part of retired retries, because its messages would be lost. The guard
-/// may stay, if the spec marks it as external, but it leads nowhere without the other exchanges.
+/// Blocks the plan if a queue dead-letters to an exchange of retired retries, because its messages would be lost. If
+/// the spec marks the guard exchange as external, it stays, but it routes nothing without the other exchanges.
 fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let PlanContext { current, desired, .. } = context;
     let deleted: BTreeSet<ObjectId> = builder
@@ -122,7 +124,7 @@ fn block_retired_destinations(builder: &mut PlanBuilder, context: &PlanContext<'
             "the dead-lettered messages of {id} go to exchange {exchange}, which belongs to retired retries: they \
              would be dropped"
         );
-        let remedy = format!("set another dead-letter exchange for {id}, or keep the retries");
+        let remedy = format!("set a different dead-letter exchange for {id}, or keep the retries");
         builder.block(&context.address(&id), text, Some(remedy));
     }
 }

@@ -1,13 +1,13 @@
-//! Selects the generations of tiers. A current tier that would change in more than its delay is kept and retired, and a
-//! tier of another generation replaces it: `orders.work.retry.1.5s~2`. So a tier is never in conflict, and never
-//! recreated with messages in it.
+//! Selects the generations of tiers. The name of a tier contains its delay, but not its other settings. If such a
+//! setting changes, a tier of a new generation, such as `orders.work.retry.1.5s~2`, replaces the current tier, which is
+//! retired. Therefore, a tier is never in conflict, and is never recreated while it contains messages.
 //!
-//! A routing key changes to another tier atomically, so that no message goes into both tiers or into none. A bind and
-//! an unbind are two requests. Between them, a rejected message would go to both tiers, or start again at the first
-//! one. So topo first binds the new tier to the switch. The switch is the alternate of the exchange, and receives only
-//! messages whose key the exchange does not match. Unbinding the old tier is then the atomic switch. Afterwards, topo
-//! binds the new tier to the exchange itself, and unbinds it from the switch. Both lead to the same queue, so no
-//! message is delivered twice.
+//! topo switches a routing key to a different tier atomically, so that every message is routed to exactly one of the
+//! tiers. A bind and an unbind are two requests: between them, a rejected message would be routed to both tiers, or
+//! would start again at the first tier. Therefore, topo first binds the new tier to the switch, which is the alternate
+//! of the exchange and receives only messages whose keys the exchange does not match. Unbinding the old tier then
+//! switches the key atomically. Finally, topo binds the new tier to the exchange itself, and unbinds it from the
+//! switch. The exchange and the switch route the key to the same queue, so no message is delivered twice.
 
 use super::leftovers::is_tier;
 use crate::diff::{Field, fields};
@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 /// The current generations of each tier, oldest first.
 type Generations = BTreeMap<TierName, Vec<u32>>;
 
-/// Returns the desired topology with the tier generations that fit the current topology.
-pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Desired> {
+/// Returns the desired topology with tier generations that are adapted to the current topology.
+pub(in super::super) fn adapt<'a>(context: &PlanContext<'a>) -> Cow<'a, Desired> {
     let desired = context.desired;
     let members = desired.scope.families.iter().flat_map(|family| &family.members);
     let tiers = members.filter_map(|id| match id {
@@ -36,33 +36,35 @@ pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Desire
     });
     let mut live = Generations::new();
     for tier in context.current.queues.keys().filter_map(TierName::parse) {
-        live.entry(first_of(&tier)).or_default().push(tier.generation);
+        live.entry(first_generation(&tier)).or_default().push(tier.generation);
     }
     live.values_mut().for_each(|generations| generations.sort_unstable());
     let renamed: BTreeMap<QueueName, QueueName> = tiers
         .filter_map(|name| {
-            let fitting = fitting(context, &live, name)?;
-            (fitting != *name).then(|| (name.clone(), fitting))
+            let matching = matching_generation(context, &live, name)?;
+            (matching != *name).then(|| (name.clone(), matching))
         })
         .collect();
     if renamed.is_empty() { Cow::Borrowed(desired) } else { Cow::Owned(with_names(desired, &renamed)) }
 }
 
-fn first_of(tier: &TierName) -> TierName {
+fn first_generation(tier: &TierName) -> TierName {
     TierName { generation: 1, ..tier.clone() }
 }
 
-/// Returns the current generation that matches the desired tier, or else the first one that does not exist.
-fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
+/// Returns the current generation that matches the desired tier. If there is none, returns the first generation that
+/// does not exist.
+fn matching_generation(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
     let desired = context.desired.topology.queues.get(name)?;
-    let first = first_of(&TierName::parse(name)?);
+    let first = first_generation(&TierName::parse(name)?);
     let named = |generation: &u32| TierName { generation: *generation, ..first.clone() }.name();
     let live = live.get(&first).map_or(&[][..], Vec::as_slice);
     let as_desired = live.iter().map(named).find(|it| is_equal(context, it, (name, desired)));
     as_desired.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
 }
 
-/// Returns true if the current queue needs no change to become the desired one. `called` is the name in the spec.
+/// Returns true if the current queue requires no change to match the desired queue. `called` is the name of the queue
+/// in the spec.
 fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, desired): (&QueueName, &Queue)) -> bool {
     let Some(live) = context.current.queues.get(name) else { return false };
     let scope = &context.desired.scope;
@@ -105,18 +107,18 @@ fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> De
     desired
 }
 
-/// A routing key, or the binding of all keys, that leads to a different tier than before.
+/// A change of the tier to which one routing key, or every routing key, is routed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Switch {
     /// The current binding.
     pub(in super::super) old: Binding,
     /// The desired binding.
     pub(in super::super) new: Binding,
-    /// The binding of the switch in between.
+    /// The binding from the switch exchange, which exists only during the change.
     pub(in super::super) temporary: Binding,
 }
 
-/// Returns the switches of a plan.
+/// Returns the tier switches of a plan.
 pub(in super::super) fn switches(builder: &PlanBuilder) -> Vec<Switch> {
     let mut retired: BTreeMap<(_, _), &Binding> = BTreeMap::new();
     let mut created: Vec<&Binding> = Vec::new();
@@ -131,7 +133,7 @@ pub(in super::super) fn switches(builder: &PlanBuilder) -> Vec<Switch> {
     }
     let switch = |new: &Binding| {
         let old = (*retired.get(&(&new.source, &new.routing_key))?).clone();
-        let temporary = Binding { source: naming::switch_of(&new.source), ..new.clone() };
+        let temporary = Binding { source: naming::switch_exchange(&new.source), ..new.clone() };
         Some(Switch { old, new: new.clone(), temporary })
     };
     created.into_iter().filter_map(switch).collect()

@@ -1,8 +1,9 @@
-//! Finds current objects of retries that the spec does not declare (anymore).
+//! Finds current retry objects that the spec no longer declares.
 //!
-//! A name alone proves nothing: manual retries also use an exchange `orders.retry`, and a shop has one for
-//! `orders.return`. So at least one object must have a feature that only topo's retries have. The other objects are
-//! matched by name only then, or if the spec declares the source of a binding.
+//! A name alone is not sufficient: manual retries may also use an exchange `orders.retry`, and an application may have
+//! an exchange `orders.return`. Therefore, at least one object of a queue's retries must have a feature that only
+//! topo's retries have. Only in that case does topo match other objects by name. A binding is also matched if its
+//! source is an exchange of desired retries.
 
 use super::super::document::Desired;
 use crate::model::naming::{self, TierName};
@@ -14,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Sides<'a> {
     pub(super) current: &'a Topology,
     pub(super) desired: &'a Desired,
-    /// Current objects that topo never touches.
+    /// Current objects that topo never changes.
     pub(super) untouchable: &'a BTreeSet<ObjectId>,
 }
 
-/// Returns the undesired current objects of retries, for each queue that the spec is responsible for.
+/// Returns the undesired current retry objects of each queue for whose retries the spec is responsible.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     members(
         sides.current,
@@ -28,14 +29,14 @@ pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<Objec
     )
 }
 
-/// Returns the current objects of the retries of unmanaged queues. Owning their names does not allow topo to delete
-/// them.
+/// Returns the current retry objects of unmanaged queues. topo does not delete these objects, even if `owns` matches
+/// their names.
 pub(super) fn of_unmanaged_queues(current: &Topology, desired: &Desired) -> BTreeSet<ObjectId> {
     let is_unmanaged = |queue: &QueueName| current.queues.contains_key(queue) && !is_responsible_for(desired, queue);
     members(current, desired, is_unmanaged, |_| true).into_values().flatten().collect()
 }
 
-/// Returns the current objects of the retries of the selected queues.
+/// Returns the current retry objects of the selected queues.
 fn members(
     current: &Topology,
     desired: &Desired,
@@ -77,7 +78,7 @@ fn members(
     found
 }
 
-/// Returns true if a current object is neither desired nor external or ignored.
+/// Returns true if a current object is not desired, external, ignored or untouchable.
 fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
     let (topology, scope) = (&sides.desired.topology, &sides.desired.scope);
     let is_foreign = |id: &ObjectId| scope.external.contains(id) || id.name().is_some_and(|name| scope.ignores(name));
@@ -87,7 +88,7 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
             ObjectId::Queue(name) => !topology.queues.contains_key(name) && !is_foreign(id),
             ObjectId::Binding(binding) => {
                 let source = ObjectId::Exchange(binding.source.clone());
-                // A binding to an external exchange is not special: dead-lettered messages may go there.
+                // A binding to an external exchange can be left over, because retries may dead-letter to the exchange.
                 !topology.bindings.contains(binding)
                     && !is_foreign(&source)
                     && !scope.ignores(binding.destination.name())
@@ -96,8 +97,8 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
         }
 }
 
-/// Returns the queue whose messages wait in a current queue. Three features must match: the name, the return exchange,
-/// and the key of the retry. Manual retries may have the same name and exchange.
+/// Returns the queue to which a current tier belongs; `None` if `live` is not a tier. Three features must match: the
+/// name, the return exchange, and the routing key of the retry. Manual retries may have the same name and exchange.
 pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
     let TierName { queue, number, .. } = TierName::parse(name)?;
     let sets = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
@@ -106,36 +107,37 @@ pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName>
     returns_messages.then_some(queue)
 }
 
-/// Returns the queue whose retries an exchange certainly belongs to: no other exchange has such an alternate.
+/// Returns the queue to whose retries an exchange certainly belongs. The alternate exchange identifies it, because only
+/// exchanges of topo's retries have such an alternate.
 pub(super) fn queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
     let leads_to = |next: &ExchangeName| live.alternate_exchange() == Some(next.as_str());
     let retry_switch = || {
-        let queue = naming::queue_of_retry_exchange(&naming::switched_by(name)?)?;
+        let queue = naming::queue_of_retry_exchange(&naming::exchange_of_switch(name)?)?;
         leads_to(&naming::exhausted_exchange(&queue)).then_some(queue)
     };
     match live.kind.as_str() {
         "headers" => naming::queue_of_guard_exchange(name).filter(|queue| leads_to(&naming::retry_exchange(queue))),
         "direct" => {
-            let own = || naming::queue_of_retry_exchange(name).filter(|_| leads_to(&naming::switch_of(name)));
+            let own = || naming::queue_of_retry_exchange(name).filter(|_| leads_to(&naming::switch_exchange(name)));
             retry_switch().or_else(own)
         }
-        "topic" => naming::queue_of_over_exchange(name).filter(|queue| leads_to(&naming::first_exchange(queue))),
-        "fanout" => naming::queue_of_first_exchange(name).filter(|_| leads_to(&naming::switch_of(name))),
+        "topic" => naming::queue_of_exhausted_exchange(name).filter(|queue| leads_to(&naming::first_exchange(queue))),
+        "fanout" => naming::queue_of_first_exchange(name).filter(|_| leads_to(&naming::switch_exchange(name))),
         _ => None,
     }
 }
 
-/// Returns the queue whose retries an exchange belongs to, if that queue has any.
+/// Returns the queue to whose retries an exchange belongs according to its name, if that queue has retries.
 fn likely_queue_of_exchange(name: &ExchangeName, live: &Exchange) -> Option<QueueName> {
-    let first_switch = || naming::queue_of_first_exchange(&naming::switched_by(name)?);
+    let first_switch = || naming::queue_of_first_exchange(&naming::exchange_of_switch(name)?);
     match live.kind.as_str() {
         "fanout" => naming::queue_of_return_exchange(name).or_else(first_switch),
         _ => None,
     }
 }
 
-/// Returns the queue whose retries a binding belongs to, by its form. Another binding of one of the exchanges does not
-/// match.
+/// Returns the queue to whose retries a binding belongs, according to its ends, routing key and arguments. Bindings
+/// that other owners add to these exchanges do not match.
 fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
     let Binding { source, destination, routing_key, arguments } = binding;
     let is_tier_of = |queue: &QueueName| is_tier(queue, destination);
@@ -144,22 +146,22 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
         |queue: &QueueName| routing_key == "#" || Some(routing_key) == naming::retry_key_pattern(queue).as_ref();
     let is_final_death = |_: &QueueName| to_exchange && arguments.contains_key("x-last-death-reason");
     let is_way_back = |queue: &QueueName| *destination == Destination::Queue(queue.clone());
-    // While a tier is replaced, the switch takes the place of the exchange.
-    let switched = naming::switched_by(source);
+    // While a tier is replaced, the switch temporarily replaces the exchange.
+    let switched = naming::exchange_of_switch(source);
     let source_or_switched = switched.as_ref().unwrap_or(source);
     let entry = || {
         let queue = naming::queue_of_retry_exchange(source_or_switched);
         queue.or_else(|| naming::queue_of_first_exchange(source_or_switched)).filter(is_tier_of)
     };
-    // While all tiers are retired, the switch takes the place of the first exchange.
+    // While all tiers are retired, the switch temporarily replaces the first exchange.
     let last_way = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
-    let over = || naming::queue_of_over_exchange(source).filter(is_end);
+    let over = || naming::queue_of_exhausted_exchange(source).filter(is_end);
     let hand_back = || naming::queue_of_return_exchange(source).filter(is_way_back);
     let guard = || naming::queue_of_guard_exchange(source).filter(is_final_death);
     entry().or_else(last_way).or_else(over).or_else(hand_back).or_else(guard)
 }
 
-/// Returns true if a destination is a tier of that queue.
+/// Returns true if a destination is a tier of the queue.
 pub(super) fn is_tier(queue: &QueueName, destination: &Destination) -> bool {
     match destination {
         Destination::Queue(name) => TierName::parse(name).is_some_and(|tier| tier.queue == *queue),
@@ -213,7 +215,7 @@ mod tests {
         let is_tier = |name: &str, arguments: &[(&str, &str)]| queue_of_tier(&name.into(), &queue(arguments)).is_some();
         assert!(is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.1")]));
         assert!(is_tier("mail.retry.1.5s~2", &[back, (key, "mail.retry.1")]));
-        // Manual retries: a message keeps its key, or gets the name of the queue.
+        // In manual retries, a message keeps its routing key, or its routing key becomes the name of the queue.
         assert!(!is_tier("mail.retry.1.5s", &[back]));
         assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail")]));
         assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.2")]));

@@ -1,9 +1,9 @@
 //! Retires current retries that the spec no longer declares.
 //!
-//! topo unbinds an undesired tier, and the tier returns its messages to the queue. topo deletes the tier when it is
-//! empty, never before. If an apply does not complete a retirement, the next plan shows it and the next apply completes
-//! it. The exchanges are deleted after the last tier. Retired objects are not listed as unmanaged, even if they are
-//! owned.
+//! topo unbinds an undesired tier, and the tier returns its messages to the queue. topo deletes the tier only when it
+//! is empty. If an apply does not complete a retirement, the next plan shows the remaining steps, and the next apply
+//! executes them. The exchanges are deleted after the last tier. Retired objects are not listed as unmanaged, even if
+//! they are owned.
 
 mod contract;
 mod ends;
@@ -26,17 +26,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use contract::{hazards, strategy_of};
 pub(super) use ends::{ends, hazards as final_target_hazards, live_end};
-pub(super) use generations::{Switch, adapted, switches};
+pub(super) use generations::{Switch, adapt, switches};
 
 #[cfg(test)]
 mod tests;
 
-/// Returns true if any retries are to be retired, as far as this is known without the list of untouchable objects.
+/// Returns true if the plan may retire retries. Does not consider which objects are untouchable.
 pub(super) fn has_leftover_retries(current: &Topology, desired: &Desired) -> bool {
     !leftovers(&Sides { current, desired, untouchable: &BTreeSet::new() }).is_empty()
 }
 
-/// Plans the retirement of leftover retries, and drops these objects from the `removed` and unmanaged ones.
+/// Plans the retirement of leftover retries, and drops the objects of these retries from the removals.
 pub(super) fn retire(
     builder: &mut PlanBuilder,
     context: &PlanContext<'_>,
@@ -50,7 +50,7 @@ pub(super) fn retire(
         let is_declared = desired.topology.queues.contains_key(&queue);
         let is_removed = desired.scope.removed.contains(&ObjectId::Queue(queue.clone()));
         let is_retired = is_declared || is_removed || options.prune.contains(&ObjectKind::Queue);
-        // If the queue exists, is unmanaged and stays, its retries stay, and the queue represents them.
+        // If an unmanaged queue stays, its retries also stay. The plan lists only the queue as unmanaged.
         if is_retired || current.queues.contains_key(&queue) {
             removals.retain(|(object, _)| !left.contains(&object.id()));
         }
@@ -97,7 +97,7 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
     }
 }
 
-/// Describes the messages in a retired tier; `None` if it is empty.
+/// Describes the messages in a retired tier; `None` if the tier is empty.
 fn waiting_messages(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> {
     let within = TierName::parse(name).and_then(|tier| duration(tier.delay));
     let within = within.map_or_else(String::new, |delay| format!(" within {delay}"));
@@ -111,13 +111,13 @@ fn waiting_messages(name: &QueueName, live: Option<&QueueActivity>) -> Option<St
     Some(format!("{held}{within}; the tier will be deleted when it is empty, by this apply or the next"))
 }
 
-/// Returns the number of messages that wait in the tiers of a current queue; `None` if the broker does not report it.
-pub(super) fn waiting(context: &PlanContext<'_>, queue: &QueueName) -> Option<u64> {
+/// Returns the number of messages in the tiers of a current queue; `None` if the broker does not report the number.
+pub(super) fn messages_in_tiers(context: &PlanContext<'_>, queue: &QueueName) -> Option<u64> {
     let tiers = context.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
     tiers.map(|(name, _)| context.live(&ObjectId::Queue(name.clone()))?.messages).sum()
 }
 
-/// Returns the delays of the current tiers of a queue, in milliseconds, one for each retry; `None` if a tier is
+/// Returns the delays of a queue's current tiers in milliseconds, in the order of the retries; `None` if a tier is
 /// missing.
 pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Option<Vec<i64>> {
     let is_bound = |name: &&QueueName| {
@@ -132,8 +132,8 @@ pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Optio
     is_complete.then(|| delays.into_values().collect())
 }
 
-/// Returns the groups of objects that `--target` keeps together: the created and retired objects of the retries of one
-/// queue, the queue and its policy. A part of them would lose messages, or route them twice.
+/// Returns the groups of objects that `--target` keeps together: a queue, the policy that wires it, and the created and
+/// retired objects of its retries. An apply of only a part of a group would lose messages, or route messages twice.
 pub(super) fn families(builder: &PlanBuilder, desired: &Desired) -> Vec<BTreeSet<ObjectId>> {
     let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for family in desired.scope.families.iter().filter(|family| !family.members.is_empty()) {

@@ -1,5 +1,5 @@
-//! Writes the current settings of a queue as the keys of a spec. `topo export` and the resolutions of a conflict use
-//! the same keys, so both have the same values.
+//! Converts a queue's current settings to spec keys. `topo export` and the resolutions of a conflict both use this
+//! module, so they produce the same keys.
 
 mod schedule;
 
@@ -12,7 +12,7 @@ use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, QueueN
 use crate::rabbitmq::routing::DeadLettering;
 use std::collections::BTreeMap;
 
-/// The delayed retry queues of a queue.
+/// The retries of a queue with delayed retry queues.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiered {
     /// The strategy: a ladder, or republishing.
@@ -23,46 +23,46 @@ pub(crate) struct Tiered {
     pub(crate) end: Option<DeadLettering>,
 }
 
-/// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+/// A function that returns the dead-letter queue of the spec to which an exchange and a routing key lead.
 pub(crate) type DeadLetterQueueAt<'a> = &'a dyn Fn(&DeadLettering) -> Option<QueueName>;
 
 /// Facts about other objects that determine the keys of a queue.
 pub(crate) struct Parts<'a> {
-    /// The delayed retry queues.
+    /// The retries of the queue, if it has delayed retry queues.
     pub(crate) tiered: Option<&'a Tiered>,
-    /// True if its delivery limit counts retries.
+    /// True if the delivery limit of the queue counts retries.
     pub(crate) is_counted: bool,
-    /// Returns the dead-letter queue of the spec to which an exchange and a key lead.
+    /// Returns the dead-letter queue of the spec to which an exchange and a routing key lead.
     pub(crate) dead_letter_queue_at: DeadLetterQueueAt<'a>,
-    /// True if it is a dead-letter queue.
+    /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
-    /// True if its delivery limit is the one that topo sets for a dead-letter queue.
+    /// True if the delivery limit of the queue is the limit that topo sets for a dead-letter queue.
     pub(crate) has_own_limit: bool,
 }
 
-/// The keys of a queue.
+/// The spec keys of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueKeys {
-    /// `type`.
+    /// The value of `type`.
     pub(crate) queue_type: Option<Tree>,
-    /// The values of keys for one argument, by argument.
+    /// The values of the keys that set a single argument, by argument name.
     pub(crate) keys: BTreeMap<&'static str, Tree>,
-    /// `maxRetries` and `retry`.
+    /// The keys `maxRetries` and `retry`.
     pub(crate) retry: Option<RetryKeys>,
-    /// `deadLetter`.
+    /// The value of `deadLetter`.
     pub(crate) dead_letter: Option<Tree>,
-    /// `arguments`.
+    /// The key `arguments`, with the arguments that no other key sets.
     pub(crate) arguments: Option<Entry>,
-    /// The type whose defaults apply.
+    /// The queue type whose defaults apply.
     pub(crate) kind: Option<QueueType>,
-    /// True if it is a dead-letter queue.
+    /// True if the queue is a dead-letter queue.
     pub(crate) is_dead_letter_queue: bool,
 }
 
-/// The arguments whose keys are written separately.
+/// The arguments whose keys are converted separately.
 const APART: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
-/// Returns the keys of a queue. `wiring` is its own dead-lettering, with its origin: arguments or a policy.
+/// Returns the spec keys of a queue. `wiring` is the dead-lettering of the queue, and true if a policy sets it.
 pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, parts: &Parts<'_>) -> QueueKeys {
     let (mut retry, mut arguments) = (None, queue.arguments.clone());
     let by_policy = wiring.as_ref().is_some_and(|(_, by_policy)| *by_policy);
@@ -73,7 +73,7 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
         }
         None => {
             if parts.is_counted {
-                retry = counted(queue, &mut arguments);
+                retry = counted_retries(queue, &mut arguments);
             }
             wiring.map(|(to, _)| to)
         }
@@ -81,7 +81,8 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     if parts.has_own_limit {
         arguments.remove("x-delivery-limit");
     }
-    // `deadLetter` accepts no routing key with which a binding could not be deleted; as an argument it is valid.
+    // `deadLetter` refuses a routing key with which a binding could not be deleted. As an argument, such a key is
+    // valid.
     let in_arguments = !by_policy && end.as_ref().is_some_and(|end| !is_key_of_binding(end.routing_key.as_deref()));
     if in_arguments {
         end = None;
@@ -103,14 +104,14 @@ pub(crate) fn queue_keys(queue: &Queue, wiring: Option<(DeadLettering, bool)>, p
     }
 }
 
-/// Returns true if the management API can delete a binding with that key. It does not treat `null` and `undefined` as
-/// keys.
+/// Returns true if the management API can delete a binding with this routing key. The API does not treat `null` and
+/// `undefined` as routing keys.
 fn is_key_of_binding(key: Option<&str>) -> bool {
     !matches!(key, Some("null" | "undefined"))
 }
 
-/// Returns the retries that a quorum queue counts, and removes their arguments.
-fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
+/// Returns the retries that a quorum queue counts, and removes their arguments from `arguments`.
+fn counted_retries(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     let number = |name: &str| queue.arguments.get(name).and_then(ArgumentValue::as_integer);
     let retries = number("x-delivery-limit").and_then(|it| u32::try_from(it).ok())?;
     let delays = ["x-delayed-retry-type", "x-delayed-retry-min", "x-delayed-retry-max"];
@@ -120,7 +121,7 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     }
     let is_all = queue.arguments.get("x-delayed-retry-type").and_then(ArgumentValue::as_text) == Some("all");
     let (least, most) = (number(delays[1])?, number(delays[2])?);
-    if !is_all || retries > schedule::MOST_WRITTEN || least.saturating_mul(i64::from(retries)) < most || least > most {
+    if !is_all || retries > schedule::MAX_DELAYS || least.saturating_mul(i64::from(retries)) < most || least > most {
         return None;
     }
     arguments.retain(|name, _| name != "x-delivery-limit" && !delays.contains(&name.as_str()));
@@ -128,11 +129,12 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Option<RetryKeys> {
     Some(RetryKeys::delayed(Strategy::Delayed, &waits.collect::<Vec<_>>()))
 }
 
-/// Writes `deadLetter`: the name of a dead-letter queue if the exchange and the key lead to one.
+/// Returns the value of `deadLetter`: the dead-letter queue to which the exchange and the routing key lead. If they
+/// lead to no dead-letter queue of the spec, returns the exchange and the routing key.
 pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, by_policy: bool) -> Tree {
     let wiring = by_policy.then(|| entry("wiring", Tree::plain("policy")));
     match queue_at(end) {
-        // `none` means no destination.
+        // `deadLetter: none` disables dead-lettering.
         Some(name) if !by_policy && name.as_str() != "none" => Tree::text(name.as_str()),
         Some(name) => Tree::table([entry("queue", Tree::text(name.as_str()))].into_iter().chain(wiring)),
         None => {
@@ -144,7 +146,7 @@ pub(crate) fn dead_letter(queue_at: DeadLetterQueueAt<'_>, end: &DeadLettering, 
 }
 
 impl QueueKeys {
-    /// Returns the keys of the queue itself in the usual order.
+    /// Returns the keys of the queue in the usual order, without `arguments`.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let key = |known: &KnownArgument| self.keys.get(known.name).map(|it| entry(known.key, it.clone()));
         let queue_type = self.queue_type.iter().map(|it| entry("type", it.clone()));
@@ -154,7 +156,7 @@ impl QueueKeys {
     }
 }
 
-/// Returns the declaration of an exchange that the spec names and does not declare.
+/// Returns the spec entry of an exchange that the spec references but does not create.
 pub(crate) fn external_exchange(is_missing: bool) -> Tree {
     let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
     Tree::table([entry("external", Tree::plain(true))].into_iter().chain(optional))
@@ -163,11 +165,12 @@ pub(crate) fn external_exchange(is_missing: bool) -> Tree {
 /// Returns the comment on a missing exchange; `messages` describes the messages that are sent to it.
 pub(crate) fn missing_exchange(messages: &str) -> String {
     format!(
-        "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without `external`"
+        "this exchange does not exist, and the broker drops {messages}; to create it, declare it here without \
+         `external`"
     )
 }
 
-/// Returns a binding as an entry of a list: its ends, key and arguments.
+/// Returns a binding as a list entry: its source, destination, routing key and arguments.
 pub(crate) fn binding(binding: &Binding) -> Tree {
     let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
     let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
@@ -178,7 +181,7 @@ pub(crate) fn binding(binding: &Binding) -> Tree {
     Tree::table(ends.into_iter().chain(kind).chain(key_and_arguments(binding)))
 }
 
-/// Returns the key and the arguments of a binding, if it has any.
+/// Returns the routing key and the arguments of a binding, if they are not empty.
 pub(crate) fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
     let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
     key.into_iter().chain(value::arguments(&binding.arguments))

@@ -1,39 +1,39 @@
-//! Writes retries as spec keys: delays as a list, as one delay for all, or as a backoff.
+//! Converts retries to spec keys: the delays become a list or a backoff.
 
 use crate::model::Strategy;
 use crate::model::retry::backoff_delays;
 use crate::model::yaml::value::duration;
 use crate::model::yaml::{Entry, Tree, entry};
 
-/// The maximum number of delays that are listed.
-pub(super) const MOST_WRITTEN: u32 = 100;
-/// The minimum number of delays that are written as a backoff.
-const FEWEST_OF_BACKOFF: usize = 4;
+/// The maximum number of delays of a quorum queue that are converted to `retry`.
+pub(super) const MAX_DELAYS: u32 = 100;
+/// The minimum number of delays that are converted to a backoff.
+const MIN_BACKOFF_DELAYS: usize = 4;
 
 /// The retries of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RetryKeys {
     strategy: Strategy,
     count: usize,
-    /// `delays` or `backoff`; `None` without delays.
+    /// The key `delays` or `backoff`; `None` for retries without delays.
     delays: Option<Entry>,
     /// True if the number of delays is the number of retries.
     implies_count: bool,
 }
 
 impl RetryKeys {
-    /// Builds retries without delays, which a quorum queue counts.
+    /// Returns retries without delays, which a quorum queue counts.
     pub(crate) fn immediate(count: u32) -> Self {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Self { strategy: Strategy::Redeliver, count, delays: None, implies_count: false }
     }
 
-    /// Builds one retry for each delay, in milliseconds.
+    /// Returns one retry for each delay, in milliseconds.
     pub(crate) fn delayed(strategy: Strategy, delays: &[i64]) -> Self {
         if delays.is_empty() {
             return Self { strategy, count: 0, delays: None, implies_count: false };
         }
-        let (entry, implies_count) = written(delays);
+        let (entry, implies_count) = delays_entry(delays);
         Self { strategy, count: delays.len(), delays: Some(entry), implies_count }
     }
 
@@ -64,12 +64,13 @@ impl RetryKeys {
     }
 }
 
-/// Writes the delays. Returns true if they imply the number of retries.
-fn written(delays: &[i64]) -> (Entry, bool) {
+/// Returns the key `delays` or `backoff`, and true if it implies the number of retries.
+fn delays_entry(delays: &[i64]) -> (Entry, bool) {
     if let Some(backoff) = backoff(delays) {
         return (entry("backoff", backoff), false);
     }
-    // The last delay repeats. Two equal ones are listed.
+    // The last delay in a list applies to all further retries, so a repeated delay is listed once. Two equal delays are
+    // both listed.
     let repeated = delays.iter().rev().take_while(|it| Some(*it) == delays.last()).count();
     let listed = if repeated > 2 { delays.len() + 1 - repeated } else { delays.len() };
     let list = Tree::list(delays[..listed].iter().map(|it| Tree::plain(duration(*it))));
@@ -84,7 +85,7 @@ fn backoff(delays: &[i64]) -> Option<Tree> {
         backoff_delays(*initial, factor as f64, max).zip(delays).all(|(computed, delay)| computed == *delay)
     };
     let max = match () {
-        () if delays.len() < FEWEST_OF_BACKOFF || delays.get(2) <= Some(second) => return None,
+        () if delays.len() < MIN_BACKOFF_DELAYS || delays.get(2) <= Some(second) => return None,
         () if computes(None) => None,
         () if computes(Some(*last)) => Some(entry("max", Tree::plain(duration(*last)))),
         () => return None,

@@ -1,12 +1,12 @@
-//! Predicts the error message with which a broker rejects a declaration. Formats values as Erlang prints them (`~tp`).
+//! Predicts the error message with which a broker rejects a declaration. Formats values as Erlang does (`~tp`).
 
 use super::fields::{as_compared, atom};
 use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
-/// Formats a value without its type. A string has no quotes (`~ts`). Lines that Erlang would break are not broken.
-pub(super) fn printed(value: &ArgumentValue) -> String {
+/// Formats a value without its type. A string has no quotes (`~ts`). Unlike Erlang, inserts no line breaks.
+pub(super) fn format_value(value: &ArgumentValue) -> String {
     match value {
         ArgumentValue::Null => "undefined".to_owned(),
         ArgumentValue::Boolean(value) => value.to_string(),
@@ -30,7 +30,7 @@ pub(super) fn printed(value: &ArgumentValue) -> String {
 
 /// Formats a value inside another value.
 fn term(value: &ArgumentValue) -> String {
-    value.as_text().map_or_else(|| printed(value), binary)
+    value.as_text().map_or_else(|| format_value(value), binary)
 }
 
 fn binary(text: &str) -> String {
@@ -65,7 +65,7 @@ fn float(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// Returns the error message for an application that declares `object`, in the broker's own words.
+/// Returns the error message that the broker sends to an application that declares `object`.
 pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, profile: &BrokerProfile) -> String {
     let (kind, name) = match object {
         Object::Queue(name, _) => ("queue", name.as_str()),
@@ -79,17 +79,17 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
             None => value.clone(),
         })
     };
-    let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", printed(value), value.amqp_type());
+    let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", format_value(value), value.amqp_type());
     let tail = match (compared(&change.after), compared(&change.before)) {
         (Some(received), Some(current)) if change.field == Field::Type => {
             format!("received '{}' but current is '{}'", atom(&received), atom(&current))
         }
         (Some(received), Some(current)) => {
-            format!("received '{}' but current is '{}'", printed(&received), printed(&current))
+            format!("received '{}' but current is '{}'", format_value(&received), format_value(&current))
         }
-        // An exchange that was imported without `auto_delete`.
+        // The exchange was imported without `auto_delete`.
         (Some(received), None) if change.field.argument().is_none() => {
-            format!("received '{}' but current is none", printed(&received))
+            format!("received '{}' but current is none", format_value(&received))
         }
         (Some(received), None) => format!("received {} but current is none", typed(&received)),
         (None, Some(current)) => format!("received none but current is {}", typed(&current)),
@@ -98,7 +98,8 @@ pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, pr
     format!("PRECONDITION_FAILED - inequivalent arg '{}' for {kind} '{name}' in vhost '{vhost}': {tail}", change.field)
 }
 
-/// Returns the error message for an exchange type that the broker does not know. The broker checks nothing else then.
+/// Returns the error message for an exchange type that the broker does not support. The broker reports no other
+/// mismatch in that case.
 pub fn unknown_type(kind: &ArgumentValue) -> String {
     format!("PRECONDITION_FAILED - unknown exchange type '{kind}'")
 }
@@ -130,8 +131,8 @@ mod tests {
     #[test]
     fn lists_and_tables_match_erlang() {
         let list = ArgumentValue::List(vec![1.into(), "a".into()]);
-        assert_eq!(printed(&list), "[{long,1},{longstr,<<\"a\">>}]");
+        assert_eq!(format_value(&list), "[{long,1},{longstr,<<\"a\">>}]");
         let table = ArgumentValue::Table([("a".to_owned(), list)].into());
-        assert_eq!(printed(&table), "[{<<\"a\">>,array,[{long,1},{longstr,<<\"a\">>}]}]");
+        assert_eq!(format_value(&table), "[{<<\"a\">>,array,[{long,1},{longstr,<<\"a\">>}]}]");
     }
 }

@@ -1,12 +1,15 @@
-//! Classifies a field of a queue or of an exchange that differs.
+//! Classifies a queue or exchange field that differs.
 //!
-//! The broker compares those arguments of a queue that its type uses. Every exchange type, also those of RabbitMQ's
-//! plugins, compares `alternate-exchange` and no other argument (`rabbit_exchange:assert_args_equivalence`, 3.8 to
-//! 4.3), except the upstreams of a federation. The broker validates arguments only when it creates an exchange. For an
-//! existing exchange, it answers 204 to arguments that it refuses for a new one.
+//! For a queue, the broker compares the arguments that the queue type uses. For an exchange, the broker compares only
+//! `alternate-exchange` (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3). This applies to all exchange types,
+//! including those of RabbitMQ's plugins, except federation exchanges, for which the broker also compares the
+//! upstreams. The broker validates arguments only when it creates an exchange. For an existing exchange, it responds
+//! with 204 to arguments that it would refuse for a new exchange.
 
 use crate::diff::{Field, FieldChange};
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument, checked, compared};
+use crate::model::known_arguments::{
+    KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument, check_order, comparison_order,
+};
 use crate::model::{ArgumentValue, BrokerVersion, Exchange, Object, Queue};
 use crate::rabbitmq::declare::{contains_null, is_known_type};
 use crate::rabbitmq::{BrokerProfile, refusals, with_default_type};
@@ -15,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The effect of a field that differs on the broker.
+/// The broker's response to a field that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -25,11 +28,12 @@ pub enum Verdict {
     InPlace,
     /// The broker would reject the declaration: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
     Conflict,
-    /// A known argument that the broker neither compares nor changes: it would answer 204 and change nothing.
+    /// The field is a known argument that the broker neither compares nor changes: the broker would respond with 204
+    /// and change nothing.
     Drift,
-    /// An argument that no broker knows: the broker stores it unchanged, and it has no effect.
+    /// The field is an argument that RabbitMQ does not support: the broker stores the argument, which has no effect.
     Unknown,
-    /// The broker would refuse the value for any queue of that type.
+    /// The broker would refuse the value even for a new object.
     Invalid,
 }
 
@@ -83,13 +87,13 @@ pub(super) fn is_queue_refused_again(
     profile: &BrokerProfile,
 ) -> bool {
     let is_refused = |name| !is_equal(name, live, desired, profile) && is_queue_argument_compared(name, live, profile);
-    // The broker compares everything except arguments.
+    // The broker compares every field that is not an argument.
     change.field.argument().is_none_or(is_refused)
 }
 
 /// Returns true if the broker compares the argument. The type of the *existing* queue determines the list of compared
-/// arguments. The list is unknown for a type from a plugin. The argument then counts as compared, because it is safe to
-/// recreate the queue.
+/// arguments. For a queue type of a plugin, the list is unknown. In that case, the argument is treated as compared,
+/// because recreating the queue always applies the argument.
 fn is_queue_argument_compared(name: &str, live: &Queue, profile: &BrokerProfile) -> bool {
     let Some(known) = KnownArgument::named(name) else { return false };
     live.queue_type().is_none_or(|live| known.is_compared(live, profile.version))
@@ -97,7 +101,7 @@ fn is_queue_argument_compared(name: &str, live: &Queue, profile: &BrokerProfile)
 
 /// Returns the position of the argument in the order in which the broker compares arguments.
 pub(super) fn position(name: &str, live: &Queue, profile: &BrokerProfile) -> usize {
-    let order = live.queue_type().map_or(checked(), |live| compared(live, profile.version));
+    let order = live.queue_type().map_or(check_order(), |live| comparison_order(live, profile.version));
     order.iter().position(|known| *known == name).unwrap_or(KNOWN_ARGUMENTS.len())
 }
 
@@ -105,15 +109,15 @@ pub(super) fn position(name: &str, live: &Queue, profile: &BrokerProfile) -> usi
 fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
     let desired = with_default_type(desired, profile);
     match (live.arguments.get(name), desired.arguments.get(name)) {
-        // The only default that the broker knows: a missing type is classic (`rabbit_misc`, all versions).
+        // The broker applies only one default: a missing type is treated as classic (`rabbit_misc`, all versions).
         (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),
         (Some(before), Some(after)) => as_compared(name, before, profile) == as_compared(name, after, profile),
         (None, None) => true,
     }
 }
 
-/// Returns the value that the broker compares and prints in its error message. 4.3.6 converts ages to milliseconds, as
-/// a string (`rabbit_amqqueue:normalize_max_age`). 4.3.5 has no such function, and treats 168h and 7D as different.
+/// Returns the value that the broker compares and prints in its error message. From 4.3.6 on, the broker converts ages
+/// to milliseconds, as a string (`rabbit_amqqueue:normalize_max_age`). Up to 4.3.5, it treats 168h and 7D as different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, profile: &BrokerProfile) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && profile.version >= BrokerVersion::new(4, 3, 6));
     match age.and_then(crate::model::age) {
@@ -130,9 +134,9 @@ pub(super) fn exchange_verdict(
     profile: &BrokerProfile,
 ) -> Verdict {
     match &change.field {
-        // The broker checks this first: "unknown exchange type".
+        // The broker checks the type first, and refuses an unknown type with "unknown exchange type".
         Field::Type if !is_known_type(&desired.kind, profile) => Verdict::Invalid,
-        // The broker refuses the request before it compares: `null_not_allowed`.
+        // Before the broker compares arguments, it refuses a null with `null_not_allowed`.
         Field::Argument(_) if change.after.as_ref().is_some_and(contains_null) => Verdict::Invalid,
         Field::Argument(name) if change.after.is_some() && is_argument_refused(name, object, profile) => {
             Verdict::Invalid
@@ -159,7 +163,7 @@ pub(super) fn exchange_verdict(
 
 /// Returns true if the broker rejects a declaration of the existing exchange because of this field.
 pub(super) fn is_exchange_refused_again(change: &FieldChange, live: &Exchange) -> bool {
-    // The broker compares everything except arguments.
+    // The broker compares every field that is not an argument.
     change.field.argument().is_none_or(|name| is_exchange_argument_compared(name, live))
 }
 
@@ -167,8 +171,8 @@ fn is_exchange_argument_compared(name: &str, live: &Exchange) -> bool {
     KnownExchangeArgument::named(name).is_some_and(|known| known.is_compared && known.is_read_by(&live.kind))
 }
 
-/// Returns true if the broker refuses to create the desired exchange because of that argument. If two
-/// arguments exclude each other, both count.
+/// Returns true if the broker refuses to create the desired exchange because of this argument. If two arguments are
+/// mutually exclusive, returns true for both.
 fn is_argument_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);
     let refused = refusals(object, profile);
@@ -176,7 +180,7 @@ fn is_argument_refused(name: &str, object: &Object, profile: &BrokerProfile) -> 
         || refused.iter().any(|refusal| is_of_pair(&refusal.subject) && has_both(object))
 }
 
-/// The arguments of a consistent hash exchange that exclude each other.
+/// The mutually exclusive arguments of a consistent hash exchange.
 const EXCLUSIVE: [&str; 2] = ["hash-header", "hash-property"];
 
 fn has_both(object: &Object) -> bool {
@@ -184,7 +188,8 @@ fn has_both(object: &Object) -> bool {
     EXCLUSIVE.iter().all(|name| exchange.arguments.contains_key(*name))
 }
 
-/// Formats a type as the broker's error messages print it: an atom of Erlang, in quotes unless it is a plain word.
+/// Formats a type as the broker's error messages print it: as an Erlang atom, which is quoted unless it is a plain
+/// word.
 pub(super) fn atom(kind: &ArgumentValue) -> String {
     let text = kind.to_string();
     let is_plain = text.starts_with(|first: char| first.is_ascii_lowercase())

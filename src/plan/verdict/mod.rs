@@ -2,13 +2,14 @@
 //!
 //! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments), `rabbit_exchange:
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
-//! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
+//! `rabbit_misc:assert_args_equivalence` (values), and tests with real brokers.
 //!
-//! One setting is not known: `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (3.11 on, off by
-//! default). With it, the declaration of an existing quorum queue as a classic one compares only a few arguments
-//! (`rabbit_amqqueue:assert_equivalent`). The management API does not show the setting. The verdicts assume its
-//! default. topo always sets the queue type, so the setting affects only one of its own declarations. In a
-//! conflict of types, the broker would accept the declaration and change nothing.
+//! topo cannot read one broker setting, because the management API does not report it:
+//! `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration` (from 3.11 on, off by default). If it is on, and
+//! a client declares an existing quorum queue as a classic queue, the broker compares only a few arguments
+//! (`rabbit_amqqueue:assert_equivalent`). The verdicts assume that the setting is off. topo always sets the queue type,
+//! so the setting affects topo's own declarations only if the queue types differ. In that case, the broker would accept
+//! the declaration and change nothing.
 
 mod erlang;
 mod fields;

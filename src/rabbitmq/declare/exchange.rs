@@ -1,4 +1,4 @@
-//! Predicts refusals of exchanges and of the bindings from them.
+//! Predicts refusals of exchanges and of bindings.
 
 use super::refusal::{self, Refusal, null_refusal};
 use crate::model::{
@@ -6,15 +6,15 @@ use crate::model::{
 };
 use crate::rabbitmq::profile::{BrokerProfile, predeclared_type};
 
-/// The properties that a consistent hash exchange can hash instead of a header.
+/// The message properties that a consistent hash exchange can hash instead of a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
 
-/// The exchange types that the broker added after 3.8, with the first version of each. (`x-modulus-hash` is built in since
-/// 4.3; before, a plugin provides it.)
+/// The exchange types that RabbitMQ introduced after 3.8, with the first version of each. The list does not contain
+/// `x-modulus-hash`, which a plugin provides before 4.3.
 const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
 
-/// Returns true if the broker supports an exchange type. A broker that does not list its types is assumed to support all types
-/// of its version.
+/// Returns true if the broker supports an exchange type. If the broker does not list its types, topo assumes that it
+/// supports all types of its version.
 pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     if profile.exchange_types.is_empty() {
         added_in(kind, profile.version).is_none()
@@ -23,24 +23,25 @@ pub(crate) fn is_known_type(kind: &str, profile: &BrokerProfile) -> bool {
     }
 }
 
-/// Returns the version that adds an exchange type, if this version does not support it.
+/// Returns the version that introduces an exchange type; `None` if `version` already supports the type, or if the type
+/// is not in [`LATER_TYPES`].
 fn added_in(kind: &str, version: BrokerVersion) -> Option<BrokerVersion> {
     LATER_TYPES.iter().find(|(later, since)| *later == kind && version < *since).map(|(_, since)| *since)
 }
 
-/// Returns the refusals of an exchange, in the order of `rabbit_channel:handle_method(#'exchange.declare'{})`, which is the
-/// same from 3.8 to 4.3. The broker decodes the request, then checks the type, the name, the alternate exchange, and the
-/// arguments of the type.
+/// Returns the refusals of an exchange, in the order of the broker's checks
+/// (`rabbit_channel:handle_method(#'exchange.declare'{})`, the same from 3.8 to 4.3). The broker decodes the request,
+/// then checks the type, the name, the alternate exchange, and the arguments of the type.
 pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profile: &BrokerProfile) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = null_refusal(&exchange.arguments).into_iter().collect();
     if let Some(since) = added_in(&exchange.kind, profile.version) {
         let text = format!(
-            "exchanges of type `{}` exist since RabbitMQ {}; the broker is {}",
+            "exchange type `{}` requires RabbitMQ {}; the broker is {}",
             exchange.kind,
             since.series(),
             profile.version
         );
-        found.push(Refusal::new("type", text).hint("use another type until the broker is upgraded"));
+        found.push(Refusal::new("type", text).hint("use a different type, or upgrade the broker"));
     } else if !is_known_type(&exchange.kind, profile) {
         let names: Vec<&str> = profile.exchange_types.iter().map(String::as_str).collect();
         let text = format!("the broker does not support exchange type `{}`", exchange.kind);
@@ -68,8 +69,8 @@ pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, profil
     found
 }
 
-/// Validates the arguments of a consistent hash exchange: `rabbit_exchange_type_consistent_hash:validate`. A value of another
-/// type crashes it, which is a 400 too.
+/// Validates the arguments of a consistent hash exchange (`rabbit_exchange_type_consistent_hash:validate`). A value
+/// that is not a string crashes the broker's validation, which also results in a 400 response.
 fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentValue>) -> Option<Refusal> {
     let not_text = |name: &str, value: &ArgumentValue| {
         value.as_text().is_none().then(|| Refusal::new(name, format!("{name} must be a string, but {value} is not")))
@@ -89,26 +90,30 @@ fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentVal
     })
 }
 
-/// The maximum size of the request that creates a binding since [`BODY_LIMITED`], in bytes (`rabbit_mgmt_wm_bindings`).
+/// The maximum size of a request body that creates a binding, in bytes (`rabbit_mgmt_wm_bindings`).
 const LARGEST_BODY: usize = 5000;
+/// The first version with the limit [`LARGEST_BODY`].
 const BODY_LIMITED: BrokerVersion = BrokerVersion::new(4, 0, 4);
-/// The maximum weight in a consistent hash since [`WEIGHT_LIMITED`] (`rabbit_exchange_type_consistent_hash`).
+/// The maximum weight of a binding to a consistent hash exchange (`rabbit_exchange_type_consistent_hash`).
 const LARGEST_WEIGHT: u64 = 10_000;
+/// The first version with the limit [`LARGEST_WEIGHT`].
 const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
-/// The largest harmless weight before [`WEIGHT_LIMITED`]. A weight is a number of buckets that the broker creates one by one:
-/// 99,999,999,999,999 buckets stopped a node of 3.8.9, and 1,000,000 needed a second.
-const HARMFUL_WEIGHT: u64 = 1_000_000;
+/// The largest weight that topo accepts on versions without the limit [`LARGEST_WEIGHT`]. The weight is the number of
+/// buckets, which the broker creates one by one: 99,999,999,999,999 buckets stopped a node of RabbitMQ 3.8.9, and
+/// 1,000,000 buckets took a second.
+const LARGEST_SAFE_WEIGHT: u64 = 1_000_000;
 
-/// The maximum number of `#` in the key of a topic exchange since [`HASHES_LIMITED`].
+/// The maximum number of `#` words in the key of a topic binding.
 const MOST_HASHES: usize = 2;
+/// The first version with the limit [`MOST_HASHES`].
 const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
 
-/// The declarations of the source and the destination of a binding, if they are known.
+/// The source and the destination of a binding, if their declarations are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends<'a> {
-    /// The type of the source exchange. The types of predeclared exchanges are known without it.
+    /// The type of the source exchange; `None` if the type is unknown. Not required for predeclared exchanges.
     pub source: Option<&'a str>,
-    /// The destination queue, if the destination is a queue.
+    /// The destination queue; `None` if the queue is unknown, or if the destination is an exchange.
     pub queue: Option<&'a Queue>,
 }
 
@@ -124,10 +129,10 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
     });
     if version >= BODY_LIMITED && body_length(binding) > LARGEST_BODY {
         let text = format!(
-            "key and arguments of this binding need a request of {} bytes; the maximum since RabbitMQ 4.0.4 is {LARGEST_BODY}",
+            "the key and the arguments of this binding require a request of {} bytes; the maximum is {LARGEST_BODY}",
             body_length(binding)
         );
-        found.push(Refusal::new("body", text).hint("bind it with an AMQP client, or shorten the arguments"));
+        found.push(Refusal::new("body", text).hint("create it with an AMQP client, or shorten the arguments"));
     }
     found.extend(null_refusal(&binding.arguments));
     if binding.breaks_bindings_list() {
@@ -149,22 +154,23 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfi
     found
 }
 
-/// Returns the length of the request body, in bytes.
+/// Returns the length of the request body that creates a binding, in bytes.
 fn body_length(binding: &Binding) -> usize {
     encoding::binding(binding).to_string().len()
 }
 
-/// Refuses bindings of the default exchange: 401 "Access refused.", all versions.
+/// Refuses bindings from and to the default exchange. All versions respond with 401 "Access refused.".
 fn default_exchange(binding: &Binding) -> Option<Refusal> {
     let is_default = binding.source.as_str().is_empty()
         || matches!(&binding.destination, Destination::Exchange(name) if name.as_str().is_empty());
     is_default.then(|| {
-        Refusal::new("source", "the default exchange cannot be bound: it routes to every queue by its name")
+        Refusal::new("source", "the default exchange cannot be bound: it routes to every queue by queue name")
             .hint("bind another exchange")
     })
 }
 
-/// Refuses unknown `amq.` sources, because they cannot be declared. Exchanges of plugins can start with `amq.rabbitmq.`.
+/// Refuses unknown source exchanges with the prefix `amq.`, because applications cannot declare them. Plugins can
+/// declare exchanges with the prefix `amq.rabbitmq.`.
 fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
     let is_predeclared = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
     (name.as_str().starts_with("amq.") && !is_predeclared).then(|| {
@@ -173,18 +179,19 @@ fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
     })
 }
 
-/// Validates the key of a topic binding: `rabbit_exchange_type_topic:validate_binding`, since 4.3.5 (measured on 4.3.6).
+/// Validates the key of a topic binding (`rabbit_exchange_type_topic:validate_binding`, since 4.3.5; measured on
+/// 4.3.6).
 fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let count = key.split('.').filter(|word| *word == "#").count();
     (version >= HASHES_LIMITED && count > MOST_HASHES).then(|| {
         let text = format!(
-            "since RabbitMQ 4.3.5 the key of a topic binding can contain at most {MOST_HASHES} `#`, but {key} contains {count}"
+            "RabbitMQ {version} accepts at most {MOST_HASHES} `#` in the key of a topic binding, but {key} contains {count}"
         );
         Refusal::new("routing_key", text).hint("use fewer `#`: `#.a.#` is usually wide enough")
     })
 }
 
-/// Validates `x-match`: `rabbit_exchange_type_headers:validate_binding`.
+/// Validates `x-match` (`rabbit_exchange_type_headers:validate_binding`).
 fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     let words: &[&str] =
         if version.is_at_least(3, 10) { &["all", "any", "all-with-x", "any-with-x"] } else { &["all", "any"] };
@@ -194,19 +201,19 @@ fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     }
     let text = match value.as_text() {
         Some("all-with-x" | "any-with-x") => {
-            format!("x-match supports `{value}` since RabbitMQ 3.10; the broker is {version}")
+            format!("x-match {value} requires RabbitMQ 3.10; the broker is {version}")
         }
         _ => format!("x-match cannot be {value}"),
     };
     Some(Refusal::new("x-match", text).hint(format!("use one of {}", words.join(", "))))
 }
 
-/// Validates the routing key as a weight: `rabbit_exchange_type_consistent_hash:validate_binding`.
+/// Validates the routing key as a weight (`rabbit_exchange_type_consistent_hash:validate_binding`).
 fn consistent_hash_weight(key: &str, version: BrokerVersion) -> Option<Refusal> {
     let refusal = |text: String| {
         Some(Refusal::new("routing_key", text).hint("use a weight between 1 and 10, such as `routingKey: \"1\"`"))
     };
-    // `list_to_integer`: an optional sign and any number of digits.
+    // `list_to_integer` accepts an optional sign and any number of digits.
     let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return refusal(format!(
@@ -220,14 +227,15 @@ fn consistent_hash_weight(key: &str, version: BrokerVersion) -> Option<Refusal> 
         refusal(format!(
             "the weight of a binding to a consistent hash exchange must be at most {LARGEST_WEIGHT}, not {key}"
         ))
-    } else if weight > HARMFUL_WEIGHT {
-        refusal(format!("a weight of {key} creates as many buckets, which can crash the broker"))
+    } else if weight > LARGEST_SAFE_WEIGHT {
+        refusal(format!("a weight of {key} creates that many buckets, which can crash the broker"))
     } else {
         None
     }
 }
 
-/// Refuses a key, and destinations other than classic queues: `rabbit_exchange_type_local_random:validate_binding`.
+/// Refuses a routing key, and every destination that is not a classic queue
+/// (`rabbit_exchange_type_local_random:validate_binding`).
 fn local_random(binding: &Binding, queue: Option<&Queue>) -> Option<Refusal> {
     if !binding.routing_key.is_empty() {
         let text = format!("a binding to a local random exchange cannot have a key, found {:?}", binding.routing_key);

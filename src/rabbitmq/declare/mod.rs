@@ -1,6 +1,6 @@
 //! Predicts which declarations of new objects a broker refuses, and why.
 //!
-//! A few refusals are topo's own: the broker would accept the declaration but create something else.
+//! A few refusals are topo's own: the broker would accept the declaration but create a different object.
 
 mod exchange;
 mod policy;
@@ -19,10 +19,10 @@ pub use vhost::vhost_change_refusals;
 use super::profile::BrokerProfile;
 use crate::model::Object;
 
-/// Returns all refusals of a new object, in the order of the broker's checks; the broker reports only the first one. If there
-/// are none, the broker accepts the object.
+/// Returns all refusals of a new object, in the order of the broker's checks. The broker reports only the first one. If
+/// the list is empty, the broker accepts the object.
 ///
-/// A binding is checked alone; [`binding_refusals`] also considers its source and destination.
+/// The check of a binding ignores its source and destination; [`binding_refusals`] takes them into account.
 pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
     match object {
         Object::Queue(name, queue) => {

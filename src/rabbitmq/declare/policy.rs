@@ -1,24 +1,24 @@
-//! Predicts refusals of policies and of operator policies: those of their definitions, by each validating module of the
-//! broker, and those of their patterns, their objects, and keys that an operator policy cannot set.
+//! Predicts refusals of policies and of operator policies: invalid definitions, patterns and `apply-to` values, and
+//! keys that an operator policy cannot set.
 
 use super::refusal::{self, Refusal};
 use crate::model::known_arguments::Versions;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Record, age};
-use crate::rabbitmq::pattern::mistake;
+use crate::rabbitmq::pattern::pattern_error;
 use crate::rabbitmq::policy_keys::{Accepts, POLICY_KEYS, PolicyKey, Scope, Validator};
 use crate::rabbitmq::profile::BrokerProfile;
 
-/// Returns every policy key of RabbitMQ 3.8 and later, including those of bundled plugins.
+/// Returns every policy key of RabbitMQ 3.8 and later, including the keys of bundled plugins.
 pub fn policy_keys() -> impl Iterator<Item = &'static str> {
     POLICY_KEYS.iter().filter(|key| key.is_valid()).map(|key| key.name)
 }
 
-/// Returns the keys of a definition that a plugin must register.
+/// Returns the keys of a definition that the broker accepts only if a plugin registers them.
 pub fn plugin_keys(definition: &Arguments) -> impl Iterator<Item = &str> {
     definition.keys().map(String::as_str).filter(|key| is_of(key, Scope::Plugin))
 }
 
-/// Returns the refusals of a definition: the first error of each module.
+/// Returns the refusals of a definition: the first error of each validating module, then all unknown keys.
 pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<Refusal> {
     if definition.is_empty() {
         return vec![
@@ -37,7 +37,7 @@ pub(super) fn definition(definition: &Arguments, version: BrokerVersion) -> Vec<
         let together = || (validator == Validator::Quorum).then(|| delays(definition, version)).flatten();
         found.extend(wrong.or_else(together));
     }
-    // The broker reports all keys that no module knows in one sentence.
+    // The broker reports all unknown keys in one message.
     found.extend(definition.keys().filter(|key| !is_known(key, version)).map(|key| unknown(key, version)));
     found
 }
@@ -52,52 +52,53 @@ fn is_of(key: &str, scope: Scope) -> bool {
     PolicyKey::named(key).is_some_and(|key| key.scope == scope)
 }
 
-/// Returns the first version that supports a key; `None` if every version does, or none.
+/// Returns the first version that supports a key; `None` if all versions or no versions support the key.
 fn since(key: &str) -> Option<BrokerVersion> {
     let (first, ..) = PolicyKey::named(key)?.accepts.first()?;
     Some(first.since).filter(|since| *since > Versions::ALL.since)
 }
 
-/// Returns the validator and the accepted values of a key; `None` if no validator knows the key.
+/// Returns the validator and the accepted values of a key; `None` if no validator of this version accepts the key.
 fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Accepts)> {
     let of_version = |(versions, ..): &&(Versions, Validator, Accepts)| versions.contains(version);
     PolicyKey::named(key)?.accepts.iter().find(of_version).map(|(_, validator, accepts)| (*validator, *accepts))
 }
 
 impl Accepts {
+    /// Returns the refusal of a value; `None` if the broker accepts the value.
     fn refusal(&self, key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Refusal> {
         let desired = match self {
             Self::Text => value.as_text().is_none().then(|| "a string".to_owned()),
             Self::Integer => value.as_integer().is_none().then(|| "an integer".to_owned()),
             Self::AtLeast(least) => {
-                let fits = value.as_integer().is_some_and(|number| number >= *least);
-                (!fits).then(|| format!("an integer of at least {least}"))
+                let is_valid = value.as_integer().is_some_and(|number| number >= *least);
+                (!is_valid).then(|| format!("an integer of at least {least}"))
             }
             Self::Between(least, most) => {
-                let fits = value.as_integer().is_some_and(|number| (*least..=*most).contains(&number));
-                (!fits).then(|| format!("an integer from {least} to {most}"))
+                let is_valid = value.as_integer().is_some_and(|number| (*least..=*most).contains(&number));
+                (!is_valid).then(|| format!("an integer from {least} to {most}"))
             }
             Self::Words([]) => {
                 let text = format!("{key} is deprecated and not permitted by RabbitMQ {version}");
                 return Some(Refusal::new(key, text).hint("use `queueLeaderLocator` instead"));
             }
             Self::Words(words) => {
-                let fits = value.as_text().is_some_and(|word| words.contains(&word));
-                (!fits).then(|| format!("one of {}", words.join(", ")))
+                let is_valid = value.as_text().is_some_and(|word| words.contains(&word));
+                (!is_valid).then(|| format!("one of {}", words.join(", ")))
             }
             Self::Age => {
-                let fits = value.as_text().and_then(age).is_some();
-                (!fits).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned())
+                let is_valid = value.as_text().and_then(age).is_some();
+                (!is_valid).then(|| "an integer followed by Y, M, D, h, m or s, such as `7D`".to_owned())
             }
         };
         desired.map(|desired| {
-            let shown = value.as_text().map_or_else(|| value.to_string(), |text| format!("the string {text:?}"));
-            Refusal::new(key, format!("{key} of a policy must be {desired}, found {shown}"))
+            let found = value.as_text().map_or_else(|| value.to_string(), |text| format!("the string {text:?}"));
+            Refusal::new(key, format!("{key} of a policy must be {desired}, found {found}"))
         })
     }
 }
 
-/// Validates delayed retries: `rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.
+/// Validates delayed retries (`rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3).
 fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
     if !version.is_at_least(4, 3) {
         return None;
@@ -111,14 +112,14 @@ fn delays(definition: &Arguments, version: BrokerVersion) -> Option<Refusal> {
         (_, _) => {
             let (least, most) = (least?.as_integer()?, most?.as_integer()?);
             (most < least).then(|| {
-                let text = format!("delayed-retry-max, {most}, is less than delayed-retry-min, {least}");
+                let text = format!("delayed-retry-max ({most}) is less than delayed-retry-min ({least})");
                 Refusal::new("delayed-retry-max", text)
             })
         }
     }
 }
 
-/// Validates mirroring: `rabbit_mirror_queue_misc:validate_policy`, up to 3.13.
+/// Validates mirroring keys (`rabbit_mirror_queue_misc:validate_policy`, up to 3.13).
 fn mirroring(definition: &Arguments) -> Option<Refusal> {
     let first = definition.keys().find(|key| is_of(key, Scope::Mirroring))?;
     let Some(mode) = definition.get("ha-mode") else {
@@ -144,19 +145,19 @@ fn mirrors(mode: &ArgumentValue, params: Option<&ArgumentValue>) -> Option<Refus
         (Some("nodes"), Some(ArgumentValue::List(nodes))) if !nodes.is_empty() => nodes
             .iter()
             .any(|node| node.as_text().is_none())
-            .then(|| wrong("ha-params must be names of nodes"))
+            .then(|| wrong("ha-params must be a list of node names"))
             .flatten(),
-        (Some("nodes"), _) => wrong("ha-mode nodes needs a list of nodes as ha-params"),
+        (Some("nodes"), _) => wrong("ha-mode nodes needs a list of node names as ha-params"),
         (_, _) => Some(Refusal::new("ha-mode", format!("ha-mode must be one of all, exactly, nodes, found {mode}"))),
     }
 }
 
-/// Creates the refusal of a key that this version does not support.
+/// Creates the refusal of a policy key that this version does not support.
 fn unknown(key: &str, version: BrokerVersion) -> Refusal {
     match since(key) {
         Some(since) => {
             let since = since.series();
-            let text = format!("policies support {key} since RabbitMQ {since}; the broker is {version}");
+            let text = format!("policy key {key} requires RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("remove it from the spec")
         }
         None if is_of(key, Scope::Mirroring) => {
@@ -170,32 +171,34 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
 /// The maximum length of a pattern in bytes, since 4.2.8 and 4.3.2 (`rabbit_re:max_pattern_length`).
 const LONGEST_PATTERN: usize = 1024;
 
-/// Returns the refusals of a policy in the order of the broker's response: the first error of the definition, then all other
-/// errors (`rabbit_parameter_validation:proplist` collects them in reverse).
+/// Returns the refusals of a policy in the order of the broker's response: the first error of the definition, then all
+/// other errors (`rabbit_parameter_validation:proplist` collects errors in reverse order).
 ///
-/// A pattern is refused only if every PCRE refuses it, because the version of the broker does not determine its PCRE version.
+/// topo refuses a pattern only if every PCRE version refuses it, because the broker version does not determine the PCRE
+/// version.
 pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found: Vec<Refusal> = refusal::dot_segment(policy_name.as_str()).into_iter().collect();
     found.extend(definition(&policy.definition, version));
     let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
     if by_type && !version.is_at_least(3, 12) {
-        let text = format!("a policy can apply to {} since RabbitMQ 3.12; the broker is {version}", policy.apply_to);
+        let text = format!("`applyTo: {}` requires RabbitMQ 3.12; the broker is {version}", policy.apply_to);
         found.push(Refusal::new("apply-to", text).hint("use `applyTo: queues`"));
     }
-    if let Some(problem) = mistake(&policy.pattern) {
-        let text = format!("the pattern {:?} is not a regular expression: {problem}", policy.pattern);
+    if let Some(problem) = pattern_error(&policy.pattern) {
+        let text = format!("the pattern {:?} is not a valid regular expression: {problem}", policy.pattern);
         found.push(
             Refusal::new("pattern", text).hint("add a backslash before a special character to match it literally"),
         );
     }
     if policy.pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
         let text = format!("the pattern has {} bytes; the maximum is {LONGEST_PATTERN}", policy.pattern.len());
-        found.push(Refusal::new("pattern", text).hint("write a shorter pattern, or several policies"));
+        found.push(Refusal::new("pattern", text).hint("use a shorter pattern, or several policies"));
     }
     found
 }
 
+/// Returns true if a version limits the length of patterns.
 fn limits_patterns(version: BrokerVersion) -> bool {
     let is_patched = |minor: u16, patch: u16| {
         (version.major, version.minor) == (4, minor) && version >= BrokerVersion::new(4, minor, patch)
@@ -203,7 +206,7 @@ fn limits_patterns(version: BrokerVersion) -> bool {
     is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }
 
-/// Returns the reasons why the broker refuses a record.
+/// Returns the refusals of a record.
 pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<Refusal> {
     let (row, version) = (record.id.kind.row(), profile.version);
     if let Some(since) = row.since.filter(|since| version < *since) {
@@ -211,16 +214,16 @@ pub(super) fn record_refusals(record: &Record, profile: &BrokerProfile) -> Vec<R
         return vec![Refusal::new("", text)];
     }
     let Some((name, policy)) = record.operator_policy() else { return Vec::new() };
-    let is_of_other_key = |subject: &str| {
+    let is_about_unsupported_key = |subject: &str| {
         let key = PolicyKey::named(subject);
-        policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_of_operators(version))
+        policy.definition.contains_key(subject) && !key.is_some_and(|key| key.is_settable_by_operators(version))
     };
     let mut found = refusals(&name, &policy, profile);
-    found.retain(|refusal| !is_of_other_key(&refusal.subject));
-    let refused = policy.definition.keys().filter(|key| is_of_other_key(key));
-    found.extend(refused.map(|key| match PolicyKey::named(key).and_then(PolicyKey::of_operators_since) {
+    found.retain(|refusal| !is_about_unsupported_key(&refusal.subject));
+    let unsupported = policy.definition.keys().filter(|key| is_about_unsupported_key(key));
+    found.extend(unsupported.map(|key| match PolicyKey::named(key).and_then(PolicyKey::operator_policies_since) {
         Some(since) => {
-            let text = format!("an operator policy can set {key} since RabbitMQ {since}; the broker is {version}");
+            let text = format!("{key} in an operator policy requires RabbitMQ {since}; the broker is {version}");
             Refusal::new(key, text).hint("set it in a policy instead")
         }
         None => Refusal::new(key, format!("an operator policy cannot set {key}")).hint("set it in a policy instead"),
@@ -261,12 +264,12 @@ mod operator_policy_tests {
             ("4.3.6", "dead-letter-exchange", false),
         ] {
             let key = PolicyKey::named(key).unwrap();
-            assert_eq!(key.is_of_operators(version.parse().unwrap()), has, "{} on {version}", key.name);
+            assert_eq!(key.is_settable_by_operators(version.parse().unwrap()), has, "{} on {version}", key.name);
         }
     }
 
     #[test]
-    fn other_keys_are_refused_once() {
+    fn unsupported_keys_are_refused_once() {
         let fields: Arguments =
             serde_json::from_str(r#"{"pattern":"q","definition":{"overflow":1,"ha-mode":"all","max-length":1}}"#)
                 .unwrap();
@@ -279,7 +282,7 @@ mod operator_policy_tests {
             texts("3.10.8"),
             [
                 "an operator policy cannot set ha-mode",
-                "an operator policy can set overflow since RabbitMQ 3.12.7; the broker is 3.10.8"
+                "overflow in an operator policy requires RabbitMQ 3.12.7; the broker is 3.10.8"
             ]
         );
     }

@@ -1,16 +1,16 @@
-//! A reason why a broker refuses an object, and the refusals that apply to every kind of object: of null in arguments, and
-//! of names, including names that the broker would change.
+//! Defines the refusal of an object, and the checks that several kinds of objects have in common: null in arguments,
+//! and names that the broker refuses or changes.
 
 use crate::model::{ArgumentValue, Arguments};
 
 /// A reason why a broker refuses an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The refused setting: an argument, a property, or a key of a policy, in RabbitMQ's spelling.
+    /// The refused setting, in RabbitMQ's spelling: an argument, a property, or a policy key.
     pub subject: String,
     /// The message for users.
     pub text: String,
-    /// A hint how to resolve it.
+    /// A hint for resolving the refusal.
     pub hint: Option<String>,
 }
 
@@ -24,8 +24,8 @@ impl Refusal {
     }
 }
 
-/// Returns the first argument that contains null at any depth. HTTP does not support null: 400 `null_not_allowed` on queues
-/// and exchanges, 500 on bindings, all versions.
+/// Returns the first argument that contains null at any depth. All versions refuse null over HTTP: with 400
+/// `null_not_allowed` for queues and exchanges, and with 500 for bindings.
 fn null_in(arguments: &Arguments) -> Option<&str> {
     arguments.iter().find(|(_, value)| contains_null(value)).map(|(name, _)| name.as_str())
 }
@@ -49,10 +49,10 @@ pub(super) fn null_refusal(arguments: &Arguments) -> Option<Refusal> {
     })
 }
 
-/// The prefix of names that are reserved for the broker.
+/// The name prefix that is reserved for the broker.
 const RESERVED: &str = "amq.";
 
-/// Returns the refusals of a queue or exchange with this name.
+/// Returns the refusals of a queue or an exchange because of its name.
 pub(super) fn name_refusals(name: &str, kind: &str) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = dot_segment(name).into_iter().collect();
     found.extend(line_breaks(name, kind));
@@ -70,7 +70,7 @@ fn article(kind: &str) -> &'static str {
     if kind.starts_with('e') { "an" } else { "a" }
 }
 
-/// Refuses names that HTTP cannot transmit. cowboy decodes a path and then removes dot segments
+/// Refuses names that HTTP cannot transmit: Cowboy decodes a path and then removes dot segments
 /// (`cowboy_router:split_path`), as HTTP clients do.
 pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     matches!(name, "." | "..").then(|| {
@@ -79,12 +79,12 @@ pub(super) fn dot_segment(name: &str) -> Option<Refusal> {
     })
 }
 
-/// Refuses names with line breaks. `rabbit_channel:strip_cr_lf` silently removes line breaks from the names of queues
-/// and exchanges (all versions, also at the ends of a binding, but not in the names of policies).
+/// Refuses names with line breaks. All versions silently remove line breaks from the names of queues and exchanges,
+/// also in bindings, but not from the names of policies (`rabbit_channel:strip_cr_lf`).
 pub(super) fn line_breaks(name: &str, kind: &str) -> Option<Refusal> {
     name.contains(['\r', '\n']).then(|| {
         let text = format!(
-            "the broker removes line breaks from the name of {} {kind}, so another object would be created",
+            "the broker removes line breaks from the name of {} {kind}, so the object would have a different name",
             article(kind)
         );
         Refusal::new("name", text).hint("use a name without line breaks")

@@ -1,4 +1,4 @@
-//! Predicts refusals of vhosts and of changes of a vhost, including settings that the broker would ignore.
+//! Predicts refusals of vhosts and of changes to vhosts, including settings that the broker would ignore.
 
 use super::refusal::Refusal;
 use crate::model::{BrokerVersion, QueueType, Vhost};
@@ -6,20 +6,21 @@ use crate::rabbitmq::profile::BrokerProfile;
 
 /// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
 const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
-/// The first version that can change the default queue type; before, it can only be set when the vhost is created.
+/// The first version that can change the default queue type of an existing vhost.
 const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
-/// The first version that can change a description.
+/// The first version that can change the description of an existing vhost.
 const DESCRIPTION_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
 
 pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let Some(default) = &vhost.default_queue_type else { return Vec::new() };
-    // Earlier versions ignore the key: they answer 201 but set no default.
+    // Earlier versions ignore the key: they respond with 201 but set no default queue type.
     if version < DEFAULT_TYPE {
-        let text = format!("vhosts have a default queue type since RabbitMQ {DEFAULT_TYPE}; the broker is {version}");
+        let text = format!("a default queue type requires RabbitMQ {DEFAULT_TYPE}; the broker is {version}");
         return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
     }
-    // 500 up to 4.0, 400 later. 4.0 accepts any string for an existing vhost, and then fails on each declaration.
+    // RabbitMQ up to 4.0 responds with 500, later versions with 400. 4.0 accepts any string for an existing vhost, and
+    // each declaration then fails.
     if QueueType::named(default).is_none() {
         let text = format!("the default queue type cannot be `{default}`");
         return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];
@@ -27,15 +28,16 @@ pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     Vec::new()
 }
 
-/// Returns the refusals of a change of an existing vhost.
+/// Returns the refusals of a change to an existing vhost.
 ///
-/// The broker answers these with 204 too: in earlier versions, `rabbit_vhost:put_vhost` ignores some of the changes.
+/// The broker itself responds with 204, but `rabbit_vhost:put_vhost` of earlier versions ignores some changes.
 pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
     let version = profile.version;
     let mut found = refusals(after, profile);
     let differs = |before: &Option<String>, after: &Option<String>| after.is_some() && before != after;
     let mut refuse = |subject: &str, setting: &str, since: BrokerVersion| {
-        let text = format!("{setting} of an existing vhost can change since RabbitMQ {since}; the broker is {version}");
+        let text =
+            format!("changing {setting} of an existing vhost requires RabbitMQ {since}; the broker is {version}");
         found.push(Refusal::new(subject, text).hint("remove it from the spec"));
     };
     if differs(&before.description, &after.description) && version < DESCRIPTION_CHANGES {

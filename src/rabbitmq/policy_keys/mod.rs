@@ -1,5 +1,5 @@
-//! Policy keys by queue type and version: the accepted values, the keys for which a queue type skips a policy, and the
-//! precedence of arguments, policies and operator policies. One [table](POLICY_KEYS) contains all of it.
+//! Describes policy keys by queue type and version: the accepted values, the keys for which a queue type skips a
+//! policy, and the precedence of arguments, policies and operator policies. All data is in one [table](POLICY_KEYS).
 
 mod table;
 
@@ -10,24 +10,26 @@ use crate::model::known_arguments::Versions;
 use crate::model::{ArgumentValue, BrokerVersion, QueueType};
 use std::cmp::Ordering;
 
-/// A key of policies.
+/// A policy key.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyKey {
     /// The name on the wire.
     pub name: &'static str,
     /// The spelling in a spec.
     pub spec_key: &'static str,
-    /// The objects that read it.
+    /// The objects that read the key.
     pub scope: Scope,
-    /// The validating module and the accepted values, by version. Other versions do not know the key.
+    /// The validating module and the accepted values, by version. Other versions do not accept the key.
     pub(super) accepts: &'static [(Versions, Validator, Accepts)],
-    /// The queue types for which the broker skips the whole policy.
+    /// The queue types for which the broker skips every policy that contains the key, by version.
     skipped_by: &'static [(QueueType, Versions)],
-    /// True if a quorum queue of RabbitMQ 3.8.12 or earlier reads it: these versions list the keys that they read.
+    /// True if quorum queues of RabbitMQ 3.8.12 and earlier read the key. These versions skip every policy that
+    /// contains a key that they do not read.
     is_read_by_old_quorum: bool,
     /// The precedence on an existing queue of a type that reads the key.
     precedence: &'static [(QueueType, Versions, Precedence)],
-    /// The versions in which an operator policy can set it (`rabbit_policies:register`, `operator_policy_validator`).
+    /// The versions in which an operator policy can set the key (`rabbit_policies:register`,
+    /// `operator_policy_validator`).
     in_operator_policies: &'static [Versions],
     /// The precedence between a policy and an operator policy.
     merge: Merge,
@@ -44,12 +46,12 @@ pub enum Scope {
     Exchanges,
     /// Mirrored queues, up to 3.13.
     Mirroring,
-    /// A plugin, which validates the key: only the broker can determine if it is accepted.
+    /// A plugin, which also validates the key. topo cannot predict whether the broker accepts the key.
     Plugin,
 }
 
-/// The module that validates a key. The modules validate a definition one after another, and the broker reports the
-/// first error. The order of the modules is that of a hash table and depends on the Erlang version.
+/// The broker module that validates a key. The modules validate a definition one after another, and the broker reports
+/// the first error. The order of the modules is the order of a hash table, which depends on the Erlang version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validator {
     Locator,
@@ -58,7 +60,7 @@ pub(super) enum Validator {
     Quorum,
 }
 
-/// The type of a value.
+/// The values that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepts {
     /// Any string.
@@ -78,44 +80,44 @@ pub(super) enum Accepts {
 /// The precedence between a policy and an operator policy (`merge_policy_value` of `rabbit_policies` and
 /// `rabbit_quorum_queue`).
 ///
-/// The rules came with the keys: `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, a negative
-/// `delivery-limit` in 4.0, delayed retries in 4.3. No earlier version accepts these in an operator policy, or a
-/// negative limit in any policy.
+/// The rules do not depend on the version, because each rule is as old as the support of its key in operator policies:
+/// `queue-version` in 3.11, `overflow` in 3.12, `target-group-size` in 3.13, delayed retries in 4.3. No version before
+/// 4.0 accepts a negative `delivery-limit` in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// The smaller number.
+    /// The smaller number takes precedence.
     Smaller,
-    /// The smaller number, but the larger one if one of them is negative.
+    /// The smaller number takes precedence, but the larger number if one of them is negative.
     SmallerNonNegative,
-    /// The larger number.
+    /// The larger number takes precedence.
     Larger,
-    /// The operator policy.
+    /// The operator policy takes precedence.
     Operator,
 }
 
 /// The precedence if an argument and a policy set the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
-    /// The smaller number.
+    /// The smaller number takes precedence.
     Smallest,
-    /// The smaller number, but the larger one if one of them is negative, which means "no limit".
+    /// The smaller number takes precedence, but the larger number if one of them is negative, which means "no limit".
     SmallestNonNegative,
-    /// The larger number.
+    /// The larger number takes precedence.
     Largest,
-    /// The argument.
+    /// The argument takes precedence.
     Argument,
-    /// The policy.
+    /// The policy takes precedence.
     Policy,
 }
 
 impl PolicyKey {
-    /// Returns the key with this name on the wire.
+    /// Returns the key with this name on the wire; `None` if the key is unknown.
     pub fn named(name: &str) -> Option<&'static Self> {
         POLICY_KEYS.iter().find(|key| key.name == name)
     }
 
-    /// Returns true if queues read it.
-    pub fn is_of_queues(&self) -> bool {
+    /// Returns true if queues read the key.
+    pub fn is_read_by_queues(&self) -> bool {
         match self.scope {
             Scope::Queues => self.is_valid(),
             Scope::Mirroring => true,
@@ -123,13 +125,13 @@ impl PolicyKey {
         }
     }
 
-    /// Returns the spelling of a key in specs; `None` if specs have no spelling of their own for it.
+    /// Returns the spelling of a key in specs; `None` if specs use the name on the wire.
     pub fn spelling(name: &str) -> Option<&'static str> {
         let is_spelled = |key: &&Self| !key.accepts.is_empty() && matches!(key.scope, Scope::Queues | Scope::Exchanges);
         Self::named(name).filter(is_spelled).map(|key| key.spec_key)
     }
 
-    /// Returns true if any version accepts it in a policy.
+    /// Returns true if any version accepts the key in a policy.
     pub fn is_valid(&self) -> bool {
         match self.scope {
             Scope::Queues | Scope::Exchanges => !self.accepts.is_empty(),
@@ -137,24 +139,25 @@ impl PolicyKey {
         }
     }
 
-    /// Returns true if an operator policy can set it.
-    pub fn is_of_operators(&self, version: BrokerVersion) -> bool {
+    /// Returns true if an operator policy of this version can set the key.
+    pub fn is_settable_by_operators(&self, version: BrokerVersion) -> bool {
         self.in_operator_policies.iter().any(|versions| versions.contains(version))
     }
 
-    /// Returns the version from which operator policies can set it, without versions that backported it.
-    pub(super) fn of_operators_since(&self) -> Option<BrokerVersion> {
+    /// Returns the first version in which operator policies can set the key; `None` if operator policies cannot set
+    /// it. Ignores backports to earlier versions.
+    pub(super) fn operator_policies_since(&self) -> Option<BrokerVersion> {
         self.in_operator_policies.last().map(|versions| versions.since)
     }
 
-    /// Returns true if queues read it only while they are declared.
-    pub fn is_for_declares(&self) -> bool {
+    /// Returns true if queues read the key only while they are declared.
+    pub fn is_read_only_on_declare(&self) -> bool {
         self.scope == Scope::Queues && self.precedence.is_empty()
     }
 }
 
-/// Returns true if a policy with this key can govern a queue of a type (`rabbit_queue_type:is_policy_applicable`).
-/// Keys that no list contains, such as those of plugins, do not prevent this.
+/// Returns true if a policy with this key can govern a queue of this type (`rabbit_queue_type:is_policy_applicable`).
+/// The broker skips a policy only because of keys that it lists as unsupported, which does not include keys of plugins.
 pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> bool {
     let key = PolicyKey::named(key);
     if queue_type == QueueType::Quorum && version < BrokerVersion::new(3, 8, 13) {
@@ -164,9 +167,10 @@ pub fn is_accepted(key: &str, queue_type: QueueType, version: BrokerVersion) -> 
     !key.is_some_and(|key| key.skipped_by.iter().any(is_skipped))
 }
 
-/// Returns the precedence of a policy key on an existing queue of a type; `None` if the type does not read the key, or
-/// only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`). `tests/live/effective` compares
-/// the result with brokers.
+/// Returns the precedence of a policy key on an existing queue of this type. `None` if the type does not read the key,
+/// or reads it only while the queue is declared (`queue-leader-locator`, `initial-cluster-size`).
+///
+/// `tests/live/effective` compares the result with brokers.
 pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> Option<Precedence> {
     let mut all = PolicyKey::named(key)?.precedence.iter();
     let applies = |(of, versions, _): &&(QueueType, Versions, Precedence)| {
@@ -175,7 +179,7 @@ pub fn precedence(key: &str, queue_type: QueueType, profile: &BrokerProfile) -> 
     all.find(applies).map(|(_, _, precedence)| *precedence)
 }
 
-/// Returns true if the value of an operator policy is effective instead of the value of a policy.
+/// Returns true if the value of an operator policy takes precedence over the value of a policy.
 pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
     match PolicyKey::named(key).map_or(Merge::Operator, |key| key.merge) {
         Merge::Smaller => erlang_order(operator, user) == Ordering::Less,
@@ -185,7 +189,7 @@ pub fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) 
     }
 }
 
-/// Returns true if the value of a policy is effective instead of the value of an argument.
+/// Returns true if the value of a policy takes precedence over the value of an argument.
 pub fn policy_wins(precedence: Precedence, policy: &ArgumentValue, argument: &ArgumentValue) -> bool {
     let is_negative = |value: &ArgumentValue| value.as_integer().is_some_and(|number| number < 0);
     match precedence {
@@ -199,8 +203,8 @@ pub fn policy_wins(precedence: Precedence, policy: &ArgumentValue, argument: &Ar
     }
 }
 
-/// Compares values by Erlang's term order, in which numbers precede all other terms. (The broker accepts
-/// `x-delivery-limit: five`.)
+/// Compares values by Erlang's term order, in which numbers precede all other terms. The broker accepts values such as
+/// `x-delivery-limit: five`.
 fn erlang_order(a: &ArgumentValue, b: &ArgumentValue) -> Ordering {
     let number = |value: &ArgumentValue| match value {
         ArgumentValue::Integer(number) => Some(*number as f64),

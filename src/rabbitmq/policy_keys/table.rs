@@ -1,10 +1,11 @@
-//! The table of policy keys: the accepted values of each key, the queue types that skip a policy with the key, and the
-//! precedence of its values.
+//! Defines the table of policy keys: the accepted values of each key, the queue types that skip a policy with the key,
+//! and the precedence of its values.
 //!
 //! Sources, at all minor versions from 3.8 to 4.3: `rabbit_policies`, `rabbit_mirror_queue_misc`,
-//! `rabbit_queue_location_validator` and `validate_policy` of the queue types (`accepts`); `unsupported_policies` in their
-//! `capabilities` (`skipped_by`); `rabbit_amqqueue_process:process_args_policy`, `rabbit_quorum_queue:ra_machine_config` and
-//! `gather_policy_config`, `rabbit_stream_queue:update_stream_conf` (`precedence`); `merge_policy_value` (`merge`).
+//! `rabbit_queue_location_validator` and `validate_policy` of the queue types (`accepts`); `unsupported_policies` in
+//! their `capabilities` (`skipped_by`); `rabbit_amqqueue_process:process_args_policy`,
+//! `rabbit_quorum_queue:ra_machine_config` and `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`
+//! (`precedence`); `merge_policy_value` (`merge`).
 
 use super::Precedence::{Argument, Largest, Policy, Smallest, SmallestNonNegative};
 use super::{Accepts, Merge, PolicyKey, Precedence, Scope, Validator};
@@ -14,11 +15,11 @@ use Accepts::{Age, AtLeast, Between, Integer, Text, Words};
 use Validator::{General, Locator, Mirroring};
 
 const ALL: Versions = Versions::ALL;
-/// Streams, and the lists of all types, exist since this version.
+/// The versions that support streams and list the unsupported keys of every queue type.
 const SINCE_3_9: Versions = Versions::since(3, 9);
 const SINCE_3_10: Versions = Versions::since(3, 10);
 const SINCE_3_12: Versions = Versions::since(3, 12);
-/// Excludes 3.12.0 to 3.12.6.
+/// Does not contain 3.12.0 to 3.12.6.
 const SINCE_3_12_7: Versions = Versions::since_patch(3, 12, 7);
 const SINCE_3_13: Versions = Versions::since(3, 13);
 const SINCE_4_0: Versions = Versions::since(4, 0);
@@ -26,13 +27,13 @@ const SINCE_4_3: Versions = Versions::since(4, 3);
 const BEFORE_4_0: Versions = Versions::ALL.until(4, 0);
 const BEFORE_4_2: Versions = Versions::ALL.until(4, 2);
 const BEFORE_4_3: Versions = Versions::ALL.until(4, 3);
-/// Earlier patches of 3.8 do not read it.
+/// The versions whose quorum queues read `expires` and `overflow`.
 const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
 
-/// The versions of operator policies that can set a key.
+/// For keys that operator policies of all versions can set.
 const OPERATORS: &[Versions] = &[ALL];
 
-/// A key of queues that no type skips and that is read only while a queue is declared.
+/// The default values of the table: a queue key that no version accepts and no queue type skips.
 const KEY: PolicyKey = PolicyKey {
     name: "",
     spec_key: "",
@@ -65,9 +66,9 @@ const DEAD_LETTERING: PolicyKey = PolicyKey {
     ..KEY
 };
 
-/// Keys for streams.
+/// The queue types that skip keys of streams.
 const STREAMS: &[(QueueType, Versions)] = &[(Classic, SINCE_3_9), (Quorum, SINCE_3_9)];
-/// Keys for classic queues.
+/// The queue types that skip keys of classic queues.
 const CLASSIC: &[(QueueType, Versions)] = &[(Quorum, ALL), (Stream, ALL)];
 
 const MIRROR: PolicyKey = PolicyKey { scope: Scope::Mirroring, skipped_by: CLASSIC, ..KEY };
@@ -77,8 +78,8 @@ const fn plugin(name: &'static str) -> PolicyKey {
     PolicyKey { name, spec_key: name, scope: Scope::Plugin, ..KEY }
 }
 
-/// Creates a key that the lists of the types contain but that no policy supports.
-const fn listed(name: &'static str, skipped_by: &'static [(QueueType, Versions)]) -> PolicyKey {
+/// Creates a key that the broker lists as unsupported by queue types, although no policy can set the key.
+const fn never_accepted(name: &'static str, skipped_by: &'static [(QueueType, Versions)]) -> PolicyKey {
     PolicyKey { name, spec_key: name, skipped_by, ..KEY }
 }
 
@@ -182,7 +183,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueMode",
         accepts: &[(ALL, General, Words(&["default", "lazy"]))],
         skipped_by: CLASSIC,
-        // No effect since 3.12, and not read since 4.3.
+        // The key has had no effect since 3.12, and the broker has not read it since 4.3.
         precedence: &[(Classic, BEFORE_4_3, Argument)],
         ..KEY
     },
@@ -191,7 +192,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         spec_key: "queueVersion",
         accepts: &[(SINCE_3_10, General, Between(1, 2))],
         precedence: &[(Classic, SINCE_3_10.until(4, 3), Argument)],
-        // A patch of 3.11 added it, too.
+        // A patch release of 3.11 also supports the key.
         in_operator_policies: &[Versions::since_patch(3, 11, 24).until(3, 12), SINCE_3_12_7],
         ..KEY
     },
@@ -205,7 +206,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
                 Locator,
                 Words(&["balanced", "client-local", "least-leaders", "min-masters", "random"]),
             ),
-            // Deprecated, and refused unless the configuration of the node permits it.
+            // The key is deprecated, and refused unless the node's configuration permits it.
             (SINCE_4_3, Locator, Words(&[])),
         ],
         skipped_by: CLASSIC,
@@ -237,8 +238,9 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         name: "consumer-timeout",
         spec_key: "consumerTimeout",
         accepts: &[(SINCE_3_12, General, AtLeast(0))],
-        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on, `rabbit_queue_type`
-        // passes it to the queue (v4.3.5, line 948), and only `rabbit_fifo` reads it.
+        // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697) reads the key for every queue type. From
+        // 4.3.0 on, `rabbit_queue_type` passes the timeout to the queue (v4.3.5, line 948), and only `rabbit_fifo`
+        // reads it.
         precedence: &[
             (Classic, SINCE_3_12.until(4, 3), Smallest),
             (Quorum, SINCE_3_12, Smallest),
@@ -311,7 +313,7 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
         accepts: &[(ALL, General, Text)],
         ..KEY
     },
-    // The valid values of mode and parameters depend on each other.
+    // `declare::policy` validates `ha-mode` and `ha-params`, because their valid values depend on each other.
     PolicyKey { name: "ha-mode", spec_key: "ha-mode", ..MIRROR },
     PolicyKey { name: "ha-params", spec_key: "ha-params", ..MIRROR },
     PolicyKey {
@@ -344,8 +346,8 @@ pub const POLICY_KEYS: &[PolicyKey] = &[
     plugin("federation-upstream-set"),
     plugin("routing-key"),
     plugin("shards-per-node"),
-    listed("max-priority", CLASSIC),
-    listed("single-active-consumer", &[(Quorum, BEFORE_4_2), (Stream, BEFORE_4_2)]),
-    listed("selector-fields", &[(Classic, SINCE_4_3), (Quorum, SINCE_4_3), (Stream, SINCE_4_3)]),
-    listed("selector-field-max-bytes", &[(Classic, SINCE_4_3), (Quorum, SINCE_4_3), (Stream, SINCE_4_3)]),
+    never_accepted("max-priority", CLASSIC),
+    never_accepted("single-active-consumer", &[(Quorum, BEFORE_4_2), (Stream, BEFORE_4_2)]),
+    never_accepted("selector-fields", &[(Classic, SINCE_4_3), (Quorum, SINCE_4_3), (Stream, SINCE_4_3)]),
+    never_accepted("selector-field-max-bytes", &[(Classic, SINCE_4_3), (Quorum, SINCE_4_3), (Stream, SINCE_4_3)]),
 ];

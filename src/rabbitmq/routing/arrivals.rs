@@ -1,6 +1,6 @@
-//! Determines the routing keys with which messages reach each queue, from the bindings that lead to it, and the fate of
-//! the messages that a queue then dead-letters: they arrive in queues, or the broker drops them. `lint`, `explain`,
-//! `contract` and `graph` all use this simulation.
+//! Determines the routing keys with which messages reach each queue, and the fate of the messages that a queue
+//! dead-letters: the queues that receive them, and the messages that the broker drops. `topo lint`, `explain`,
+//! `contract` and `graph` use this simulation.
 
 use super::keys::Certainty;
 use super::message::Message;
@@ -14,17 +14,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The routing keys with which messages reach the queues of one [`Routing`].
 pub struct Arrivals {
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
-    /// The queues with a retry ladder, with the number of the last retry.
+    /// The number of retries of each queue with a retry ladder.
     ladders: BTreeMap<QueueName, u32>,
 }
 
 static NONE: BTreeSet<Keys> = BTreeSet::new();
 
 impl Arrivals {
-    /// Computes the routing keys.
+    /// Computes the routing keys with which messages reach each queue.
     ///
-    /// Publishers use every exchange with any key, except internal exchanges and those of retries. Only the queues and the
-    /// exchanges of a family, and workers with the keys of that family, publish to the exchanges of retries.
+    /// Publishers are assumed to use every exchange with any key, except internal exchanges and the exchanges of
+    /// retries. Only the queues, exchanges and workers of a retry family publish to the exchanges of that family.
     pub fn new(routing: &Routing<'_>, families: &[Family]) -> Self {
         let topology = routing.topology;
         let internal =
@@ -49,26 +49,27 @@ impl Arrivals {
             for to in routing.dead_lettering(queue).iter().flatten() {
                 match &to.routing_key {
                     Some(key) if to.exchange.as_str().is_empty() => drop(named.insert(QueueName::new(key.as_str()))),
-                    Some(key) => found.at_exchange(&to.exchange, Keys::One(key.clone())),
+                    Some(key) => found.add_to_exchange(&to.exchange, Keys::One(key.clone())),
                     None => {}
                 }
             }
         }
         for queue in topology.queues.keys() {
-            // A queue without bindings gets messages through the default exchange with its name. Queues with bindings are
-            // assumed not to be used in this way. The bindings of retries do not count: they only return messages.
+            // A queue without bindings receives messages through the default exchange, with its name as the routing
+            // key. Publishers are assumed not to address a queue with bindings in this way. Bindings of retries are
+            // ignored, because they only return messages.
             let is_of_retries = |id: ObjectId| generated.contains(&id);
             let mut bindings = routing.bindings_to(&Destination::Queue(queue.clone())).iter();
             let is_bound = is_of_retries(ObjectId::Queue(queue.clone()))
                 || bindings.any(|binding| !is_of_retries(ObjectId::Exchange(binding.source.clone())));
             if !is_bound || named.contains(queue) {
-                found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
+                found.add_to_queue(queue, Keys::One(queue.as_str().to_owned()));
             }
         }
-        // Without delays, a worker publishes the copy to the queue itself.
+        // With `republish` and without delays, a worker publishes the copy to the queue itself.
         let to_the_back = |family: &&Family| family.strategy == Strategy::Republish && family.members.is_empty();
         for queue in families.iter().filter(to_the_back).map(|family| &family.queue) {
-            found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
+            found.add_to_queue(queue, Keys::One(queue.as_str().to_owned()));
         }
         while let Some((exchange, keys)) = found.todo.pop() {
             found.propagate(&exchange, &keys);
@@ -79,24 +80,26 @@ impl Arrivals {
     }
 
     /// Returns the routing keys with which messages reach a queue.
-    pub fn at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
+    pub fn keys_at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         self.queues.get(queue).unwrap_or(&NONE)
     }
 
-    /// Returns the routing keys of the messages that a queue dead-letters. If the queue sets a dead-letter routing key, the key
-    /// of the message does not matter. A queue without bindings gets its messages from the default exchange.
-    pub fn dead_lettered(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
-        match (self.at_queue(queue), &to.routing_key) {
+    /// Returns the routing keys of the messages that a queue dead-letters, before the broker replaces them with a
+    /// dead-letter routing key. If no key is known, assumes that the queue receives messages through the default
+    /// exchange.
+    pub fn dead_lettered_keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
+        match (self.keys_at_queue(queue), &to.routing_key) {
             (keys, _) if !keys.is_empty() => keys.clone(),
             (_, Some(_)) => [Keys::any()].into(),
             (_, None) => [Keys::One(queue.as_str().to_owned())].into(),
         }
     }
 
-    /// Returns the routing keys of messages that leave the queue and its retries for a reason. On a ladder, a rejected message
-    /// leaves with the key of the last retry, or with the key to give up. From 3.13 on, a message that is dead-lettered for
-    /// another reason leaves immediately.
-    pub(super) fn leaving(
+    /// Returns the routing keys with which messages leave the queue and its retries for a reason.
+    ///
+    /// A rejected message leaves a ladder with the key of the last retry, or with the key for giving up. From 3.13 on,
+    /// a message that is dead-lettered for a different reason leaves the ladder immediately. Earlier versions drop it.
+    pub(super) fn final_keys(
         &self,
         queue: &QueueName,
         to: &DeadLettering,
@@ -108,15 +111,17 @@ impl Arrivals {
                 [naming::retry_key(queue, *last), naming::give_up_key(queue)].map(Keys::One).into()
             }
             (Some(_), _) if !version.is_at_least(3, 13) => BTreeSet::new(),
-            (Some(_) | None, _) => self.dead_lettered(queue, to),
+            (Some(_) | None, _) => self.dead_lettered_keys(queue, to),
         }
     }
 }
 
-/// The state of the propagation of routing keys. It only grows, and the number of bindings and settings limits the keys.
+/// The state of the propagation of routing keys. The propagation ends, because it only adds keys, and the number of
+/// bindings and settings limits the number of keys.
 struct Propagation<'r, 'a> {
     routing: &'r Routing<'a>,
-    /// Exchanges that only other exchanges and queues publish to, with the keys that reach them.
+    /// The exchanges to which publishers do not publish, with the keys that reach them from other exchanges and from
+    /// queues.
     closed: BTreeMap<ExchangeName, BTreeSet<Keys>>,
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
     /// Keys that have reached an exchange but are not propagated yet.
@@ -124,21 +129,21 @@ struct Propagation<'r, 'a> {
 }
 
 impl Propagation<'_, '_> {
-    /// Adds keys to a closed exchange. Any key reaches the other exchanges.
-    fn at_exchange(&mut self, exchange: &ExchangeName, keys: Keys) {
+    /// Adds keys to a closed exchange. For other exchanges, does nothing, because any key reaches them.
+    fn add_to_exchange(&mut self, exchange: &ExchangeName, keys: Keys) {
         if self.closed.get_mut(exchange).is_some_and(|known| known.insert(keys.clone())) {
             self.todo.push((exchange.clone(), keys));
         }
     }
 
     /// Adds keys to a queue, and to its dead-letter exchanges.
-    fn at_queue(&mut self, queue: &QueueName, keys: Keys) {
+    fn add_to_queue(&mut self, queue: &QueueName, keys: Keys) {
         if !self.queues.entry(queue.clone()).or_default().insert(keys.clone()) {
             return;
         }
         let routing = self.routing;
         for to in routing.dead_lettering(queue).iter().flatten().filter(|to| to.routing_key.is_none()) {
-            self.at_exchange(&to.exchange, keys.clone());
+            self.add_to_exchange(&to.exchange, keys.clone());
         }
     }
 
@@ -146,23 +151,23 @@ impl Propagation<'_, '_> {
     fn propagate(&mut self, exchange: &ExchangeName, keys: &Keys) {
         let routing = self.routing;
         for (alternate, _) in routing.alternates(exchange) {
-            self.at_exchange(&alternate, keys.clone());
+            self.add_to_exchange(&alternate, keys.clone());
         }
         let Some(kind) = routing.kind(exchange) else { return };
         for binding in routing.candidates(exchange, kind, keys) {
             let Some(keys) = through(kind, binding, keys) else { continue };
             match &binding.destination {
-                Destination::Exchange(next) => self.at_exchange(next, keys),
-                Destination::Queue(queue) => self.at_queue(queue, keys),
+                Destination::Exchange(next) => self.add_to_exchange(next, keys),
+                Destination::Queue(queue) => self.add_to_queue(queue, keys),
             }
         }
     }
 }
 
-/// Returns the keys that match a binding.
+/// Returns the keys that a binding matches; `None` if it matches none.
 fn through(kind: Kind, binding: &Binding, keys: &Keys) -> Option<Keys> {
     let certainty = match kind {
-        Kind::Direct => keys.are(&binding.routing_key),
+        Kind::Direct => keys.match_key(&binding.routing_key),
         Kind::Topic => keys.match_topic(&binding.routing_key),
         Kind::Default | Kind::Fanout | Kind::Headers | Kind::OneOf | Kind::Unknown => Certainty::Always,
     };
@@ -173,16 +178,17 @@ fn through(kind: Kind, binding: &Binding, keys: &Keys) -> Option<Keys> {
     }
 }
 
-/// The queues in which the dead-lettered messages of a queue arrive. Messages that are dead-lettered again are not followed.
+/// The queues that receive the dead-lettered messages of a queue. If such a message is dead-lettered again, the
+/// simulation does not follow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// The certainty that they arrive in any queue.
+    /// The certainty that the messages reach a queue.
     pub reach: Reach,
-    /// The queues that get all of them.
+    /// The queues that receive all dead-lettered messages.
     pub queues: BTreeSet<QueueName>,
-    /// Other queues, which get some of them or none.
+    /// The queues that receive some dead-lettered messages, or that may receive them.
     pub possible: BTreeSet<QueueName>,
-    /// The routing keys with which the broker drops a message, regardless of the reason.
+    /// The routing keys of messages that the broker drops for every dead-lettering reason.
     pub lost: Vec<Keys>,
 }
 
@@ -214,14 +220,15 @@ impl Sum {
 }
 
 impl Routing<'_> {
-    /// Returns the fate of the messages that a queue and its retries dead-letter; `None` if the queue has no dead-letter exchange.
+    /// Returns the fate of the messages that a queue and its retries dead-letter; `None` if the queue has no
+    /// dead-letter exchange.
     pub fn fate(&self, queue: &QueueName, arrivals: &Arrivals) -> Option<Fate> {
         let has_any = self.dead_lettering(queue).iter().any(Option::is_some);
         let version = self.profile.version;
-        has_any.then(|| self.fate_with(queue, |to, reason| arrivals.leaving(queue, to, reason, version)))
+        has_any.then(|| self.fate_with(queue, |to, reason| arrivals.final_keys(queue, to, reason, version)))
     }
 
-    /// Returns the fate of the messages that a queue dead-letters with other routing keys.
+    /// Returns the fate of the messages that a queue dead-letters. `keys` returns the routing keys of the messages.
     pub fn fate_with(&self, queue: &QueueName, keys: impl Fn(&DeadLettering, Reason) -> BTreeSet<Keys>) -> Fate {
         let mut sum = Sum::default();
         let (mut lost, mut kept) = (BTreeSet::new(), BTreeSet::new());
@@ -249,8 +256,8 @@ impl Routing<'_> {
     }
 }
 
-/// Removes a queue from the route of its own dead-lettered message: the broker drops a message that returns, unless a consumer
-/// rejected it.
+/// Removes a queue from the route of a message that the queue itself dead-letters. The broker drops a message that
+/// would return to the queue, unless a consumer rejected the message.
 fn drop_cycle(route: &mut Route, queue: &QueueName) {
     if !route.certain_queues.remove(queue) && !route.possible_queues.remove(queue) {
         return;

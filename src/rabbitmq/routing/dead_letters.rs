@@ -1,4 +1,5 @@
-//! Dead-lettering: the target of a queue, the changes to a message, and the cycles in which the broker drops messages.
+//! Simulates dead-lettering: the target of a queue, the changes to a message, and the cycles in which the broker drops
+//! messages.
 
 use super::message::Message;
 use super::{Keys, Route, Routing};
@@ -11,11 +12,11 @@ use std::fmt;
 /// The reason for which a queue dead-letters a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// A consumer rejected it without requeueing it.
+    /// A consumer rejected the message without requeueing it.
     Rejected,
     /// The TTL of the message expired.
     Expired,
-    /// The message was the oldest one in a full queue.
+    /// The message was the oldest message of a full queue.
     Maxlen,
     /// The message exceeded the delivery limit.
     DeliveryLimit,
@@ -45,12 +46,13 @@ impl fmt::Display for Reason {
 /// The dead-lettering history of a message, as the broker stores it in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeathHistory {
-    /// The records, the newest first if the version keeps this order.
+    /// The records. The first record is the newest one; the order of the other records depends on the version.
     records: Vec<(QueueName, Reason)>,
 }
 
 impl DeathHistory {
-    /// Adds a record. Up to 3.12, this reverses the older records (`rabbit_dead_letter:group_by_queue_and_reason`).
+    /// Adds a record. Up to 3.12, the broker then reverses the older records
+    /// (`rabbit_dead_letter:group_by_queue_and_reason`).
     pub fn record(&mut self, queue: &QueueName, reason: Reason, version: BrokerVersion) {
         if !version.is_at_least(3, 13) {
             self.records.reverse();
@@ -59,19 +61,20 @@ impl DeathHistory {
         self.records.insert(0, (queue.clone(), reason));
     }
 
-    /// Returns true if the broker drops a message that was just dead-lettered and would reach a queue: that queue
-    /// dead-lettered it before, and no consumer has rejected it since.
+    /// Returns true if the broker drops a message that was just dead-lettered and would reach `target`.
+    ///
+    /// The broker does so if `target` has dead-lettered the message before, and no consumer has rejected it since then.
     pub fn is_cycle(&self, target: &QueueName) -> bool {
-        // A rejection as the newest record is never a cycle, regardless of older records.
-        let last_there = self.records.iter().position(|(queue, _)| queue == target);
+        // If the newest record is a rejection, there is no cycle, regardless of older records.
+        let newest_of_target = self.records.iter().position(|(queue, _)| queue == target);
         let is_rejected = |(_, reason): &(QueueName, Reason)| *reason == Reason::Rejected;
-        last_there.is_some_and(|at| !self.records[..=at].iter().any(is_rejected))
+        newest_of_target.is_some_and(|at| !self.records[..=at].iter().any(is_rejected))
     }
 }
 
 impl Routing<'_> {
-    /// Returns the dead-letter targets of a queue; `None` means no target. There are several if it is uncertain which
-    /// policy governs the queue.
+    /// Returns the possible dead-letter targets of a queue; `None` means no target. There are several if it is
+    /// uncertain which policy governs the queue.
     pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
         let all = self.dead_letterings.get_or_init(|| {
             self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
@@ -91,7 +94,8 @@ impl Routing<'_> {
         found
     }
 
-    /// Returns a message as the broker dead-letters it: with the new routing key and headers.
+    /// Returns a copy of a message with the routing key and the headers that the broker sets when it dead-letters the
+    /// message.
     pub fn to_dead_lettered(
         &self,
         message: &Message,
@@ -121,8 +125,8 @@ impl Routing<'_> {
         dead_lettered
     }
 
-    /// Returns the route of a message that a queue dead-letters, for each possible target of the queue. Cycles are not
-    /// considered, because they depend on the history of the message.
+    /// Returns the route of a message that a queue dead-letters, for each possible target of the queue. Ignores cycles,
+    /// because they depend on the history of the message.
     pub fn route_dead_letter(
         &self,
         message: &Message,
@@ -168,7 +172,7 @@ mod tests {
     #[test]
     fn old_versions_reverse_older_records() {
         let of = [("a", Expired), ("b", Rejected), ("c", Expired)];
-        // 3.10.8 stores c, a, b.
+        // RabbitMQ 3.10.8 stores the order c, a, b.
         assert!(deaths(&of, BrokerVersion::new(3, 10, 8)).is_cycle(&"a".into()));
         assert!(!deaths(&of, BrokerVersion::new(3, 13, 0)).is_cycle(&"a".into()));
     }

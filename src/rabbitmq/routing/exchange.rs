@@ -13,31 +13,31 @@ use std::fmt;
 /// The destinations of a message at one exchange.
 #[derive(Debug, Default)]
 pub(super) struct Hop {
-    /// The destinations by its own bindings.
-    pub(super) own: Vec<(Destination, Certainty)>,
+    /// The destinations of the bindings that match the message, or that may match it.
+    pub(super) destinations: Vec<(Destination, Certainty)>,
     /// The alternate exchange; several if it is uncertain which policy sets it.
     pub(super) alternates: Vec<(ExchangeName, Certainty)>,
-    /// True if it certainly routes to one of its own destinations, although it is unknown to which.
+    /// True if the exchange certainly routes the message to one of the destinations, but it is unknown to which one.
     pub(super) routes_to_one: bool,
     /// The reason why the destinations are uncertain.
     pub(super) unclear: Option<Unclear>,
-    /// True if there can be unknown bindings.
+    /// True if the exchange may have bindings that the topology does not contain.
     pub(super) is_open: bool,
 }
 
 impl Hop {
-    /// Returns the certainty that its own bindings route the message.
-    pub(super) fn is_routed(&self) -> Certainty {
+    /// Returns the certainty that at least one binding of the exchange matches the message.
+    pub(super) fn match_certainty(&self) -> Certainty {
         if self.routes_to_one {
             return Certainty::Always;
         }
-        let sent = self.own.iter().map(|(_, certainty)| *certainty).max().unwrap_or(Certainty::Never);
+        let sent = self.destinations.iter().map(|(_, certainty)| *certainty).max().unwrap_or(Certainty::Never);
         if self.is_open { sent.max(Certainty::Perhaps) } else { sent }
     }
 }
 
 impl<'a> Routing<'a> {
-    /// Returns the kind of an exchange; `None` if there is no such exchange.
+    /// Returns the kind of an exchange; `None` if the exchange does not exist.
     pub fn kind(&self, name: &ExchangeName) -> Option<Kind> {
         if let Some(exchange) = self.topology.exchanges.get(name) {
             // `x-delayed-message` delays the message, and then routes it like the type in its argument.
@@ -51,41 +51,42 @@ impl<'a> Routing<'a> {
         predeclared_type(name).map(of_type).or(is_external.then_some(Kind::Unknown))
     }
 
-    /// Returns true if others may have bound the exchange: the topology does not declare it.
+    /// Returns true if the exchange may have bindings that the topology does not contain, because the topology does not
+    /// declare the exchange.
     fn is_open(&self, name: &ExchangeName) -> bool {
         !self.topology.exchanges.contains_key(name)
     }
 
-    /// Returns the destinations of a message at an exchange; `None` if there is no such exchange.
+    /// Returns the destinations of a message at an exchange; `None` if the exchange does not exist.
     pub(super) fn hop(&self, name: &ExchangeName, message: &Message) -> Option<Hop> {
         let kind = self.kind(name)?;
         if kind == Kind::Default {
             return Some(self.default_exchange(&message.keys));
         }
-        let mut own: Vec<_> = self
+        let mut destinations: Vec<_> = self
             .candidates(name, kind, &message.keys)
             .into_iter()
             .map(|binding| (binding.destination.clone(), self.matches(kind, binding, message)))
             .filter(|(_, certainty)| *certainty > Certainty::Never)
             .collect();
-        let unclear = own.iter().any(|(_, certainty)| *certainty == Certainty::Perhaps).then(|| match kind {
+        let unclear = destinations.iter().any(|(_, certainty)| *certainty == Certainty::Perhaps).then(|| match kind {
             Kind::Default | Kind::Direct | Kind::Fanout | Kind::Topic => Unclear::Key(name.clone()),
             Kind::Headers => Unclear::Headers(name.clone()),
             Kind::OneOf | Kind::Unknown => Unclear::Type(name.clone()),
         });
-        let routes_to_one = kind == Kind::OneOf && !own.is_empty();
-        let others = self.external_bindings.get(name).into_iter().flatten();
-        own.extend(others.map(|queue| (Destination::Queue((*queue).clone()), Certainty::Perhaps)));
+        let routes_to_one = kind == Kind::OneOf && !destinations.is_empty();
+        let external = self.external_bindings.get(name).into_iter().flatten();
+        destinations.extend(external.map(|queue| (Destination::Queue((*queue).clone()), Certainty::Perhaps)));
         let is_open = self.is_open(name) || kind == Kind::Unknown || self.external_bindings.contains_key(name);
-        let unclear = unclear.or_else(|| is_open.then(|| Unclear::Foreign(name.clone())));
-        Some(Hop { own, alternates: self.alternates(name), routes_to_one, unclear, is_open })
+        let unclear = unclear.or_else(|| is_open.then(|| Unclear::UnknownBindings(name.clone())));
+        Some(Hop { destinations, alternates: self.alternates(name), routes_to_one, unclear, is_open })
     }
 
     /// Returns the certainty that a binding matches a message.
     fn matches(&self, kind: Kind, binding: &Binding, message: &Message) -> Certainty {
         match kind {
             Kind::Default => Certainty::Never,
-            Kind::Direct => message.keys.are(&binding.routing_key),
+            Kind::Direct => message.keys.match_key(&binding.routing_key),
             Kind::Fanout => Certainty::Always,
             Kind::Topic => message.keys.match_topic(&binding.routing_key),
             Kind::Headers => message.headers.matches(&binding.arguments, self.profile.version),
@@ -94,27 +95,29 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// Returns the destinations at the default exchange, where the key is the name of a queue. Only a single key can be known
-    /// to match no queue.
+    /// Returns the destinations at the default exchange, where the routing key is the name of a queue. If the message
+    /// can have several keys, the destinations are always uncertain.
     fn default_exchange(&self, keys: &Keys) -> Hop {
         let to = |name: &QueueName| Destination::Queue(name.clone());
         match keys {
             Keys::One(key) => {
                 let name = QueueName::new(key.as_str());
-                let own = if self.has_queue(&name) { vec![(to(&name), Certainty::Always)] } else { Vec::new() };
-                Hop { own, ..Hop::default() }
+                let is_routed = self.has_queue(&name);
+                let destinations = is_routed.then(|| (to(&name), Certainty::Always)).into_iter().collect();
+                Hop { destinations, ..Hop::default() }
             }
             Keys::Like(_) => {
-                let matching = self.topology.queues.keys().filter(|name| keys.are(name.as_str()) > Certainty::Never);
-                let own = matching.map(|name| (to(name), Certainty::Perhaps)).collect();
+                let matching =
+                    self.topology.queues.keys().filter(|name| keys.match_key(name.as_str()) > Certainty::Never);
+                let destinations = matching.map(|name| (to(name), Certainty::Perhaps)).collect();
                 let unclear = Some(Unclear::Key(ExchangeName::new("")));
-                Hop { own, unclear, is_open: true, ..Hop::default() }
+                Hop { destinations, unclear, is_open: true, ..Hop::default() }
             }
         }
     }
 
-    /// Returns the possible alternate exchanges that exist. An empty name is left out: the default exchange has no bindings, so
-    /// it routes nothing as an alternate exchange (measured on all four versions).
+    /// Returns the possible alternate exchanges that exist. Omits the default exchange: it has no bindings, so it
+    /// routes nothing as an alternate exchange (measured on all versions).
     pub fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
         let Some(exchange) = self.topology.exchanges.get(name) else { return Vec::new() };
         let governing = self.policies.governing(name.as_str(), Governed::Exchange);
@@ -136,17 +139,17 @@ impl<'a> Routing<'a> {
     }
 }
 
-/// The reason for an uncertainty, with the exchange that causes it.
+/// The reason why a route is uncertain, with the exchange that causes the uncertainty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unclear {
-    /// It depends on the key.
+    /// The route depends on the routing key.
     Key(ExchangeName),
-    /// It depends on the headers.
+    /// The route depends on the headers.
     Headers(ExchangeName),
-    /// It depends on a plugin, which provides the type of the exchange.
+    /// The route depends on a plugin, which provides the type of the exchange.
     Type(ExchangeName),
-    /// The spec does not declare the exchange, so others may have bound it.
-    Foreign(ExchangeName),
+    /// The topology does not declare the exchange, so the exchange may have unknown bindings.
+    UnknownBindings(ExchangeName),
     /// It is unknown which policy sets the alternate exchange.
     Policy(ExchangeName),
 }
@@ -154,11 +157,11 @@ pub enum Unclear {
 impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Key(exchange) => write!(f, "it depends on the routing key at exchange `{exchange}`"),
-            Self::Headers(exchange) => write!(f, "it depends on the headers at exchange `{exchange}`"),
-            Self::Type(exchange) => write!(f, "it depends on the plugin of exchange `{exchange}`"),
-            Self::Foreign(exchange) => write!(f, "others may have bound exchange `{exchange}`"),
-            Self::Policy(exchange) => write!(f, "it is not clear which policy governs exchange `{exchange}`"),
+            Self::Key(exchange) => write!(f, "the route depends on the routing key at exchange `{exchange}`"),
+            Self::Headers(exchange) => write!(f, "the route depends on the headers at exchange `{exchange}`"),
+            Self::Type(exchange) => write!(f, "the route depends on the plugin of exchange `{exchange}`"),
+            Self::UnknownBindings(exchange) => write!(f, "exchange `{exchange}` may have unknown bindings"),
+            Self::Policy(exchange) => write!(f, "the policy that governs exchange `{exchange}` is uncertain"),
         }
     }
 }

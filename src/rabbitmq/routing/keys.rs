@@ -1,17 +1,19 @@
-//! Routing keys, which can be partly unknown, and the certainty with which direct and topic exchanges match them.
+//! Defines sets of possible routing keys, and determines the certainty with which direct and topic exchanges match
+//! them.
 
 use std::collections::BTreeSet;
 
-/// The maximum number of states for the comparison of two patterns; beyond it, the result is uncertain.
+/// The maximum number of states in a comparison of two patterns. If a comparison has more states, its result is
+/// uncertain.
 const MAX_STATES: usize = 4000;
 
 /// The routing keys that a message can have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keys {
-    /// This key.
+    /// Exactly this key.
     One(String),
-    /// Any key that matches this topic pattern. Keys with the words `*` or `#` are excluded, because publishers only
-    /// use them by mistake.
+    /// Any key that matches this topic pattern. Keys that contain the word `*` or `#` are excluded, because publishers
+    /// use such keys only by mistake.
     Like(String),
 }
 
@@ -26,13 +28,13 @@ impl Keys {
         if Self::is_pattern(pattern) { Self::Like(pattern.to_owned()) } else { Self::One(pattern.to_owned()) }
     }
 
-    /// Returns true if a topic exchange matches other keys with this one.
+    /// Returns true if a topic exchange treats a binding key as a pattern with wildcards.
     pub fn is_pattern(key: &str) -> bool {
         words(key).any(is_wildcard)
     }
 
-    /// Returns the certainty that they equal a key.
-    pub fn are(&self, key: &str) -> Certainty {
+    /// Returns the certainty that the keys equal a binding key.
+    pub fn match_key(&self, key: &str) -> Certainty {
         match self {
             Self::One(own) => Certainty::of(own == key),
             Self::Like(_) if words(key).any(is_wildcard) => Certainty::Never,
@@ -41,7 +43,7 @@ impl Keys {
         }
     }
 
-    /// Returns the certainty that they match a topic pattern.
+    /// Returns the certainty that the keys match a topic pattern.
     pub fn match_topic(&self, pattern: &str) -> Certainty {
         match self {
             // Shortcuts for the two most frequent cases.
@@ -74,7 +76,7 @@ impl<'a> Automaton<'a> {
     }
 
     /// Adds the position after each `#`, because `#` also matches zero words.
-    fn closed(&self, positions: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    fn close(&self, positions: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         for mut position in positions {
             all.insert(position);
@@ -87,7 +89,7 @@ impl<'a> Automaton<'a> {
     }
 
     fn start(&self) -> BTreeSet<usize> {
-        self.closed([0])
+        self.close([0])
     }
 
     /// Returns the state after one more word; `None` is a word that no pattern contains.
@@ -97,7 +99,7 @@ impl<'a> Automaton<'a> {
             "*" => Some(position + 1),
             literal => (Some(literal) == word).then_some(position + 1),
         });
-        self.closed(next)
+        self.close(next)
     }
 
     fn is_at_end(&self, positions: &BTreeSet<usize>) -> bool {
@@ -113,14 +115,14 @@ fn matches(pattern: &str, key: &str) -> bool {
 }
 
 /// Returns true if two patterns have different words at a position before the first `#`. Most patterns differ in this
-/// way, and need no further comparison.
+/// way and require no further comparison.
 fn begin_differently<'k>(one: impl Iterator<Item = &'k str>, other: impl Iterator<Item = &'k str>) -> bool {
     let mut both = one.zip(other).take_while(|(one, other)| *one != "#" && *other != "#");
     both.any(|(one, other)| one != other && one != "*" && other != "*")
 }
 
-/// Determines if a pattern matches all, some or none of the keys that another pattern matches. Both automata run over
-/// these keys. One word that neither pattern contains represents all such words.
+/// Determines whether `pattern` matches all, some or none of the keys that match the pattern `keys`. Both automata
+/// process these keys in parallel. A single word represents all words that neither pattern contains.
 fn compare(keys: &str, pattern: &str) -> Certainty {
     if begin_differently(words(keys), words(pattern)) || begin_differently(words(keys).rev(), words(pattern).rev()) {
         return Certainty::Never;
@@ -155,14 +157,14 @@ fn compare(keys: &str, pattern: &str) -> Certainty {
     }
 }
 
-/// The certainty that a statement is true for the messages in question.
+/// The certainty that a statement is true for a set of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// It is true for no message.
+    /// The statement is true for no message.
     Never,
-    /// It is true for some messages, or unknown.
+    /// The statement is true for some messages, or it is unknown for which.
     Perhaps,
-    /// It is true for all messages.
+    /// The statement is true for all messages.
     Always,
 }
 
@@ -233,12 +235,12 @@ mod tests {
 
     #[test]
     fn wildcards_are_literal_in_a_direct_exchange() {
-        assert_eq!(Keys::any().are("#"), Never);
-        assert_eq!(Keys::any().are("order.*"), Never);
-        assert_eq!(Keys::any().are("order"), Perhaps);
-        assert_eq!(Keys::of_topic("order.#").are("mail"), Never);
-        assert_eq!(Keys::of_topic("order.new").are("order.new"), Always);
-        assert_eq!(Keys::One("#".to_owned()).are("#"), Always);
+        assert_eq!(Keys::any().match_key("#"), Never);
+        assert_eq!(Keys::any().match_key("order.*"), Never);
+        assert_eq!(Keys::any().match_key("order"), Perhaps);
+        assert_eq!(Keys::of_topic("order.#").match_key("mail"), Never);
+        assert_eq!(Keys::of_topic("order.new").match_key("order.new"), Always);
+        assert_eq!(Keys::One("#".to_owned()).match_key("#"), Always);
     }
 
     #[test]

@@ -1,47 +1,48 @@
-//! Messages with their headers, which can be partly unknown, and how a headers exchange matches them.
+//! Defines messages, whose keys and headers can be partly unknown, and matches headers as a headers exchange does.
 
 use super::keys::{Certainty, Keys};
 use crate::model::{ArgumentValue, Arguments, BrokerVersion};
 use std::collections::BTreeMap;
 
-/// The prefixes of headers that only the broker sets, when it dead-letters a message. They are absent unless they are known.
-const OF_THE_BROKER: [&str; 3] = ["x-death", "x-first-death-", "x-last-death-"];
+/// The prefixes of headers that only the broker sets, when it dead-letters a message. An unknown message does not have
+/// these headers.
+const BROKER_HEADERS: [&str; 3] = ["x-death", "x-first-death-", "x-last-death-"];
 
 /// The headers of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Headers {
     /// The known headers; `None` for an unknown value.
     known: BTreeMap<String, Option<ArgumentValue>>,
-    /// True if there are no other headers.
-    are_all: bool,
+    /// True if the message has no other headers.
+    is_complete: bool,
 }
 
 impl Headers {
-    /// Creates headers that are known completely.
+    /// Creates completely known headers.
     pub fn exactly(headers: &Arguments) -> Self {
         let known = headers.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
-        Self { known, are_all: true }
+        Self { known, is_complete: true }
     }
 
-    /// Creates unknown headers of a publisher.
+    /// Creates unknown headers, which a publisher can set.
     pub fn any() -> Self {
-        Self { known: BTreeMap::new(), are_all: false }
+        Self { known: BTreeMap::new(), is_complete: false }
     }
 
-    /// Returns true if a header is known to exist.
+    /// Returns true if the message is known to have a header.
     pub(super) fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
 
-    /// Sets a header; `None` for an unknown value.
+    /// Sets a header. `None` sets it to an unknown value.
     pub(super) fn set(&mut self, name: &str, value: Option<ArgumentValue>) {
         self.known.insert(name.to_owned(), value);
     }
 
-    /// Returns the certainty that they match a binding with these arguments.
+    /// Returns the certainty that a binding with these arguments matches the headers.
     ///
-    /// `rabbit_exchange_type_headers`, 3.8.9 to 4.3.5: names that begin with `x-` are only compared with `…-with-x`, which exists
-    /// since 3.10, and `x-match` itself is never compared.
+    /// A headers exchange compares headers that begin with `x-` only if `x-match` is `all-with-x` or `any-with-x`,
+    /// which require 3.10. It never compares `x-match` itself (`rabbit_exchange_type_headers`, 3.8.9 to 4.3.5).
     pub fn matches(&self, binding: &Arguments, version: BrokerVersion) -> Certainty {
         let mode = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
         let with_x = mode.ends_with("-with-x") && version.is_at_least(3, 10);
@@ -62,21 +63,23 @@ impl Headers {
             (Some(_), ArgumentValue::Null) => Certainty::Always,
             (Some(Some(value)), desired) => is_same(value, desired, version),
             (Some(None), _) => Certainty::Perhaps,
-            (None, _) if self.are_all || OF_THE_BROKER.iter().any(|own| name.starts_with(own)) => Certainty::Never,
+            (None, _) if self.is_complete || BROKER_HEADERS.iter().any(|prefix| name.starts_with(prefix)) => {
+                Certainty::Never
+            }
             (None, _) => Certainty::Perhaps,
         }
     }
 }
 
-/// Returns the certainty that two values are equal for a headers exchange: `==` up to 3.12, where 1 equals 1.0, and `=:=` since
-/// 3.13.
+/// Returns the certainty that a headers exchange treats two values as equal. The exchange compares values with `==` up
+/// to 3.12, so that 1 equals 1.0, and with `=:=` since 3.13.
 fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
     match (value, desired) {
         (ArgumentValue::Integer(whole), ArgumentValue::Float(float))
         | (ArgumentValue::Float(float), ArgumentValue::Integer(whole)) => {
             Certainty::of(!version.is_at_least(3, 13) && *whole as f64 == float.0)
         }
-        // The AMQP types of nested values matter, and they are unknown.
+        // The result depends on the AMQP types of the nested values, which are unknown.
         (ArgumentValue::List(_), ArgumentValue::List(_)) | (ArgumentValue::Table(_), ArgumentValue::Table(_)) => {
             Certainty::Perhaps
         }
@@ -84,10 +87,10 @@ fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersio
     }
 }
 
-/// A message, or all messages with these keys and headers.
+/// A message, or the set of all messages with these keys and headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
-    /// The routing keys.
+    /// The possible routing keys.
     pub keys: Keys,
     /// The headers.
     pub headers: Headers,
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_headers_can_match_except_those_of_the_broker() {
+    fn unknown_headers_can_match_except_broker_headers() {
         let version = BrokerVersion::new(4, 0, 5);
         let matches = |binding: &[(&str, &str)]| Headers::any().matches(&arguments(binding), version);
         assert_eq!(matches(&[("region", "eu")]), Perhaps);

@@ -1,7 +1,7 @@
-//! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. Message and topology can
-//! be partly unknown; the result then contains the reason for the uncertainty.
+//! Routes messages through exchanges, exchange-to-exchange bindings and alternate exchanges to queues. The message and
+//! the topology can be partly unknown; an uncertain result contains the reason for the uncertainty.
 //!
-//! Follows `rabbit_exchange:route`, 3.8.9 to 4.3.5. Copies by the headers `CC` and `BCC` are ignored.
+//! The simulation follows `rabbit_exchange:route`, 3.8.9 to 4.3.5, but ignores the headers `CC` and `BCC`.
 
 mod arrivals;
 mod dead_letters;
@@ -19,7 +19,7 @@ pub use exchange::Unclear;
 pub use keys::{Certainty, Keys};
 pub use message::{Headers, Message};
 pub use outgoing::{Kind, TopicIndex};
-pub use route::{Answer, Route};
+pub use route::{Route, RouteOutcome};
 
 use super::governing::Policies;
 use super::profile::BrokerProfile;
@@ -37,14 +37,15 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
-    /// Queues that others have bound to an exchange with unknown keys.
+    /// The queues that are bound to an exchange outside of the topology, with unknown keys.
     external_bindings: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// The dead-letter targets of all queues, computed on first use, because simulations read them repeatedly.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
 
 impl<'a> Routing<'a> {
-    /// Creates the routing of a topology on a broker. Objects in `external` exist, and others may have bound them.
+    /// Creates the routing of a topology on a broker. The topology does not contain the objects in `external`, but they
+    /// exist and may have unknown bindings.
     pub fn new(
         topology: &'a Topology,
         operator_policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>,
@@ -71,7 +72,7 @@ impl<'a> Routing<'a> {
         }
     }
 
-    /// Adds queues that others have bound to an exchange.
+    /// Adds queues that are bound to an exchange outside of the topology, with unknown keys.
     pub fn with_external_bindings(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
         for (queue, exchange) in queues {
             self.external_bindings.entry(exchange).or_default().insert(queue);
@@ -97,7 +98,7 @@ impl<'a> Routing<'a> {
         self.by_source.get(exchange).map_or(Vec::new(), |outgoing| outgoing.candidates(kind, keys))
     }
 
-    /// Returns the bindings to a queue or an exchange.
+    /// Returns the bindings whose destination is a queue or an exchange.
     pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
     }

@@ -1,6 +1,6 @@
-//! Indexes the bindings of one exchange, to find the few candidates for a message among thousands. Topic patterns are
-//! indexed by their words, like on the broker: the index finds the patterns that cover or overlap another one, without a
-//! comparison of each pair.
+//! Indexes the bindings of one exchange, to find the few candidates for a message among thousands of bindings. Topic
+//! patterns are indexed by their words, as on the broker. The index finds the patterns that cover or overlap another
+//! pattern, without comparing each pair.
 
 use super::Keys;
 use super::keys::words;
@@ -14,9 +14,9 @@ pub(super) struct Outgoing<'a> {
     all: Vec<&'a Binding>,
     /// The bindings, sorted by routing key.
     by_key: Vec<&'a Binding>,
-    /// The keys as patterns, each with its first index in `by_key`. Created on first use.
+    /// The routing keys as topic patterns, each with its first index in `by_key`. Created on first use.
     patterns: OnceCell<TopicIndex<'a>>,
-    /// The same with the words in reverse order.
+    /// The index of the routing keys with their words in reverse order. Created on first use.
     reversed: OnceCell<TopicIndex<'a>>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Outgoing<'a> {
         self.by_key.push(binding);
     }
 
-    /// Sorts the bindings, after all of them were added.
+    /// Sorts the bindings. Must be called after all bindings are added.
     pub(super) fn sort(&mut self) {
         self.by_key.sort_by_key(|binding| binding.routing_key.as_str());
     }
@@ -35,7 +35,8 @@ impl<'a> Outgoing<'a> {
         &self.all
     }
 
-    /// Returns the bindings that can match a message with these keys at an exchange of this kind. No other binding matches.
+    /// Returns all bindings that can match a message with these keys at an exchange of this kind, and possibly a few
+    /// others.
     pub(super) fn candidates(&self, kind: Kind, keys: &Keys) -> Vec<&'a Binding> {
         match (kind, keys) {
             (Kind::Direct, Keys::One(key)) => self.with_key(key).to_vec(),
@@ -48,10 +49,10 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Returns the bindings whose key matches a routing key that also matches the pattern.
+    /// Returns the bindings whose routing key, as a topic pattern, overlaps a pattern.
     fn overlapping(&self, pattern: &str) -> Vec<&'a Binding> {
         let mut pattern: Vec<&str> = words(pattern).collect();
-        // Search from the end with more words before the first `#`, because `#` matches anything.
+        // The search starts at the end that has more words before the first `#`, because `#` matches anything.
         let is_hash = |word: &&str| *word == "#";
         let (before, after) = (pattern.iter().position(is_hash), pattern.iter().rev().position(is_hash));
         let index = if before < after {
@@ -78,7 +79,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// The way in which an exchange selects bindings.
+/// The method by which an exchange selects bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The default exchange: the routing key is the name of a queue.
@@ -91,9 +92,9 @@ pub enum Kind {
     Topic,
     /// Bindings whose arguments match the headers.
     Headers,
-    /// Exactly one binding: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
+    /// Exactly one of the bindings: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
     OneOf,
-    /// Unknown or unpredictable.
+    /// An unknown or unpredictable method.
     Unknown,
 }
 
@@ -110,19 +111,19 @@ pub(super) fn of_type(word: &str) -> Kind {
     }
 }
 
-/// Topic patterns, each with a number.
+/// An index of topic patterns, each with a number.
 pub struct TopicIndex<'a> {
     /// The nodes; the first one is the root.
     nodes: Vec<Node<'a>>,
 }
 
-/// The patterns that begin with the same words.
+/// A node of the index, which represents all patterns that begin with the same words.
 #[derive(Default)]
 struct Node<'a> {
     next: BTreeMap<&'a str, usize>,
-    /// True if the last of these words is `#`, which matches any number of further words.
+    /// True if the last word is `#`, which matches any number of words.
     is_hash: bool,
-    /// The number of the pattern that ends here.
+    /// The number of the pattern that ends at this node.
     end: Option<usize>,
 }
 
@@ -141,7 +142,7 @@ impl<'a> TopicIndex<'a> {
         Self::default()
     }
 
-    /// Adds a pattern. If the pattern exists already, its first number is kept.
+    /// Adds a pattern. If the pattern already exists, it keeps its first number.
     pub fn add(&mut self, pattern: &'a str, number: usize) {
         self.add_words(words(pattern), number);
     }
@@ -159,8 +160,8 @@ impl<'a> TopicIndex<'a> {
         self.nodes[at].end.get_or_insert(number);
     }
 
-    /// Returns the numbers of all patterns that cover a pattern, and of a few others. The candidates match a key of the pattern
-    /// with the minimum number of words, and a longer one.
+    /// Returns the numbers of all patterns that cover a pattern, and of a few other patterns. Each candidate matches
+    /// two sample keys of the pattern: a key with the minimum number of words, and a longer key.
     pub fn candidates(&self, pattern: &str) -> BTreeSet<usize> {
         let with = |hash: &[Word<'static>]| self.matching(&key_for(pattern, hash));
         let shortest = with(&[]);
@@ -170,13 +171,13 @@ impl<'a> TopicIndex<'a> {
         shortest.intersection(&with(&[None, None])).copied().collect()
     }
 
-    /// Returns the numbers of all patterns that match a key which also matches this pattern.
+    /// Returns the numbers of all patterns that overlap a pattern: at least one key matches both.
     pub(super) fn overlapping(&self, pattern: &[&str]) -> BTreeSet<usize> {
         let ends = self.states(pattern).into_iter().filter(|(position, _)| *position == pattern.len());
         ends.filter_map(|(_, at)| self.nodes[at].end).collect()
     }
 
-    /// Returns the positions in this pattern and in the index that a key which matches both can reach.
+    /// Returns all pairs of a position in the pattern and a node of the index that the same key can reach.
     fn states(&self, pattern: &[&str]) -> BTreeSet<(usize, usize)> {
         let mut seen = BTreeSet::from([(0, 0)]);
         let mut todo = vec![(0, 0)];
@@ -204,19 +205,19 @@ impl<'a> TopicIndex<'a> {
 
     /// Returns the numbers of the patterns that match a key.
     fn matching(&self, key: &[Word<'_>]) -> BTreeSet<usize> {
-        let mut nodes = self.closed([0]);
+        let mut nodes = self.close([0]);
         for word in key {
             let next = nodes.iter().flat_map(|node| {
                 let same = self.nodes[*node].is_hash.then_some(*node);
                 same.into_iter().chain(self.child(*node, "*")).chain(word.and_then(|word| self.child(*node, word)))
             });
-            nodes = self.closed(next);
+            nodes = self.close(next);
         }
         nodes.iter().filter_map(|node| self.nodes[*node].end).collect()
     }
 
     /// Adds the node after each `#`, because `#` also matches zero words.
-    fn closed(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    fn close(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         for node in nodes {
             all.extend(std::iter::successors(Some(node), |node| self.child(*node, "#")));
@@ -229,7 +230,7 @@ impl<'a> TopicIndex<'a> {
     }
 }
 
-/// Returns a key that matches a pattern, with these words instead of each `#`.
+/// Returns a key that matches a pattern. The words in `hash` replace each `#`.
 fn key_for<'k>(pattern: &'k str, hash: &[Word<'k>]) -> Vec<Word<'k>> {
     let mut key = Vec::new();
     for word in words(pattern) {
@@ -273,7 +274,7 @@ mod tests {
         let outgoing = outgoing(&bindings);
         for keys in words.iter().flat_map(|word| [Keys::of_topic(word), Keys::One((*word).to_owned())]) {
             for (kind, certainty) in
-                [(Kind::Topic, Keys::match_topic as fn(&Keys, &str) -> Certainty), (Kind::Direct, Keys::are)]
+                [(Kind::Topic, Keys::match_topic as fn(&Keys, &str) -> Certainty), (Kind::Direct, Keys::match_key)]
             {
                 let candidates = outgoing.candidates(kind, &keys);
                 for binding in &bindings {
@@ -303,7 +304,7 @@ mod index_tests {
     use crate::rabbitmq::routing::Keys;
     use crate::rabbitmq::routing::keys::Certainty;
 
-    /// Returns all patterns of up to three of these words.
+    /// Returns all patterns of up to three words from a small set of words.
     fn patterns() -> Vec<String> {
         let words = ["a", "b", "*", "#"];
         let longer = |all: &[String]| -> Vec<String> {
@@ -329,7 +330,7 @@ mod index_tests {
             }
             candidates += found.len();
         }
-        // Other candidates cost a useless comparison.
+        // Each additional candidate costs an unnecessary comparison.
         assert!(candidates < covering + covering / 10, "{candidates} candidates for {covering}");
     }
 

@@ -1,4 +1,4 @@
-//! Computes the route of a message: hop by hop, each exchange once, as the broker does.
+//! Computes the route of a message. Like the broker, it visits each exchange once.
 
 use super::exchange::{Hop, Unclear};
 use super::keys::Certainty;
@@ -10,41 +10,42 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The route of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The queues that certainly get it.
+    /// The queues that certainly receive the message.
     pub certain_queues: BTreeSet<QueueName>,
-    /// Other queues that can get it.
+    /// The queues that may receive the message.
     pub possible_queues: BTreeSet<QueueName>,
-    /// The certainty that any queue gets it.
+    /// The certainty that at least one queue receives the message.
     pub reaches: Certainty,
-    /// The reason why the route is uncertain.
+    /// The reason why the route is uncertain; `None` if the route is certain.
     pub unclear: Option<Unclear>,
 }
 
-/// The result of a route: queues get the message, no queue gets it, or it is unknown.
+/// The outcome of routing a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// These queues certainly get it; empty if it certainly reaches a queue, but it is unknown which one.
+pub enum RouteOutcome {
+    /// These queues certainly receive the message. Empty if the message certainly reaches a queue, but it is unknown
+    /// which.
     Reaches(BTreeSet<QueueName>),
-    /// No queue gets it.
+    /// No queue receives the message.
     ReachesNothing,
-    /// It is unknown.
-    CannotTell(Unclear),
+    /// It is uncertain whether a queue receives the message.
+    Uncertain(Unclear),
 }
 
 impl Route {
-    /// Returns the result in one of three forms.
-    pub fn answer(&self) -> Answer {
+    /// Returns whether a queue receives the message.
+    pub fn outcome(&self) -> RouteOutcome {
         match (self.reaches, &self.unclear) {
-            (Certainty::Always, _) => Answer::Reaches(self.certain_queues.clone()),
-            (Certainty::Never, _) | (Certainty::Perhaps, None) => Answer::ReachesNothing,
-            (Certainty::Perhaps, Some(unclear)) => Answer::CannotTell(unclear.clone()),
+            (Certainty::Always, _) => RouteOutcome::Reaches(self.certain_queues.clone()),
+            (Certainty::Never, _) | (Certainty::Perhaps, None) => RouteOutcome::ReachesNothing,
+            (Certainty::Perhaps, Some(unclear)) => RouteOutcome::Uncertain(unclear.clone()),
         }
     }
 }
 
 /// The hops of one message.
 struct Hops {
-    /// The exchanges that it can reach, each with the certainty.
+    /// The exchanges that the message can reach, each with the certainty and the destinations.
     hops: BTreeMap<ExchangeName, (Certainty, Hop)>,
 }
 
@@ -54,7 +55,7 @@ impl Routing<'_> {
         let hops = self.hops(exchange, message);
         let mut found: BTreeMap<QueueName, Certainty> = BTreeMap::new();
         for (arrives, hop) in hops.hops.values() {
-            for (destination, matches) in &hop.own {
+            for (destination, matches) in &hop.destinations {
                 if let Destination::Queue(queue) = destination {
                     let certainty = found.entry(queue.clone()).or_insert(Certainty::Never);
                     *certainty = (*certainty).max(*arrives.min(matches));
@@ -77,12 +78,13 @@ impl Routing<'_> {
         Route { certain_queues: of(Certainty::Always), possible_queues: of(Certainty::Perhaps), reaches, unclear }
     }
 
-    /// Returns true if the bindings of an exchange certainly route such a message, so that its alternate exchange gets none.
+    /// Returns true if the bindings of an exchange certainly route such a message, so that the alternate exchange does
+    /// not receive it.
     pub fn routes_all(&self, exchange: &ExchangeName, message: &Message) -> bool {
-        self.hop(exchange, message).is_some_and(|hop| hop.is_routed() == Certainty::Always)
+        self.hop(exchange, message).is_some_and(|hop| hop.match_certainty() == Certainty::Always)
     }
 
-    /// Returns the queues that an exchange can route any message to; `None` means any queue.
+    /// Returns the queues to which an exchange can route messages; `None` means any queue.
     pub fn reachable(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
         let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
         let mut todo = vec![exchange.clone()];
@@ -114,12 +116,12 @@ impl Routing<'_> {
                 continue;
             }
             let Some(hop) = self.hop(&name, message) else { continue };
-            for (destination, matches) in &hop.own {
+            for (destination, matches) in &hop.destinations {
                 if let Destination::Exchange(next) = destination {
                     todo.push((next.clone(), arrives.min(*matches)));
                 }
             }
-            let is_unrouted = hop.is_routed().not();
+            let is_unrouted = hop.match_certainty().not();
             for (next, certainty) in hop.alternates.iter().filter(|_| is_unrouted > Certainty::Never) {
                 todo.push((next.clone(), arrives.min(*certainty).min(is_unrouted)));
             }
@@ -130,8 +132,8 @@ impl Routing<'_> {
 }
 
 impl Hops {
-    /// Returns the exchanges from which a message certainly reaches a queue, on any route. A cycle of exchanges does not reach a
-    /// queue, so the set starts with the exchanges that route to queues.
+    /// Returns the exchanges from which the message certainly reaches a queue. A cycle of exchanges does not reach a
+    /// queue, so the computation starts with the exchanges that route directly to queues.
     fn certain(&self) -> BTreeSet<&ExchangeName> {
         let mut certain: BTreeSet<&ExchangeName> = BTreeSet::new();
         loop {
@@ -145,21 +147,22 @@ impl Hops {
     }
 }
 
-/// Returns true if a hop certainly leads to a queue, given the exchanges that certainly do.
+/// Returns true if a hop certainly leads to a queue. `certain` contains the exchanges that certainly lead to a queue.
 fn is_certain(hop: &Hop, certain: &BTreeSet<&ExchangeName>) -> bool {
     let arrives = |to: &Destination| match to {
         Destination::Queue(_) => true,
         Destination::Exchange(next) => certain.contains(next),
     };
-    if hop.own.iter().any(|(to, matches)| *matches == Certainty::Always && arrives(to)) {
+    if hop.destinations.iter().any(|(to, matches)| *matches == Certainty::Always && arrives(to)) {
         return true;
     }
-    // Otherwise every own destination must lead to a queue, and so must the alternate exchange unless a binding always matches.
+    // Otherwise, every destination must lead to a queue. If no binding certainly matches, the alternate exchange must
+    // also lead to a queue.
     let is_covered = match &hop.alternates[..] {
         [(next, Certainty::Always)] => certain.contains(next),
         _ => false,
     };
     !hop.is_open
-        && hop.own.iter().all(|(to, _)| arrives(to))
-        && (is_covered || !hop.own.is_empty() && hop.is_routed() == Certainty::Always)
+        && hop.destinations.iter().all(|(to, _)| arrives(to))
+        && (is_covered || !hop.destinations.is_empty() && hop.match_certainty() == Certainty::Always)
 }

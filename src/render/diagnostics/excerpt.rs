@@ -1,8 +1,8 @@
-//! Divides the locations of a diagnostic into parts, each with an excerpt: the lines that a message refers to, with
-//! very long lines shortened. The renderer reads the whole excerpt again for each message, and a generated file may
+//! Divides the locations of a diagnostic into parts. Each part has an excerpt: the lines around the locations, with
+//! very long lines shortened. The renderer reads the whole excerpt for each diagnostic, and a generated file can
 //! consist of one line. If the terminal is too narrow, labels of underlines become notes.
 
-use crate::model::printable::masked;
+use crate::model::printable::mask_passwords;
 use crate::render::style::columns;
 use crate::spec::{Diagnostic, Location, SourceFile};
 use annotate_snippets::{AnnotationKind, Element, Origin, Snippet};
@@ -11,10 +11,10 @@ use std::ops::Range;
 
 /// The number of lines before and after a location that are passed to the renderer.
 const CONTEXT: usize = 2;
-/// Lines up to this number of bytes are passed unchanged to the renderer, which shortens them at the edges of the
-/// screen.
+/// The maximum number of bytes of a line that is passed unchanged to the renderer. The renderer truncates the line to
+/// the terminal width.
 const LONG: usize = 2000;
-/// The number of bytes that are kept before and after all underlined parts: more than the width of any screen.
+/// The number of bytes that are kept before the first and after the last underlined part. Terminals are narrower.
 const AROUND: usize = 1000;
 /// The number of bytes that are kept around each end of an underlined part.
 const NEAR: usize = 24;
@@ -29,7 +29,7 @@ const GUTTER: usize = " | ".len();
 /// A file and the offsets of its lines.
 pub(super) struct FileLines<'a> {
     pub(super) file: &'a SourceFile,
-    /// The text with masked passwords, of the same length in bytes.
+    /// The text with masked passwords. Masking does not change the length in bytes.
     text: Cow<'a, str>,
     starts: Vec<usize>,
 }
@@ -40,27 +40,27 @@ pub(super) struct Excerpt {
     pub(super) text: String,
     /// The number of the first line.
     pub(super) line: usize,
-    /// Ranges of the file that are kept, with their offsets in `text`.
+    /// The ranges of the file that are kept, with their offsets in `text`.
     kept: Vec<(Range<usize>, usize)>,
 }
 
 impl<'a> FileLines<'a> {
     pub(super) fn new(file: &'a SourceFile) -> Self {
         let breaks = file.text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { file, text: masked(&file.text), starts: std::iter::once(0).chain(breaks).collect() }
+        Self { file, text: mask_passwords(&file.text), starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// Extracts the lines of these locations with some context, for a screen of this width. The locations are sorted by
-    /// line.
-    pub(super) fn excerpt(&self, places: &[Location], width: usize) -> Excerpt {
+    /// Extracts the lines of the locations with some context, for an output of `width` columns. `locations` must be
+    /// sorted by line.
+    pub(super) fn excerpt(&self, locations: &[Location], width: usize) -> Excerpt {
         let line = |at: Option<&Location>| at.map_or(1, |at| at.line).clamp(1, self.starts.len());
-        let first = line(places.first()).saturating_sub(CONTEXT).max(1);
-        let last = (line(places.last()) + CONTEXT).min(self.starts.len());
+        let first = line(locations.first()).saturating_sub(CONTEXT).max(1);
+        let last = (line(locations.last()) + CONTEXT).min(self.starts.len());
         let mut excerpt = Excerpt { text: String::new(), line: first, kept: Vec::new() };
         for number in first..=last {
             let start = self.starts[number - 1];
             let end = self.starts.get(number).copied().unwrap_or(self.file.text.len());
-            for (index, range) in self.kept(start..end, places, width).into_iter().enumerate() {
+            for (index, range) in self.ranges_to_keep(start..end, locations, width).into_iter().enumerate() {
                 if index > 0 {
                     excerpt.text.push_str(GAP);
                 }
@@ -75,12 +75,12 @@ impl<'a> FileLines<'a> {
     }
 
     /// Returns the ranges of a line to keep, in order.
-    fn kept(&self, line: Range<usize>, places: &[Location], width: usize) -> Vec<Range<usize>> {
-        let mut ends: Vec<usize> = places.iter().flat_map(|at| [at.start, at.end]).collect();
+    fn ranges_to_keep(&self, line: Range<usize>, locations: &[Location], width: usize) -> Vec<Range<usize>> {
+        let mut ends: Vec<usize> = locations.iter().flat_map(|at| [at.start, at.end]).collect();
         ends.retain(|end| line.contains(end) || *end == line.end);
         ends.sort_unstable();
         let (Some(first), Some(last)) = (ends.first().copied(), ends.last().copied()) else {
-            // Nothing is underlined in this line, so only its beginning is kept.
+            // The line has no underline, so only its beginning is kept.
             return vec![self.align(line.start, (line.start + LONG).min(line.end))];
         };
         if line.len() <= LONG && last - first <= width {
@@ -89,9 +89,9 @@ impl<'a> FileLines<'a> {
         let before = first.saturating_sub(AROUND).max(line.start)..first;
         let after = last..(last + AROUND).min(line.end);
         let near = ends.iter().map(|end| end.saturating_sub(NEAR).max(line.start)..(end + NEAR).min(line.end));
-        let desired = std::iter::once(before).chain(near).chain(std::iter::once(after));
+        let candidates = std::iter::once(before).chain(near).chain(std::iter::once(after));
         let mut kept: Vec<Range<usize>> = Vec::new();
-        for range in desired {
+        for range in candidates {
             let range = self.align(range.start, range.end);
             match kept.last_mut() {
                 Some(before) if range.start <= before.end + GAP.len() => before.end = before.end.max(range.end),
@@ -115,8 +115,9 @@ impl<'a> FileLines<'a> {
 }
 
 impl Excerpt {
-    /// Returns the offset of a byte of the file in the excerpt. An omitted byte is at the end of the range before it.
-    pub(super) fn shown(&self, byte: usize) -> usize {
+    /// Converts the offset of a byte in the file to its offset in the excerpt. For an omitted byte, returns the end of
+    /// the preceding range.
+    pub(super) fn offset_of(&self, byte: usize) -> usize {
         let known = self.kept.partition_point(|(range, _)| range.start <= byte);
         self.kept[..known].last().map_or(0, |(range, at)| at + byte.min(range.end) - range.start).min(self.text.len())
     }
@@ -127,7 +128,7 @@ pub(super) struct Part<'a> {
     /// The path, line and column of the main location.
     title: String,
     pub(super) excerpt: Option<Excerpt>,
-    places: Vec<(Location, &'a str, AnnotationKind)>,
+    locations: Vec<(Location, &'a str, AnnotationKind)>,
 }
 
 /// Groups the locations of a diagnostic. The file of the primary location is first, and nearby locations share an
@@ -135,34 +136,34 @@ pub(super) struct Part<'a> {
 pub(super) fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
     let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
     let others = diagnostic.secondary.iter().map(|(at, label)| (*at, label.as_str(), AnnotationKind::Context));
-    let mut places: Vec<(Location, &str, AnnotationKind)> = std::iter::once(primary).chain(others).collect();
-    places.sort_by_key(|(at, ..)| (at.file != diagnostic.primary.file, at.file, at.line, at.column));
+    let mut locations: Vec<(Location, &str, AnnotationKind)> = std::iter::once(primary).chain(others).collect();
+    locations.sort_by_key(|(at, ..)| (at.file != diagnostic.primary.file, at.file, at.line, at.column));
     let mut groups: Vec<Vec<(Location, &str, AnnotationKind)>> = Vec::new();
-    for place in places {
+    for location in locations {
         let is_near = |(last, ..): &(Location, &str, AnnotationKind)| {
-            last.file == place.0.file && place.0.line.saturating_sub(last.line) <= FAR
+            last.file == location.0.file && location.0.line.saturating_sub(last.line) <= FAR
         };
         match groups.last_mut() {
-            Some(group) if group.last().is_some_and(is_near) => group.push(place),
-            Some(_) | None => groups.push(vec![place]),
+            Some(group) if group.last().is_some_and(is_near) => group.push(location),
+            Some(_) | None => groups.push(vec![location]),
         }
     }
-    // The renderer treats the first group as the primary one.
+    // The renderer treats the first group as the primary group.
     groups.sort_by_key(|group| !group.iter().any(|(at, ..)| *at == diagnostic.primary));
-    let part = |places: Vec<(Location, &'a str, AnnotationKind)>| {
-        let (first, ..) = *places.first()?;
+    let part = |locations: Vec<(Location, &'a str, AnnotationKind)>| {
+        let (first, ..) = *locations.first()?;
         let lines = files.get(first.file)?;
         let name = lines.file.name.as_str();
         if lines.file.text.is_empty() {
-            return Some(Part { title: name.to_owned(), excerpt: None, places });
+            return Some(Part { title: name.to_owned(), excerpt: None, locations });
         }
-        let main = places.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
+        let main = locations.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
         let title = format!("{name}:{}:{}", main.line, main.column);
-        let at: Vec<Location> = places.iter().map(|(at, ..)| *at).collect();
+        let at: Vec<Location> = locations.iter().map(|(at, ..)| *at).collect();
         Some(Part {
             title,
             excerpt: Some(lines.excerpt(&at, width.saturating_sub(main.line.to_string().len() + GUTTER))),
-            places,
+            locations,
         })
     };
     groups.into_iter().filter_map(part).collect()
@@ -173,9 +174,9 @@ impl Part<'_> {
         let Some(excerpt) = &self.excerpt else { return Origin::path(self.title.as_str()).into() };
         let text = excerpt.text.as_str();
         let mut snippet = Snippet::source(text).line_start(excerpt.line).path(self.title.as_str());
-        for (at, label, kind) in &self.places {
-            let from = excerpt.shown(at.start);
-            let to = excerpt.shown(at.end).max(from);
+        for (at, label, kind) in &self.locations {
+            let from = excerpt.offset_of(at.start);
+            let to = excerpt.offset_of(at.end).max(from);
             // The renderer would underline an empty span between two characters.
             let width = text[from..].chars().next().map_or(0, char::len_utf8);
             let to = if to == from { from + width } else { to };
@@ -185,8 +186,8 @@ impl Part<'_> {
         snippet.into()
     }
 
-    /// Removes the line and column that the renderer adds to the path. The renderer counts columns of the excerpt,
-    /// which may be shortened; the title has the correct ones.
+    /// Removes the line and column that the renderer adds to the path. The renderer counts columns in the excerpt,
+    /// which may be shortened. The title contains the correct line and column.
     pub(super) fn fix_location(&self, rendered: &mut String) {
         let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
         let end = start + self.title.len();
@@ -198,26 +199,26 @@ impl Part<'_> {
     /// Returns the column after a location in the excerpt.
     fn end_of(&self, at: Location) -> usize {
         let Some(excerpt) = &self.excerpt else { return 0 };
-        let before = excerpt.text.get(..excerpt.shown(at.end)).unwrap_or_default();
+        let before = excerpt.text.get(..excerpt.offset_of(at.end)).unwrap_or_default();
         columns(before.rsplit('\n').next().unwrap_or_default())
     }
 }
 
-/// Returns the width of the line numbers and the bar after them.
+/// Returns the width of the line numbers, including the bar after the numbers.
 pub(super) fn margin(parts: &[Part<'_>]) -> usize {
-    let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
+    let last_line = parts.iter().flat_map(|part| &part.locations).map(|(at, ..)| at.line).max().unwrap_or_default();
     last_line.to_string().len() + GUTTER
 }
 
-/// Removes labels and returns them as notes. With a width, these are the labels that do not fit next to their
-/// underlines; without a width, all labels.
+/// Removes labels from their locations, and returns the removed labels as notes. If `width` is set, removes only the
+/// labels that do not fit next to their underlines. Otherwise, removes all labels.
 pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usize>) -> Vec<String> {
     let margin = margin(parts);
-    let is_alone = parts.iter().map(|part| part.places.len()).sum::<usize>() == 1;
+    let is_alone = parts.iter().map(|part| part.locations.len()).sum::<usize>() == 1;
     let mut notes = Vec::new();
     for part in parts {
-        for index in 0..part.places.len() {
-            let (at, label, _) = part.places[index];
+        for index in 0..part.locations.len() {
+            let (at, label, _) = part.locations[index];
             let fits = width.is_some_and(|width| margin + part.end_of(at) + 1 + columns(label) <= width);
             if label.is_empty() || fits {
                 continue;
@@ -228,7 +229,7 @@ pub(super) fn below(parts: &mut [Part<'_>], primary: Location, width: Option<usi
                 true => label.to_owned(),
                 false => format!("at {prefix}{}:{}: {label}", at.line, at.column),
             });
-            part.places[index].1 = "";
+            part.locations[index].1 = "";
         }
     }
     notes

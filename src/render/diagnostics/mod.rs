@@ -1,10 +1,10 @@
 //! Renders diagnostics in the style of rustc: the message, the line with an underline, and a hint.
 //!
-//! Diagnostics of one kind are grouped: the first ones are rendered in full, the next ones on one line each, and the
-//! rest is counted. A mistake in a generated spec repeats thousands of times, and the first few diagnostics are enough
-//! to fix it.
+//! Diagnostics with the same severity and code form a group. The first diagnostics of a group are rendered completely,
+//! and the next diagnostics on one line each. The rest are only counted. A mistake in a generated spec can repeat
+//! thousands of times, and the first diagnostics are sufficient to fix the mistake.
 
-use super::style::{clean, columns, folded};
+use super::style::{clean, columns, fold};
 use crate::model::count::number;
 use crate::model::printable::is_hidden;
 use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
@@ -15,8 +15,8 @@ use std::fmt::Write;
 
 mod excerpt;
 
-/// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Of repeated
-/// diagnostics, only the first ones are rendered in full.
+/// Renders diagnostics, separated by empty lines. The result ends with a line break unless it is empty. Renders only
+/// the first diagnostics of each kind completely.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
@@ -37,16 +37,16 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-/// Renders one diagnostic. Labels are next to their underlines if they fit there.
+/// Renders one diagnostic. Puts each label next to its underline if the label fits there, otherwise in a note.
 fn render_one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
     let mut parts = parts(diagnostic, files, width);
     let mut below = Vec::new();
     let mut rendered = render_parts(diagnostic, &parts, &below, renderer, width);
-    for is_any in [false, true] {
+    for moves_all in [false, true] {
         if rendered.lines().all(|line| columns(&without_colors(line)) <= width) {
             break;
         }
-        let moved: Vec<String> = excerpt::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
+        let moved: Vec<String> = excerpt::below(&mut parts, diagnostic.primary, (!moves_all).then_some(width));
         if !moved.is_empty() {
             below.extend(moved);
             rendered = render_parts(diagnostic, &parts, &below, renderer, width);
@@ -63,15 +63,15 @@ fn render_parts(
     width: usize,
 ) -> String {
     let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
-    let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
+    let title = fold(&diagnostic.message, width.saturating_sub(columns(&word)));
     let mut group = Group::with_title(level(diagnostic.severity).primary_title(title).id(diagnostic.code));
     group = group.elements(parts.iter().map(Part::element));
     let indent = margin(parts) + "help: ".len();
     for note in notes {
-        group = group.element(Level::NOTE.message(folded(note, width.saturating_sub(indent))));
+        group = group.element(Level::NOTE.message(fold(note, width.saturating_sub(indent))));
     }
     if let Some(hint) = &diagnostic.hint {
-        group = group.element(Level::HELP.message(folded(hint, width.saturating_sub(indent))));
+        group = group.element(Level::HELP.message(fold(hint, width.saturating_sub(indent))));
     }
     // The renderer does not include the line numbers in the width.
     let renderer = renderer.clone().term_width(width.saturating_sub(margin(parts)));
@@ -81,20 +81,20 @@ fn render_parts(
     }
     replace_hidden(&mut rendered);
     if parts.iter().all(|part| part.excerpt.is_none()) {
-        // Without line numbers, the renderer indents by one column less.
+        // Without line numbers, the renderer uses an indentation that is one column narrower.
         rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
     }
     rendered
 }
 
-/// Replaces hidden characters of the file by one column each, so that underlines stay at their columns. The renderer
-/// replaces most of them, but not all.
+/// Replaces each hidden character of the file with a character of one column, so that underlines stay aligned. The
+/// renderer replaces most hidden characters, but not all of them.
 fn replace_hidden(rendered: &mut String) {
     let is_from_file = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
     if rendered.chars().any(is_from_file) {
         *rendered = rendered.chars().map(|c| if is_from_file(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
     }
-    // A workflow runner recognizes such commands anywhere in a line.
+    // A workflow runner recognizes a command that starts with `##[` anywhere in a line.
     if rendered.contains("##[") {
         *rendered = rendered.replace("##[", "#\u{fffd}[");
     }
@@ -109,18 +109,18 @@ fn without_colors(line: &str) -> String {
     text.collect()
 }
 
-/// The maximum number of diagnostics of one kind that are rendered in full.
+/// The maximum number of diagnostics of one kind that are rendered completely.
 const IN_FULL: usize = 20;
-/// The maximum number of further diagnostics of one kind that are listed on one line each.
+/// The maximum number of additional diagnostics of one kind that are listed on one line each.
 const LISTED: usize = 20;
 
-/// The command that prints all of them.
+/// The reference to the command that prints all diagnostics.
 const LISTS_ALL: &str = "`topo validate --format json` lists all";
 
-/// The key of a group: the severity and the code.
+/// The kind of a diagnostic: its severity and its code.
 pub(in crate::render) type Kind = (Severity, &'static str);
 
-/// The diagnostics that are rendered in full, and the repeated ones by kind.
+/// The diagnostics that are rendered completely, and the other diagnostics, grouped by kind.
 pub(in crate::render) struct Grouped<'a> {
     pub(in crate::render) full: Vec<&'a Diagnostic>,
     repeats: Vec<Repeats<'a>>,
@@ -154,7 +154,7 @@ impl<'a> Grouped<'a> {
         Self { full, repeats: repeats.into_values().collect() }
     }
 
-    /// Returns one entry for each kind with repeats: the first repeated diagnostic, and a sentence with their number.
+    /// Returns one entry for each kind with repeats: the first repeat, and a sentence with the number of repeats.
     pub(in crate::render) fn rest(&self) -> impl Iterator<Item = (&'a Diagnostic, String)> {
         self.repeats.iter().filter_map(|repeats| {
             let sentence = format!("{}: {LISTS_ALL}", repeats.title());
@@ -162,7 +162,7 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Returns one entry for each kind with repeats: the kind, a title, and the lines below it.
+    /// Returns one entry for each kind with repeats: the kind, a title, and the lines below the title.
     fn paragraphs(&self, files: &[SourceFile], width: usize) -> Vec<(Kind, String, String)> {
         self.repeats.iter().map(|repeats| (repeats.kind, repeats.title(), repeats.lines(files, width))).collect()
     }
@@ -182,7 +182,7 @@ impl Repeats<'_> {
         let more = (rest > 0).then(|| format!("and {} more: {LISTS_ALL}", number(rest as u64)));
         let mut text = String::new();
         for line in self.listed.iter().map(line).chain(more) {
-            let _ = writeln!(text, "  {}", folded(&line, width.saturating_sub(4)).replace('\n', "\n    "));
+            let _ = writeln!(text, "  {}", fold(&line, width.saturating_sub(4)).replace('\n', "\n    "));
         }
         text
     }
@@ -194,7 +194,7 @@ mod tests {
     use crate::spec::Location;
     use crate::spec::{Variables, parse};
 
-    fn rendered(texts: &[&str]) -> String {
+    fn render_texts(texts: &[&str]) -> String {
         let name = |index| ["a.yaml", "b.yaml"][index];
         let texts = texts.iter().enumerate();
         let files: Vec<SourceFile> =
@@ -208,7 +208,7 @@ mod tests {
         let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: topic}\nqueues:\n  work:\n    type: quorum\n    \
                     bindings:\n      - {exchange: ordres, routingKey: x}\n    maxPriority: 5\n";
         assert_eq!(
-            rendered(&[text]),
+            render_texts(&[text]),
             r#"error[undeclared]: the source of this binding, exchange `ordres`, is not declared
  --> a.yaml:9:20
   |
@@ -236,7 +236,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     fn two_files_are_two_snippets() {
         let one = "version: 1\nvhost: shop\nqueues:\n  wörk: {type: quorum}\n";
         assert_eq!(
-            rendered(&[one, one]),
+            render_texts(&[one, one]),
             r#"error[declared-twice]: queue `wörk` is declared twice
  --> b.yaml:4:3
   |
@@ -246,7 +246,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
  ::: a.yaml:4:3
   |
 4 |   wörk: {type: quorum}
-  |   ---- first here
+  |   ---- first set here
   |
   = help: keep one of the two: topo merges all files of a vhost; keep variants in separate folders,
           or use `${NAME}` variables
@@ -275,9 +275,9 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     }
 
     #[test]
-    fn empty_file_is_named_without_a_line() {
+    fn empty_file_is_reported_without_a_line() {
         assert_eq!(
-            rendered(&[""]),
+            render_texts(&[""]),
             r#"error[empty]: `a.yaml` is empty
  --> a.yaml
   = help: start the spec with `version: 1` and `vhost: NAME`
@@ -296,7 +296,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         let column = |what: &str| {
             text[..text.find(what).unwrap_or_default()].chars().count() - "version: 1\nvhost: é\n".chars().count() + 1
         };
-        let shown = rendered(&[&text]);
+        let shown = render_texts(&[&text]);
         for what in ["maxPriority", "qurom"] {
             assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
         }
@@ -304,8 +304,8 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         // Both ends of a wide range are shown.
         let text =
             format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
-        let shown = rendered(&[&text]);
-        assert!(shown.contains("first here") && shown.contains("again here"), "{shown}");
+        let shown = render_texts(&[&text]);
+        assert!(shown.contains("first set here") && shown.contains("again here"), "{shown}");
         assert!(
             shown.contains(&format!(" --> a.yaml:3:{}\n", text.lines().last().unwrap_or_default().len() - 17)),
             "{shown}"
@@ -316,7 +316,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
     #[test]
     fn repeats_are_listed_and_then_counted() {
         let queues = |count| (0..count).map(|n| format!("  q{n}: {{type: qurom}}\n")).collect::<String>();
-        let shown = |count| rendered(&[&format!("version: 1\nvhost: s\nqueues:\n{}", queues(count))]);
+        let shown = |count| render_texts(&[&format!("version: 1\nvhost: s\nqueues:\n{}", queues(count))]);
         let titles = |shown: &str| shown.matches("\n --> ").count() + shown.matches("\n  --> ").count();
         assert_eq!(titles(&shown(20)), 20);
         assert!(!shown(20).contains(" more"), "{}", shown(20));
@@ -329,8 +329,7 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all\n"), "{many}");
     }
 
-    /// A file with thousands of errors may consist of one line. Each error is rendered without reading the whole line
-    /// again.
+    /// A file with thousands of errors can consist of one line. topo must not read the whole line again for each error.
     #[test]
     fn excerpt_size_does_not_depend_on_the_line_length() {
         let text = |count| {
@@ -341,8 +340,8 @@ error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
         let file = SourceFile { name: "a.json".to_owned(), text };
         let lines = FileLines::new(&file);
         for at in [0, 10, file.text.len() / 2, file.text.len()] {
-            let place = Location { file: 0, start: at, end: at, line: 1, column: at + 1 };
-            assert!(lines.excerpt(&[place], 100).text.len() < 2500);
+            let location = Location { file: 0, start: at, end: at, line: 1, column: at + 1 };
+            assert!(lines.excerpt(&[location], 100).text.len() < 2500);
         }
     }
 

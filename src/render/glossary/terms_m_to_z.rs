@@ -1,4 +1,4 @@
-//! The terms of the glossary from `m` to `z`.
+//! Lists the glossary terms from `m` to `z`.
 
 use super::{Term, term};
 
@@ -6,86 +6,86 @@ pub(super) const TERMS: &[Term] = &[
     term(
         "managed",
         &[],
-        "An object that a spec declares, or that its `owns` matches. topo creates and changes only declared objects.",
+        "An object that a spec declares, or that the `owns` of a spec matches. topo creates and changes only declared
+objects.",
         &["unmanaged", "owns", "prune"],
     ),
     term(
         "migrate",
         &["migrated", "migrating", "migration", "swap"],
-        "A way to recreate a queue without losing its messages, while publishers and consumers work. topo holds new
-messages, drains the old queue, swaps it for the new one, and returns all messages, oldest first. The next apply
-finishes an interrupted migration.",
+        "A way to recreate a queue without losing its messages, while publishers and consumers keep working. topo
+holds new messages, drains the old queue, replaces it with the new queue, and returns all messages, oldest first. The
+next apply resumes an interrupted migration.",
         &["holding", "interrupted", "tap", "recreate", "duplicates", "reorder"],
     ),
     term(
         "node",
         &["down"],
         "A label of `topo lock`: the broker node that hosts the lock. A lock whose node is down does not expire. topo
-deletes it when the node has been down for a minute.",
+deletes such a lock when the node has been down for a minute.",
         &["lock", "free"],
     ),
     term(
         "not-attempted",
         &[],
-        "A step that did not start, because another step failed or the run was interrupted. Run the same command
-again to continue there.",
+        "A step that did not start, because a previous step failed or the run was interrupted. To execute the
+remaining steps, run the same command again.",
         &["done", "rolled-back"],
     ),
     term(
         "object",
         &["kind", "address"],
-        "A queue, an exchange, a policy or a vhost; this is its kind. An address identifies an object, for example
-`queues/shop/orders` for queue `orders` of vhost `shop`. Bindings are counted separately.",
+        "An entity on the broker. Its kind is, for example, queue, exchange, policy or vhost. Its address identifies
+the object, such as `queues/shop/orders` for queue `orders` in vhost `shop`. Summaries count bindings separately.",
         &["topology", "bind", "managed"],
     ),
     term(
         "on-failure",
         &[],
-        "A label of a contract: what a worker does with a message that it failed to process. For example, the worker
-calls basic.nack with requeue=false, or publishes a copy and acknowledges the message.",
+        "A label of a contract: what a worker must do with a message that it failed to process. For example, the
+worker calls basic.nack with requeue=false, or publishes a copy and acknowledges the message.",
         &["contract", "attempt", "give-up"],
     ),
     term(
         "origin",
         &[],
-        "Where a setting comes from: a line of the spec, a default of the spec, a policy, or a default of the broker.
+        "The source of a setting: a line of the spec, a default of the spec, a policy, or a default of the broker.
 `topo explain QUEUE` lists the settings of a queue with their origins.",
         &["effective", "lifecycle"],
     ),
     term(
         "original",
         &[],
-        "A label of a contract: the headers in which a worker finds the exchange and the routing key with which the
-message was first published. A retry or a dead-lettered message has different ones.",
+        "A label of a contract: the headers that contain the exchange and the routing key with which the message was
+first published. A retried or dead-lettered message can have a different exchange and routing key.",
         &["contract", "x-death"],
     ),
     term(
         "policy",
         &[],
-        "A way to resolve a conflict: set the value by a policy, which applies to the existing queue. This works if
-RabbitMQ has a policy key for the setting and no argument of the queue overrides it. The plan lists the settings that
-it resolves.",
+        "A way to resolve a conflict: set the value by a policy that applies to the existing queue. RabbitMQ must have
+a policy key for the setting, and no argument of the queue may override the key. The plan lists the settings that the
+policy resolves.",
         &["conflict", "keep", "policy-shift"],
     ),
     term(
         "prune",
         &[],
-        "`--prune` deletes objects that exist, match `owns` and are not declared by any spec. Without the flag, topo
-keeps and lists them.",
+        "`--prune` deletes unmanaged objects that match `owns`. Without the flag, topo keeps and lists these objects.",
         &["owns", "unmanaged", "delete", "protect"],
     ),
     term(
         "published",
         &[],
-        "The first line of a lifecycle in `topo explain QUEUE`: the exchanges and routing keys over which messages
+        "The first line of a lifecycle in `topo explain QUEUE`: the exchanges and routing keys through which messages
 reach the queue.",
         &["lifecycle", "bindings"],
     ),
     term(
         "queue-deleted",
         &[],
-        "In `topo explain QUEUE`: the broker deletes the queue because of `expires` or auto-delete. Its messages are
-lost; the broker does not dead-letter them.",
+        "In `topo explain QUEUE`: the broker deletes the queue because of `expires` or auto-delete. The broker does not
+dead-letter the messages of the queue, so they are lost.",
         &["lifecycle", "expires"],
     ),
     term(
@@ -105,22 +105,23 @@ an existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, 
     term(
         "redeliver",
         &["republish", "strategy"],
-        "A strategy of retries. `ladder`: the broker delays a rejected message in tier queues. `redeliver`: a quorum
-queue redelivers it, up to its delivery limit. `republish`: the worker publishes it to a tier queue. `delayed`: a
-quorum queue of RabbitMQ 4.3 delays and redelivers it. `topo contract` prints the duties of the worker.",
+        "Retry strategies. `ladder`: the broker delays a rejected message in tier queues. `redeliver`: a quorum queue
+redelivers a rejected message, up to its delivery limit. `republish`: the worker publishes a failed message to a tier
+queue. `delayed`: a quorum queue delays and redelivers a rejected message (since RabbitMQ 4.3). `topo contract` prints
+what the worker must do.",
         &["ladder", "contract-change", "retry"],
     ),
     term(
         "rename",
         &[],
-        "A way to resolve a conflict: declare the object under a different name, and delete the old one later.",
+        "A way to resolve a conflict: declare the object with a different name, and delete the old object later.",
         &["conflict", "recreate"],
     ),
     term(
         "requeued",
         &[],
         "In `topo explain QUEUE`: the worker rejects the message with requeue=true, and the message returns to the
-queue. A quorum queue counts the delivery towards its delivery limit.",
+queue. A quorum queue counts the delivery toward its delivery limit.",
         &["lifecycle", "crashed", "deliveryLimit"],
     ),
     term(
@@ -134,8 +135,8 @@ recreate the object. The plan lists the resolutions below the conflict.",
         "retired",
         &[],
         "Tier queues and exchanges of retries that the spec no longer declares. New messages use the new retries
-immediately. Messages that are still waiting in an old tier return to the queue automatically; topo deletes the tier
-when it is empty.",
+immediately. Messages that still wait in a retired tier return to the queue automatically. topo deletes the tier when
+it is empty.",
         &["ladder", "deferred"],
     ),
     term(
@@ -149,29 +150,30 @@ object is unchanged.",
         "severity",
         &["error", "warning"],
         "The level of a lint finding. An error makes `topo validate` fail, a warning indicates a probable mistake,
-and an info is advisory. `--fail-on` sets the level that ends a run with exit code 1; `--lint RULE=LEVEL` changes the
-level of a rule.",
+and an info is advisory. `--fail-on` sets the lowest level that makes a run fail with exit code 1. `--lint RULE=LEVEL`
+changes the level of a rule.",
         &["info", "lint"],
     ),
     term(
         "spec",
         &[],
-        "The YAML files that declare the topology of a vhost. Each document declares objects of one vhost; topo
-merges the documents of the same vhost.",
+        "The YAML files that declare the topology of a vhost. Each YAML document declares objects of one vhost or of
+the cluster. topo merges the documents of the same vhost.",
         &["topology", "managed", "vhost"],
     ),
     term(
         "stale",
         &[],
-        "The broker no longer matches the saved plan: apply would now make changes that are not in the plan. Apply
-changes nothing (exit code 5) and lists the differences. Steps that are already done do not make a plan stale.",
+        "A saved plan is stale if the broker no longer matches it: an apply would make changes that are not in the
+plan. `topo apply` then changes nothing, lists the differences and exits with code 5. Steps that are already done do
+not make a plan stale.",
         &["fingerprint"],
     ),
     term(
         "stays",
         &["kept"],
-        "The end of a lifecycle in `topo explain QUEUE`: the message remains in the queue until the worker succeeds
-or the message is removed in another way.",
+        "The end of a lifecycle in `topo explain QUEUE`: the message remains in the queue until the worker processes it
+successfully, or the broker removes it for a different reason.",
         &["lifecycle", "dropped"],
     ),
     term(
@@ -184,7 +186,7 @@ executes the steps in order and reports each one.",
     term(
         "stream",
         &[],
-        "A type of queue that keeps messages after they are read. Consumers read from an offset, so a stream has no
+        "A queue type that keeps messages after consumers read them. Consumers read from an offset, so a stream has no
 retries and does not dead-letter messages.",
         &["type", "read"],
     ),
@@ -198,57 +200,57 @@ program acknowledges the message after a replay. `inspected`: an inspection read
     term(
         "tap",
         &[],
-        "The exchange in front of a queue during a migration. Every binding of the queue is moved to the tap, and the
-tap routes to the queue that currently receives the messages.",
+        "The exchange in front of a queue during a migration. topo moves every binding of the queue to the tap, and the
+tap routes messages to the queue that currently receives them.",
         &["migrate", "holding"],
     ),
     term(
         "tier",
         &["delayed-retry-queue"],
-        "A delayed retry queue. A message waits in it until its TTL expires, and the broker then returns the message
-to the main queue. The name of a tier contains its delay: `orders.retry.2.30s`.",
+        "A delayed retry queue. A message waits in the tier until its TTL expires, and the broker then returns the
+message to the main queue. The name of a tier contains its delay, for example `orders.retry.2.30s`.",
         &["ladder", "retired"],
     ),
     term(
         "topology",
         &[],
         "The objects of a vhost as data: exchanges, queues, bindings and policies. The spec declares the desired
-topology, and the broker holds the current one.",
+topology, and the broker stores the current topology.",
         &["spec", "current", "object"],
     ),
     term(
         "transport",
         &["amqp", "shovel"],
-        "The way in which a migration moves messages. With `amqp`, topo consumes and publishes them itself. With
-`shovel`, a dynamic shovel on the broker moves them. `--transport` selects the transport; the default is AMQP, if the
-port is reachable.",
+        "The way in which a migration moves messages. With `amqp`, topo consumes and publishes the messages. With
+`shovel`, a dynamic shovel on the broker moves the messages. `--transport` selects the transport. By default, topo
+uses AMQP, or a shovel if AMQP is not available.",
         &["migrate", "duplicates"],
     ),
     term(
         "unchanged",
         &[],
-        "The object itself does not change; only the bindings or retries below it do.",
+        "The object itself does not change. Only its bindings or retries, which are listed below it, change.",
         &["bind", "ladder"],
     ),
     term(
         "unmanaged",
         &["undeclared"],
-        "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
+        "An object on the broker that no spec declares. If the object matches `owns`, the plan lists it, and `--prune`
 deletes it. topo does not change other unmanaged objects.",
         &["owns", "prune", "ignore"],
     ),
     term(
         "unrouted-window",
         &[],
-        "The time during which messages that are published to a queue reach no queue, for example while the queue is
-recreated. The broker drops such messages, or returns them if they are mandatory.",
+        "The time during which messages that are published for a queue reach no queue, for example during a recreation
+of the queue. The broker drops such messages, or returns them to the publisher if they are mandatory.",
         &["routing-gap", "recreate", "migrate"],
     ),
     term(
         "unset",
         &[],
         "A setting that exists on the broker but is missing from a spec that declares other settings of the same
-object. For example, `limits` of the vhost does not list a limit that is set. Apply deletes it.",
+object. For example, the spec sets `limits`, but omits a limit that exists on the vhost. Apply deletes such a setting.",
         &["delete", "removed"],
     ),
     term(

@@ -1,4 +1,4 @@
-//! Tests that the glossary has an entry for each word that plans, reports and other commands print as a label.
+//! Tests that the glossary has an entry for each label that plans, reports and other commands print.
 
 use super::*;
 use crate::diff::DeleteReason;
@@ -45,7 +45,7 @@ fn texts_are_short_and_their_references_exist() {
     assert!(term_of("nothing-like-it").is_none());
 }
 
-/// A new variant does not compile here until its word is added.
+/// The matches are exhaustive, so a new variant does not compile until this test contains its word.
 #[test]
 fn every_word_of_a_plan_is_explained() {
     let change = |kind| match kind {
@@ -87,8 +87,8 @@ fn every_word_of_a_plan_is_explained() {
     }
 }
 
-/// Returns the words at the beginning of lines of the plans in the scenarios: `! blocked`, `info`, `+ ladder:`, labels
-/// such as `broker`, and the word before a number of settings.
+/// Returns the labels in the plans of the scenarios: words at the beginning of lines, such as `blocked`, `info`,
+/// `ladder` and `broker`, and the words before a number of settings.
 fn words_of_plans() -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
@@ -135,7 +135,7 @@ fn every_label_of_a_plan_is_explained() {
     assert!(missing.is_empty(), "no entry: {missing:?}");
 }
 
-/// Reads the labels from the source of the module that prints reports.
+/// Reads the labels from the source code of the module that renders reports.
 #[test]
 fn every_label_of_a_report_is_explained() {
     let source = include_str!("../report_text.rs");
@@ -150,7 +150,8 @@ fn every_label_of_a_report_is_explained() {
     }
 }
 
-/// Returns the string literals after a piece of source code, up to a placeholder or the spaces that fill a column.
+/// Returns the string literals that follow `before` in source code. Truncates each literal at a placeholder or at the
+/// spaces that fill a column.
 fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     let literal = |(at, _)| {
         let rest = source[at + before.len()..].trim_start();
@@ -162,7 +163,7 @@ fn literals<'s>(source: &'s str, before: &str) -> BTreeSet<&'s str> {
     source.match_indices(before).filter_map(literal).collect()
 }
 
-/// Fails unless each label has an entry, and the known ones are among the labels.
+/// Fails unless each label has an entry and `labels` contains the known labels.
 #[track_caller]
 fn expect_explained(labels: &BTreeSet<&str>, known: &[&str]) {
     for word in known {
@@ -218,7 +219,7 @@ fn every_label_of_an_export_is_explained() {
     expect_explained(&labels, &["not in the spec", "not in any spec", "info"]);
 }
 
-/// Includes the legend, and the marks of a plan.
+/// The labels include the legend and the marks of a plan.
 #[test]
 fn every_label_of_a_graph_is_explained() {
     let kinds = ArrowKind::ALL.map(ArrowKind::as_str);

@@ -9,7 +9,7 @@ use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of cells of a name; the tooltip contains the complete name.
+/// The maximum number of cells of a name. The tooltip contains the complete name.
 const LONGEST: usize = 40;
 
 /// Renders a graph as DOT.
@@ -19,12 +19,12 @@ pub fn dot(graph: &Graph) -> String {
     writer
         .text
         .push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
-    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[description(graph)]));
+    let _ = writeln!(writer.text, ", tooltip={}]", quote(&[description(graph)]));
     writer.text.push_str("  node [fontname=\"Helvetica\", fontsize=11, style=filled, shape=box]\n");
     writer.text.push_str("  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.7]\n");
     for (number, vhost) in graph.vhosts.iter().enumerate() {
         let _ = writeln!(writer.text, "  subgraph cluster_{number} {{");
-        let _ = writeln!(writer.text, "  label={}; color=\"{}\"", quoted(&[heading(vhost)]), UNCHANGED.stroke);
+        let _ = writeln!(writer.text, "  label={}; color=\"{}\"", quote(&[heading(vhost)]), UNCHANGED.stroke);
         writer.vhost(vhost);
         writer.text.push_str("  }\n");
     }
@@ -56,8 +56,8 @@ impl Writer {
         }
     }
 
-    /// Writes a box and returns its ID. The tiers of a queue are boxes next to it, each linked to it in both
-    /// directions.
+    /// Writes a box and returns its ID. Each tier of a queue is a separate box. A bidirectional arrow connects the
+    /// queue and the tier.
     fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
@@ -78,11 +78,11 @@ impl Writer {
         let _ = writeln!(
             self.text,
             "  {id} [label={}, shape={shape}, style=\"{style}\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", tooltip={}]",
-            quoted(&[name(node, LONGEST), below(node)]),
+            quote(&[name(node, LONGEST), below(node)]),
             paint.fill,
             paint.stroke,
             paint.ink,
-            quoted(&tooltip(node)),
+            quote(&tooltip(node)),
         );
         let Some(retries) = &node.retries else { return id };
         for tier in &retries.tiers {
@@ -93,11 +93,11 @@ impl Writer {
             let _ = writeln!(
                 self.text,
                 "  {tier_id} [label={}, style=\"filled,rounded\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", height=0.3, tooltip={}]",
-                quoted(&[with_symbol(tier.mark, &tier.delay)]),
+                quote(&[with_symbol(tier.mark, &tier.delay)]),
                 paint.fill,
                 paint.stroke,
                 paint.ink,
-                quoted(&[clean(&tier.name)]),
+                quote(&[clean(&tier.name)]),
             );
             self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[tier_condition(retries, tier)], &[]);
         }
@@ -131,15 +131,15 @@ impl Writer {
             self.text.push_str(", dir=both");
         }
         if !label.is_empty() {
-            let _ = write!(self.text, ", label={}", quoted(label));
+            let _ = write!(self.text, ", label={}", quote(label));
         }
         if !tooltip.is_empty() {
-            let _ = write!(self.text, ", tooltip={0}, labeltooltip={0}", quoted(tooltip));
+            let _ = write!(self.text, ", tooltip={0}, labeltooltip={0}", quote(tooltip));
         }
         self.text.push_str("]\n");
     }
 
-    /// Writes an arrow of each drawn kind, and a box for each mark.
+    /// Writes the legend: an arrow for each drawn kind, and a box for each mark.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         if kinds.is_empty() && marks.is_empty() {
@@ -152,13 +152,13 @@ impl Writer {
             let _ = writeln!(
                 self.text,
                 "  {to} [shape=plaintext, style=\"\", label={}]",
-                quoted(&[kind.as_str().to_owned()])
+                quote(&[kind.as_str().to_owned()])
             );
             self.line((&from, &to), (kind, false), None, &[], &[]);
         }
         for mark in marks {
             let (id, paint) = (self.id(), palette::of_mark(mark));
-            let label = quoted(&[with_symbol(Some(mark), mark.as_str())]);
+            let label = quote(&[with_symbol(Some(mark), mark.as_str())]);
             let _ = writeln!(
                 self.text,
                 "  {id} [label={label}, fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\"]",
@@ -169,8 +169,9 @@ impl Writer {
     }
 }
 
-/// Quotes lines as one string. Between quotes, Graphviz interprets backslashes and HTML character references.
-fn quoted(lines: &[String]) -> String {
+/// Quotes lines as one string. Escapes backslashes and `&`, because Graphviz interprets escape sequences and HTML
+/// character references in strings.
+fn quote(lines: &[String]) -> String {
     let escaped: Vec<String> =
         lines.iter().map(|line| line.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")).collect();
     format!("\"{}\"", escaped.join("\\n"))

@@ -2,21 +2,21 @@
 
 use super::palette::{self, PAINTS};
 use super::words::{
-    below, cells, description, heading, labels, mark_of_tier_arrow, name, shortened, tier_condition, with_symbol,
+    below, cells, description, heading, labels, mark_of_tier_arrow, name, shorten, tier_condition, with_symbol,
 };
 use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The maximum number of cells of a name. Mermaid has no tooltips for longer names.
+/// The maximum number of cells of a name. Mermaid has no tooltips, so a comment contains a longer name.
 const LONGEST: usize = 60;
 /// The maximum number of arrows that GitHub draws (`maxEdges`).
 pub const MOST_ARROWS: usize = 500;
 /// The maximum number of characters that GitHub accepts (`maxTextSize`).
 pub const MOST_CHARACTERS: usize = 50_000;
 
-/// Renders a graph as Mermaid. Also returns the number of arrows.
+/// Renders a graph as Mermaid, and returns the text and the number of arrows.
 pub fn mermaid(graph: &Graph) -> (String, usize) {
     let mut writer = Writer { is_plan: graph.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "flowchart LR");
@@ -26,7 +26,7 @@ pub fn mermaid(graph: &Graph) -> (String, usize) {
     for vhost in &graph.vhosts {
         if is_titled {
             let id = writer.id();
-            let _ = writeln!(writer.text, "  subgraph {id}[\"{}\"]", escaped(&heading(vhost)));
+            let _ = writeln!(writer.text, "  subgraph {id}[\"{}\"]", escape(&heading(vhost)));
         }
         writer.vhost(vhost);
         if is_titled {
@@ -44,7 +44,7 @@ struct Writer {
     is_plan: bool,
     ids: usize,
     arrows: usize,
-    /// The numbers of arrows, by their style.
+    /// The indexes of the arrows of each style.
     styles: BTreeMap<String, Vec<usize>>,
     classes: BTreeMap<&'static str, Vec<String>>,
     kinds: BTreeSet<ArrowKind>,
@@ -65,8 +65,8 @@ impl Writer {
         }
     }
 
-    /// Writes a box and returns its ID. The tiers of a queue are boxes next to it, each linked to it in both
-    /// directions.
+    /// Writes a box and returns its ID. Each tier of a queue is a separate box. A bidirectional arrow connects the
+    /// queue and the tier.
     fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
@@ -74,7 +74,7 @@ impl Writer {
         if node.stacks.is_empty() && cells(&clean(&node.name)) > LONGEST {
             let _ = writeln!(self.text, "  %% {id}: {}", comment(&node.name));
         }
-        let label = format!("{}<br/>{}", escaped(&shown), escaped(&below(node)));
+        let label = format!("{}<br/>{}", escape(&shown), escape(&below(node)));
         let (open, close) = match node.kind {
             Kind::Exchange | Kind::ForeignExchange => ("{{", "}}"),
             Kind::Queue | Kind::ForeignQueue => ("[", "]"),
@@ -93,11 +93,11 @@ impl Writer {
             let tier_id = self.id();
             let mark = mark_of_tier_arrow(retries, tier);
             self.marks.extend([tier.mark, mark].into_iter().flatten());
-            let delay = escaped(&with_symbol(tier.mark, &tier.delay));
+            let delay = escape(&with_symbol(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
             let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
-            let arrow = format!("<-.->|\"{}\"|", escaped(&tier_condition(retries, tier)));
+            let arrow = format!("<-.->|\"{}\"|", escape(&tier_condition(retries, tier)));
             self.line(&id, &arrow, &tier_id, ArrowKind::Retry, mark);
         }
         id
@@ -108,7 +108,7 @@ impl Writer {
             ArrowKind::Binding => "-->",
             ArrowKind::Alternate | ArrowKind::Retry | ArrowKind::DeadLetter => "-.->",
         };
-        let labels: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escaped(label)).collect();
+        let labels: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escape(label)).collect();
         let label = if labels.is_empty() { String::new() } else { format!("|\"{}\"|", labels.join("<br/>")) };
         self.marks.extend(arrow.mark);
         self.line(from, &format!("{head}{label}"), to, arrow.kind, arrow.mark);
@@ -127,8 +127,8 @@ impl Writer {
         self.arrows += 1;
     }
 
-    /// Writes a row with an arrow of each drawn kind, and a row with a box for each mark. The legend is not a subgraph,
-    /// because Mermaid would draw arrows behind it.
+    /// Writes the legend: a row with an arrow for each drawn kind, and a row with a box for each mark. The legend is
+    /// not a subgraph, because Mermaid would draw its arrows behind the background of the subgraph.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
         let dot = |writer: &mut Self| {
@@ -141,7 +141,7 @@ impl Writer {
         for kind in kinds {
             let after = dot(self);
             let head = if kind == ArrowKind::Binding { "-->" } else { "-.->" };
-            let label = format!("{head}|\"{}\"|", escaped(kind.as_str()));
+            let label = format!("{head}|\"{}\"|", escape(kind.as_str()));
             if let Some(before) = before.replace(after.clone()) {
                 self.line(&before, &label, &after, kind, None);
             }
@@ -149,10 +149,10 @@ impl Writer {
         let mut before: Option<String> = None;
         for mark in marks {
             let id = self.id();
-            let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&with_symbol(Some(mark), mark.as_str())));
+            let _ = writeln!(self.text, "  {id}([\"{}\"])", escape(&with_symbol(Some(mark), mark.as_str())));
             self.classes.entry(palette::of_mark(mark).class).or_default().push(id.clone());
             if let Some(before) = before.replace(id.clone()) {
-                // An invisible link, which counts as an arrow.
+                // Mermaid counts an invisible link as an arrow.
                 let _ = writeln!(self.text, "  {before} ~~~ {id}");
                 self.arrows += 1;
             }
@@ -180,15 +180,15 @@ impl Writer {
     }
 }
 
-/// Formats a name for a comment. Mermaid reads `%%{init` as a directive, also inside a comment, so each percent sign is
-/// followed by a space.
+/// Formats a name for a comment. Adds a space after each percent sign, because Mermaid parses `%%{init` as a directive
+/// even inside a comment.
 fn comment(name: &str) -> String {
     clean(name).replace('%', "% ")
 }
 
-/// Escapes a text between quotes. Characters with a meaning in Mermaid, Markdown or HTML become named references.
-/// Mermaid interprets numbered references differently.
-fn escaped(text: &str) -> String {
+/// Escapes a quoted text. Replaces characters that have a meaning in Mermaid, Markdown or HTML with named references,
+/// because Mermaid interprets numbered references differently.
+fn escape(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -213,7 +213,7 @@ fn escaped(text: &str) -> String {
             '(' => "lpar",
             ')' => "rpar",
             '$' => "dollar",
-            // These characters begin headings and lists.
+            // Before a space, these characters start headings and list items.
             '#' if is_before_space => "num",
             '+' if is_before_space => "plus",
             '-' if is_before_space => "minus",
@@ -228,8 +228,9 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Reduces a text to characters that need no references, for lines in which Mermaid does not decode them.
+/// Replaces characters that would require references with spaces, for lines in which Mermaid does not decode
+/// references.
 fn plain(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || " .-/:,".contains(*c);
-    shortened(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)
+    shorten(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)
 }

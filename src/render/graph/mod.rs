@@ -1,5 +1,5 @@
-//! Renders graphs: as JSON, Mermaid for Markdown, DOT for Graphviz, and SVG. Each format except JSON has a module, and
-//! the other modules are shared.
+//! Renders graphs as JSON, as Mermaid for Markdown, as DOT for Graphviz, and as SVG. Each format except JSON has a
+//! module. The formats share the other modules.
 
 pub mod dot;
 pub mod mermaid;
@@ -11,10 +11,10 @@ use crate::graph::Graph;
 use crate::model::printable::clean_json;
 use serde_json::json;
 
-/// The version of the document format.
+/// The format version of the JSON document.
 const FORMAT_VERSION: u32 = 1;
 
-/// Renders a graph as JSON. `from` and `to` of an arrow are indexes of the nodes of its vhost, from 0.
+/// Renders a graph as JSON. The fields `from` and `to` of an arrow are zero-based indexes of nodes of the same vhost.
 pub fn json(graph: &Graph) -> String {
     let document = json!({ "formatVersion": FORMAT_VERSION, "isPlan": graph.is_plan, "vhosts": graph.vhosts });
     clean_json(format!("{document:#}\n"))

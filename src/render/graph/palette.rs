@@ -1,12 +1,12 @@
-//! The colors and strokes of graphs, the same in each format. A word, a sign or a stroke repeats the meaning of each
-//! color.
+//! Defines the colors and strokes of graphs, which all formats share. A word, a symbol or a stroke repeats the meaning
+//! of each color.
 
 use crate::graph::{ArrowKind, Kind, Mark, Node};
 
 /// The colors of a box: background, border and text.
 #[derive(Clone, Copy)]
 pub(super) struct Paint {
-    /// The class in style sheets.
+    /// The class name in style sheets.
     pub(super) class: &'static str,
     pub(super) fill: &'static str,
     pub(super) stroke: &'static str,
@@ -53,7 +53,7 @@ pub(super) const fn of_mark(mark: Mark) -> Paint {
     }
 }
 
-/// Returns the colors of a kind of objects.
+/// Returns the colors of an object kind.
 pub(super) fn of_kind(kind: Kind) -> Paint {
     match kind {
         Kind::Exchange => EXCHANGE,
@@ -65,31 +65,32 @@ pub(super) fn of_kind(kind: Kind) -> Paint {
     }
 }
 
-/// Returns the colors of a box: by its change in a plan, otherwise by its kind.
+/// Returns the colors of a box, which depend on its change in a plan, otherwise on its kind.
 pub(super) fn of_node(node: &Node, is_plan: bool) -> Paint {
     of(of_kind(node.kind), node.mark, is_plan)
 }
 
-/// Returns the colors of a change in a plan, otherwise the own colors of an object.
-pub(super) fn of(own: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
+/// Returns the colors of a change. Without a change, returns the colors of an unchanged object in a plan, otherwise
+/// `default`.
+pub(super) fn of(default: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
     match mark {
         Some(mark) => of_mark(mark),
         None if is_plan => UNCHANGED,
-        None => own,
+        None => default,
     }
 }
 
 /// The style of an arrow.
 #[derive(Clone, Copy)]
 pub(super) struct Stroke {
-    /// The class in style sheets.
+    /// The class name in style sheets.
     pub(super) class: &'static str,
     pub(super) color: &'static str,
-    /// The lengths of dashes and gaps; empty for a solid line.
+    /// The lengths of dashes and gaps. Empty for a solid line.
     pub(super) dashes: &'static str,
 }
 
-/// Returns the style of a kind of arrows.
+/// Returns the style of an arrow kind.
 pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
     let stroke = |class, color, dashes| Stroke { class, color, dashes };
     match kind {
@@ -100,7 +101,7 @@ pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
     }
 }
 
-/// Returns the color of an arrow: by its change in a plan, otherwise by its kind.
+/// Returns the color of an arrow, which depends on its change in a plan, otherwise on its kind.
 pub(super) fn color(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
     match mark {
         Some(mark) => of_mark(mark).stroke,

@@ -1,4 +1,4 @@
-//! Formats the texts of graphs: shortened names, labels and tooltips.
+//! Formats the texts of graphs: names, labels and tooltips.
 
 use crate::graph::{Arrow, Graph, Label, Mark, Node, Retries, Tier, VhostGraph};
 use crate::model::count::number;
@@ -13,15 +13,15 @@ pub(super) fn cells(text: &str) -> usize {
     text.width()
 }
 
-/// Shortens a text to this number of cells by omitting its middle, because names often begin alike and end differently.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+/// Shortens a text to at most `most` cells by omitting its middle, because names often differ only at the end.
+pub(super) fn shorten(text: &str, most: usize) -> String {
     let text = clean(text);
     if cells(&text) <= most {
         return text;
     }
     let room = most.saturating_sub(1);
     let (front, back) = (room - room * 2 / 5, room * 2 / 5);
-    let taken = |most: usize, chars: &mut dyn Iterator<Item = char>| -> String {
+    let take = |most: usize, chars: &mut dyn Iterator<Item = char>| -> String {
         let mut room = most;
         chars
             .take_while(|c| {
@@ -32,19 +32,19 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
             })
             .collect()
     };
-    let head = taken(front, &mut text.chars());
-    let tail: String = taken(back, &mut text.chars().rev()).chars().rev().collect();
+    let head = take(front, &mut text.chars());
+    let tail: String = take(back, &mut text.chars().rev()).chars().rev().collect();
     // A combining character cannot begin a text.
     let tail = tail.trim_start_matches(|c: char| c.width() == Some(0));
     format!("{head}…{tail}")
 }
 
-/// Shortens a label to this number of cells. A list of headers is cut between two values, because a part of a value is
-/// useless.
-fn shortened_label(text: &str, most: usize) -> String {
+/// Shortens a label to at most `most` cells. Truncates a list of headers between two values, because a part of a value
+/// is useless.
+fn shorten_label(text: &str, most: usize) -> String {
     let text = clean(text);
     if cells(&text) <= most || !text.contains(": ") {
-        return shortened(&text, most);
+        return shorten(&text, most);
     }
     let (mut depth, mut width, mut end) = (0_usize, 0, None);
     for (at, c) in text.char_indices() {
@@ -75,7 +75,7 @@ fn shortened_label(text: &str, most: usize) -> String {
     }
 }
 
-/// Adds the sign of a change to a name.
+/// Puts the symbol of a change before a text.
 pub(super) fn with_symbol(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
 }
@@ -83,16 +83,16 @@ pub(super) fn with_symbol(mark: Option<Mark>, text: &str) -> String {
 /// Returns the title of a box: its name, or the number of objects in a stack.
 pub(super) fn name(node: &Node, most: usize) -> String {
     let shown = match node.stacks.len() {
-        0 => shortened(&node.name, most),
+        0 => shorten(&node.name, most),
         many => {
             let many = format!("{} like ", number(u64::try_from(many).unwrap_or(u64::MAX)));
-            format!("{many}{}", shortened(&node.name, most.saturating_sub(cells(&many))))
+            format!("{many}{}", shorten(&node.name, most.saturating_sub(cells(&many))))
         }
     };
     with_symbol(node.mark, &shown)
 }
 
-/// Returns the line below the name.
+/// Returns the line below the name: the kind and the notes.
 pub(super) fn below(node: &Node) -> String {
     let parts: Vec<&str> = [node.words.as_str()].into_iter().chain(node.notes.iter().map(String::as_str)).collect();
     clean(&parts.join(" · "))
@@ -129,15 +129,15 @@ pub(super) fn tier_condition(retries: &Retries, tier: &Tier) -> String {
     }
 }
 
-/// Returns the change of the arrow to a tier: the change of the tier, or that of all retries if no tier changes.
+/// Returns the change of the arrow to a tier: the change of the tier, or the change of the retries if no tier changes.
 pub(super) fn mark_of_tier_arrow(retries: &Retries, tier: &Tier) -> Option<Mark> {
     if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
 }
 
-/// Returns the labels of an arrow that are shown, and the number of the others.
+/// Returns the labels of an arrow to draw. If labels are omitted, the last label contains their number.
 pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
-    let shown = |label: &Label| with_symbol(label.mark, &shortened_label(&label.text, most));
-    // A line with the number of omitted labels needs as much room as one more label.
+    let shown = |label: &Label| with_symbol(label.mark, &shorten_label(&label.text, most));
+    // A line with the number of omitted labels occupies as much space as one more label.
     let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
     let rest = labels.len() - taken;
     let more = (rest > 0).then(|| format!("… {rest} more"));
@@ -146,14 +146,15 @@ pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
 
 /// Returns the tooltip of an arrow, as lines.
 pub(super) fn arrow_tooltip(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
-    let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| clean(&node.name));
+    let name = |index: usize| vhost.nodes.get(index).map_or_else(String::new, |node| clean(&node.name));
     let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
     lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
     lines.extend(arrow.labels.iter().map(|label| with_symbol(label.mark, &clean(&label.text))));
     lines
 }
 
-/// Returns the heading of a vhost: `vhost shop: 3 exchanges, 12 queues`. Deleted and external objects do not count.
+/// Returns the heading of a vhost, such as `vhost shop: 3 exchanges, 12 queues`. Does not count deleted objects and
+/// objects that the spec does not declare.
 pub(super) fn heading(vhost: &VhostGraph) -> String {
     let (mut exchanges, mut queues) = (0, 0);
     let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);
@@ -165,7 +166,7 @@ pub(super) fn heading(vhost: &VhostGraph) -> String {
         1 => format!("1 {word}"),
         many => format!("{} {word}s", number(u64::try_from(many).unwrap_or(u64::MAX))),
     };
-    let name = shortened(vhost.vhost.as_str(), 60);
+    let name = shorten(vhost.vhost.as_str(), 60);
     with_symbol(vhost.mark, &format!("vhost {name}: {}, {}", counted(exchanges, "exchange"), counted(queues, "queue")))
 }
 
@@ -176,15 +177,15 @@ pub(super) fn description(graph: &Graph) -> String {
     format!("{what} {}", parts.join("; "))
 }
 
-/// Formats a length with one decimal place, or none if it is 0.
+/// Formats a length with at most one decimal place.
 pub(super) fn decimal(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Escapes text between tags. The text contains no control characters.
-pub(super) fn escaped(text: &str) -> String {
+/// Escapes the text of an XML element. The text must not contain control characters.
+pub(super) fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -194,29 +195,29 @@ mod tests {
 
     #[test]
     fn long_names_are_shortened_in_the_middle() {
-        assert_eq!(shortened("orders.work", 11), "orders.work");
-        assert_eq!(shortened("orders.work.created", 11), "orders…ated");
-        assert_eq!(shortened("日本語日本語", 7), "日本…語");
+        assert_eq!(shorten("orders.work", 11), "orders.work");
+        assert_eq!(shorten("orders.work.created", 11), "orders…ated");
+        assert_eq!(shorten("日本語日本語", 7), "日本…語");
         for most in 1..20 {
-            assert!(cells(&shortened("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
+            assert!(cells(&shorten("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
         }
     }
 
     #[test]
     fn headers_are_shortened_between_values() {
         let text = "b: true, f: 1.5, l: [1, 2], x: yes";
-        assert_eq!(shortened_label(text, 34), text);
-        assert_eq!(shortened_label(text, 33), "b: true, f: 1.5, l: [1, 2], …");
-        assert_eq!(shortened_label(text, 26), "b: true, f: 1.5, …");
-        assert_eq!(shortened_label("l: [one, two, three]", 12), "l: [one, tw…");
-        assert_eq!(shortened_label("orders.work.created", 11), "orders…ated");
+        assert_eq!(shorten_label(text, 34), text);
+        assert_eq!(shorten_label(text, 33), "b: true, f: 1.5, l: [1, 2], …");
+        assert_eq!(shorten_label(text, 26), "b: true, f: 1.5, …");
+        assert_eq!(shorten_label("l: [one, two, three]", 12), "l: [one, tw…");
+        assert_eq!(shorten_label("orders.work.created", 11), "orders…ated");
         for most in 1..40 {
-            assert!(cells(&shortened_label("日本: 語, f: [日本, 語], x: yes", most)) <= most.max(2), "{most}");
+            assert!(cells(&shorten_label("日本: 語, f: [日本, 語], x: yes", most)) <= most.max(2), "{most}");
         }
     }
 
     #[test]
-    fn many_labels_are_counted() {
+    fn omitted_labels_are_counted() {
         let of = |count: usize| {
             let all: Vec<Label> = (0..count).map(|it| Label { text: format!("k{it}"), mark: None }).collect();
             labels(&all, 10).join(" ")

@@ -1,5 +1,5 @@
-//! Checks that the parts of the spec agree: the schema and the parser accept the same specs, every error code has a page,
-//! and every page belongs to a code. Also breaks specs at random, and checks that every problem has a valid position.
+//! Checks that the parts of the spec module agree: the schema and the parser accept the same specs, and the error
+//! codes match their pages. Also breaks specs at random, and checks that every problem has a valid position.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
-fn the_schema_agrees_with_the_parser() {
+fn schema_and_parser_accept_the_same_specs() {
     let schema = schema::schema();
     assert!(jsonschema::draft7::meta::is_valid(&schema), "the schema is invalid");
     let validator = jsonschema::draft7::new(&schema).unwrap_or_else(|error| panic!("{error}"));
@@ -94,12 +94,12 @@ fn collect_codes(folder: &Path, found: &mut BTreeSet<String>) {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        // Tests create errors of their own.
+        // Tests create errors with other codes.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         for call in ["Diagnostic::error(", "bad(", "report("] {
-            for behind in text.split(call).skip(1) {
+            for after in text.split(call).skip(1) {
                 found.extend(
-                    behind.trim_start().strip_prefix('"').and_then(|it| it.split('"').next()).map(str::to_owned),
+                    after.trim_start().strip_prefix('"').and_then(|it| it.split('"').next()).map(str::to_owned),
                 );
             }
         }

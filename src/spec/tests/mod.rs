@@ -1,4 +1,4 @@
-//! Tests of whole specs: accepted ones, and the messages and positions of errors.
+//! Tests of whole specs: valid specs, and the messages and positions of errors.
 
 mod agreement;
 mod plain_yaml;
@@ -36,7 +36,7 @@ fn hints(text: &str) -> Vec<String> {
     diagnostics.iter().map(|it| it.hint.clone().unwrap_or_default()).collect()
 }
 
-/// A spec with most of the features.
+/// A spec that uses most features.
 const BIG: &str = r##"
 # yaml-language-server: $schema=../schema/topology.schema.json
 version: 1
@@ -136,7 +136,7 @@ queues:
 policies:
   p: {pattern: x, definition: {maxLenght: 5}}
 "##;
-    let found = parse_one(text).expect_err("ten errors").to_string();
+    let found = parse_one(text).expect_err("eleven errors").to_string();
     let expected = "\
 4:18: error[wrong-value]: unknown exchange type `topik`
 5:25: error[unknown-key]: unknown key `durabel` in an exchange
@@ -194,7 +194,7 @@ fn key_and_its_argument_are_the_same_setting() {
     assert_eq!(read.queues[&"q".into()].arguments["x-message-ttl"].value, 30_000.into());
     assert_eq!(
         errors(&queue("messageTtl: 1s, arguments: {x-message-ttl: 1000}")),
-        "3:56: error[said-twice]: `messageTtl` is set twice: as a key and as the argument `x-message-ttl`\n"
+        "3:56: error[set-twice]: `messageTtl` is set twice: as a key and as the argument `x-message-ttl`\n"
     );
     assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is set twice"));
     assert!(errors(&queue("arguments: {messageTtl: 5}")).contains("`messageTtl` is a key of the queue"));

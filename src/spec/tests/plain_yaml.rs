@@ -1,4 +1,4 @@
-//! The fast parser returns the same trees as the library.
+//! Checks that the fast parser builds the same trees as the parser that uses the library.
 
 use crate::spec::diagnostic::Diagnostics;
 use crate::spec::node::SourceFile;
@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Compares the trees of both parsers; returns true if the fast one can read the text.
+/// Compares the trees of both parsers. Returns true if the fast parser can read the text.
 fn agrees(text: &str) -> Result<bool, TestCaseError> {
     let Some(fast) = plain_yaml::documents(0, text) else { return Ok(false) };
     let source = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
@@ -128,7 +128,7 @@ fn random_texts_have_equal_trees() {
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
-    assert!(read.get() > 500, "only {} were read by both", read.get());
+    assert!(read.get() > 500, "both parsers read only {} texts", read.get());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn scalars_have_equal_trees() {
             read += usize::from(agrees(&text).unwrap_or_else(|error| panic!("{error}")));
         }
     }
-    assert!(read > 150, "only {read}");
+    assert!(read > 150, "both parsers read only {read} texts");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn specs_have_equal_trees() {
     for folder in ["examples", "tests"] {
         each(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
     }
-    let [not, read] = found;
-    println!("{read} of {} files", read + not);
-    assert!(read > 2 * not, "{read} read, {not} not");
+    let [unread, read] = found;
+    println!("the fast parser read {read} of {} files", read + unread);
+    assert!(read > 2 * unread, "the fast parser read only {read} of {} files", read + unread);
 }

@@ -1,4 +1,4 @@
-//! Tests of retries: accepted ones, the precedence of several sources, and refused ones.
+//! Tests of retries: valid settings, the precedence of several sources, and contradictory settings.
 
 use super::*;
 use crate::model::Strategy;
@@ -176,7 +176,7 @@ fn mistakes_in_shared_settings_are_reported_once() {
     assert_eq!(wrong_spec(text).lines().count(), 1);
     let text = "retryPolicies: {p: {maxRetries: 2, delays: [1s, 2s, 3s]}}\n";
     assert!(wrong_spec(text).starts_with("there are more delays"), "unused policies are checked too");
-    // The nearer delays are not silently cut to the count of a default.
+    // Nearer delays are not silently truncated to a default number of retries.
     let text = "defaults: {queue: {type: quorum}, maxRetries: 2}\nqueues: {a: {retry: {delays: [1s, 2s, 3s]}}}\n";
     assert!(wrong_spec(text).starts_with("there are more delays (3) than retries (2)"));
 }

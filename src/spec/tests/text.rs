@@ -99,7 +99,7 @@ fn variables_have_the_expected_type() {
 }
 
 #[test]
-fn values_of_the_wrong_type_name_the_expected_type() {
+fn wrong_type_errors_contain_the_expected_type() {
     let queue = |keys: &str| errors(&format!("queues: {{q: {{type: classic, {keys}}}}}\n"));
     assert!(queue("durable: yes").contains("expected `true` or `false` for `durable`, found the string \"yes\""));
     assert!(queue("maxLength: 5.0").contains("expected an integer for `maxLength`, found the number 5.0"));
@@ -147,7 +147,7 @@ fn invalid_default_type_is_one_error() {
     assert_eq!(found, "2:36: error[wrong-value]: `defaultQueueType` cannot be `quorm`\n");
 }
 
-// Files of other systems.
+// Files from Windows can have a byte order mark and CRLF line endings.
 #[test]
 fn byte_order_marks_and_line_endings_do_not_change_positions() {
     let text = "\u{feff}version: 1\r\nvhost: é\r\nqueues:\r\n  é: {type: x}\r\n";

@@ -1,4 +1,4 @@
-//! A stand-in for GitHub: the API paths that the Action uses, and release downloads. Like GitHub, it pages comments,
+//! A substitute for GitHub: the API paths that the Action uses, and release downloads. Like GitHub, it pages comments,
 //! limits their length, and requires a token.
 
 use std::collections::BTreeMap;
@@ -26,14 +26,14 @@ pub(super) struct Comment {
 #[derive(Default)]
 struct State {
     comments: Vec<Comment>,
-    /// Recorded requests, such as `GET /repos/…`, in order.
+    /// The recorded requests in order, such as `GET /repos/…`.
     asked: Vec<String>,
     files: BTreeMap<String, Vec<u8>>,
     /// The redirected paths, each with its target.
     redirects: BTreeMap<String, String>,
-    /// The status of refused writes.
+    /// The status with which writes are refused.
     refusal: Option<u16>,
-    /// The status of refused reads of pull requests and comments.
+    /// The status with which reads of pull requests and comments are refused.
     read_refusal: Option<u16>,
     /// The pull requests that merged each commit, with their base branches.
     merged: BTreeMap<String, Vec<(u64, String)>>,
@@ -68,7 +68,7 @@ impl GitHub {
         self.state.lock().unwrap()
     }
 
-    /// Adds an existing comment.
+    /// Adds a comment.
     pub(super) fn comment(&self, pull: u64, author: &str, body: &str) {
         let mut state = self.state();
         let id = 1000 + state.comments.len() as u64;
@@ -104,7 +104,7 @@ impl GitHub {
         self.state().merged.entry(commit.to_owned()).or_default().push((pull, base.to_owned()));
     }
 
-    /// Offers a release file for download.
+    /// Provides a release file for download.
     pub(super) fn offer(&self, path: String, content: Vec<u8>) {
         self.state().files.insert(path, content);
     }

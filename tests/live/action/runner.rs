@@ -1,5 +1,5 @@
-//! Runs the steps of `action.yml` as GitHub's runner does: each script unchanged, with its environment and the outputs
-//! of earlier steps.
+//! Runs the steps of `action.yml` as GitHub's runner does: each script is unchanged, with its environment and the
+//! outputs of earlier steps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,13 @@ pub(super) struct Job {
     action: Value,
     github: GitHub,
     environment: BTreeMap<String, String>,
-    /// The folder of a topo that is on the PATH from the start.
+    /// The folder of a topo binary that is on the PATH from the start.
     programs: Option<PathBuf>,
-    /// The source of the Action, as the runner reports it; empty for `uses: ./`.
+    /// The repository of the Action, as the runner reports it; empty for `uses: ./`.
     repository: &'static str,
 }
 
-/// Outputs of the steps.
+/// The outputs of the steps.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) code: i32,
@@ -34,7 +34,7 @@ pub(super) struct Ran {
 }
 
 impl Job {
-    /// A job for that vhost, with the event of pull request 7.
+    /// Returns a job for this vhost, with the event of pull request 7.
     pub(super) fn new(github: &GitHub, vhost: &Vhost<'_>) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let action = serde_yaml::from_str(&fs::read_to_string(root.join("action.yml")).unwrap()).unwrap();
@@ -59,7 +59,7 @@ impl Job {
             ("RUNNER_TEMP", path("temporary")),
             ("RUNNER_OS", "Linux".to_owned()),
             ("RUNNER_ARCH", "X64".to_owned()),
-            // Environment of the workflow, which empty inputs do not override.
+            // The environment of the workflow, which empty inputs do not override.
             ("TOPO_URL", vhost.node().url()),
             ("TOPO_USERNAME", "guest".to_owned()),
         ];
@@ -87,7 +87,7 @@ impl Job {
         self
     }
 
-    /// Sets the repository of the Action; `uses: ./` reports none.
+    /// Sets the repository of the Action, which is empty for `uses: ./`.
     pub(super) fn of(mut self, repository: &'static str) -> Self {
         self.repository = repository;
         self
@@ -113,7 +113,7 @@ impl Job {
         self.folder.path().join("workspace")
     }
 
-    /// Removes a file that a step wrote and returns its text.
+    /// Removes a file that a step wrote, and returns its text.
     pub(super) fn take(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         let text = fs::read_to_string(&path).unwrap();
@@ -140,7 +140,7 @@ impl Job {
             fs::write(&script, step["run"].as_str().unwrap()).unwrap();
             let given = step["env"].as_object().unwrap();
             let given = given.iter().map(|(name, value)| (name, self.expression(value.as_str().unwrap(), with)));
-            // The runner's own bash command line. Both streams go into the log, in order.
+            // Uses the bash command line of the runner. Both streams go into the log, in order.
             let done = child("bash")
                 .args(["-c", "exec bash --noprofile --norc -eo pipefail \"$0\" 2>&1"])
                 .arg(&script)
@@ -168,7 +168,7 @@ impl Job {
                 break;
             }
         }
-        // Every requested output exists, and no secret is in it.
+        // Every declared output exists, and none contains a secret.
         for name in ran.outputs.keys() {
             let expected = format!("${{{{ steps.run.outputs.{name} }}}}");
             assert_eq!(self.action["outputs"][name]["value"], expected, "an unexpected output");
@@ -179,7 +179,7 @@ impl Job {
         ran
     }
 
-    /// Evaluates the expressions that the file uses; any other fails.
+    /// Evaluates the expressions that the file uses, and fails for any other expression.
     fn expression(&self, text: &str, with: &[(&str, &str)]) -> String {
         let inside = text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}"));
         let inside = inside.unwrap_or_else(|| panic!("`{text}` is not an expression"));

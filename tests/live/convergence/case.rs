@@ -1,6 +1,6 @@
-//! A random pair of specs with unmanaged objects, deterministic for a seed.
+//! Generates random pairs of specs with unmanaged objects. A seed always generates the same pair.
 //!
-//! Most of a pair is random. *Features* are small arrangements with their own probability, which ensure that every
+//! Most of a pair is random. *Features* are small arrangements with separate probabilities. They ensure that every
 //! verdict and every hazard occurs often.
 
 use serde_json::{Map, Value, json};
@@ -12,14 +12,15 @@ use crate::support::Random;
 pub(in crate::live) struct Case {
     /// The first spec.
     pub(in crate::live) first: Value,
-    /// Unmanaged objects added in between, like the `live` of a scenario. It also has `messages` by queue, `consumers`
-    /// (queues), and `int32`: bindings with an argument type that HTTP cannot represent.
+    /// Unmanaged objects that are added between the applies, like the `live` part of a scenario. Additional keys are
+    /// `messages` by queue, `consumers` (queues), and `int32` (bindings with an argument type that HTTP cannot
+    /// represent).
     pub(in crate::live) unmanaged: Value,
     /// The second spec.
     pub(super) second: Value,
     /// The kinds of `--prune`, as on the command line.
     pub(super) prune: Vec<&'static str>,
-    /// True if every hazard is allowed; otherwise none is.
+    /// True if every hazard is allowed, false if none is allowed.
     pub(super) allow: bool,
 }
 
@@ -58,7 +59,7 @@ pub(in crate::live) fn draw(seed: u64, possible: Possible) -> Case {
     scope(&mut random, &mut case.second);
     unmanaged_objects(&mut random, &mut case);
     features(&mut random, &mut case, possible);
-    // Last, so that it includes the objects of features.
+    // Chosen last, so that it takes the objects of features into account.
     let mode = random.below(100);
     for kind in ["exchanges", "queues"] {
         for object in table(&mut case.second, kind).values_mut().filter(|object| object.get("external").is_none()) {
@@ -141,7 +142,7 @@ fn queue(random: &mut Random, spec: &Value, possible: Possible) -> Value {
     queue
 }
 
-/// Sets one key to another value or removes it.
+/// Sets one key to a different value or removes it.
 fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
     let exchanges: Vec<&String> = spec["exchanges"].as_object().unwrap().keys().collect();
     let choices: &[&str] = match queue["type"].as_str().unwrap() {
@@ -149,7 +150,7 @@ fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
         "quorum" => &["maxLength", "deliveryLimit", "deadLetter", "x-foo"],
         _ => &["messageTtl", "maxLength", "maxPriority", "overflow", "expires", "deadLetter", "x-foo", "durable"],
     };
-    // Rare by chance: on versions without streams, classic queues accept many other keys.
+    // Made rare deliberately, because on versions without streams, classic queues accept many other keys.
     let key = if random.chance(15) { "x-foo" } else { *random.pick(choices) };
     let table = queue.as_object_mut().unwrap();
     if random.chance(25) {
@@ -176,7 +177,7 @@ fn set(random: &mut Random, queue: &mut Value, spec: &Value) {
 }
 
 fn policy(random: &mut Random, name: &str) -> Value {
-    // With equal priorities, the broker chooses the governing policy.
+    // If priorities were equal, the broker would choose the governing policy.
     let priority = if name.ends_with('0') { 1 } else { 3 };
     json!({
         "pattern": *random.pick(&["^own\\.q[0-2]$", "^own\\.q", "^far", "q3$"]),
@@ -219,7 +220,7 @@ fn bind(spec: &mut Value, binding: Value) {
     }
 }
 
-/// The second spec: most of the first, with changed and new objects.
+/// Returns the second spec: most of the first one, with changed and new objects.
 fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
     let mut second = first.clone();
     let fresh = spec(random, possible);
@@ -232,7 +233,7 @@ fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
         }
         for (key, value) in fresh[kind].as_object().unwrap() {
             let here = table(&mut second, kind);
-            // A quorum queue takes 12 s to prove empty; only features delete one.
+            // topo needs 12 s to confirm that a quorum queue is empty, so only features delete one.
             let slow = here.get(key).is_some_and(|live| live["type"] == "quorum");
             let percent = if kind == "queues" { 15 } else { 30 };
             if here.contains_key(key) && !slow && random.chance(percent) || !here.contains_key(key) && random.chance(25)
@@ -292,7 +293,7 @@ fn scope(random: &mut Random, spec: &mut Value) {
     }
 }
 
-/// Unmanaged objects inside and outside `owns`, and unmanaged bindings on everything.
+/// Adds unmanaged objects inside and outside `owns`, and unmanaged bindings to all objects.
 fn unmanaged_objects(random: &mut Random, case: &mut Case) {
     let kept =
         |case: &Case, kind: &str| -> Vec<String> { case.first[kind].as_object().unwrap().keys().cloned().collect() };
@@ -374,7 +375,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         );
     }
     if random.chance(30) {
-        // A consumer on a recreated or deleted queue.
+        // Adds a consumer to a queue that is recreated or deleted.
         both(case, "queues", "own.eaten", classic(), json!({"type": "classic", "maxLength": 50}));
         list(&mut case.unmanaged, "consumers").push("own.eaten".into());
         if random.chance(30) {
@@ -386,7 +387,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         if random.chance(70) {
             both(case, "queues", "own.down", classic(), json!({"type": "classic", "durable": false}));
         } else {
-            // With discarded messages, no proof of emptiness is necessary, so this is fast.
+            // If messages are discarded, topo does not confirm that the queue is empty, so this is fast.
             both(case, "queues", "own.down", json!({"type": "quorum"}), classic());
             case.unmanaged["messages"]["own.down"] = 2.into();
         }
@@ -410,7 +411,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         list(&mut case.second, "bindings").push(binding);
     }
     if random.chance(15) {
-        // An object that a spec can declare and that this version refuses.
+        // Adds an object that a spec can declare and that this version refuses.
         let (kind, ttl) = if possible.ten_years_at_most { ("classic", "4000d") } else { ("quorum", "1h") };
         both(case, "queues", "own.new", json!({"type": kind}), json!({"type": kind, "messageTtl": ttl}));
     }
@@ -419,7 +420,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         table(&mut case.second, "queues").insert("own.plain".to_owned(), classic());
     }
     if random.chance(26) {
-        // An auto-delete exchange is deleted with its last binding, which leads to a recreated object.
+        // An auto-delete exchange is deleted with its last binding, whose destination is recreated.
         list(&mut case.unmanaged, "exchanges").push(json!({"name": "far.auto", "type": "fanout", "auto_delete": true}));
         if random.chance(50) {
             both(case, "queues", "own.fed", classic(), json!({"type": "classic", "maxPriority": 3}));

@@ -1,4 +1,4 @@
-//! Plays a pair on the broker through the library and checks the result.
+//! Runs a pair on the broker through the library, and checks the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::replay::replay;
 use crate::scenarios::{everything, fill, make_live, until_counted};
 use crate::support::{Argument, Http, Node, Vhost, until};
 
-/// A failed check and its observation.
+/// A failed check, with an observation.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) check: &'static str,
@@ -34,10 +34,10 @@ pub(super) struct Wrong {
     pub(super) live: Value,
 }
 
-/// Occurrences by event.
+/// The number of occurrences of each event.
 pub(super) type Counts = BTreeMap<String, usize>;
 
-/// A connection with its own runtime, one per thread.
+/// A connection with a separate runtime, one per thread.
 pub(super) struct Player {
     runtime: tokio::runtime::Runtime,
     broker: Broker,
@@ -81,7 +81,7 @@ impl Player {
         })
     }
 
-    /// Applies like `topo apply`: lock, plan again, gates, execute. `None` if refused.
+    /// Applies like `topo apply`: lock, plan again, gates, execute. Returns `None` if topo refuses the plan.
     fn apply(
         &self,
         desired: &Arc<Desired>,
@@ -116,7 +116,7 @@ impl Player {
         Ok(read?.remove(0).topology)
     }
 
-    /// Plays a case in its own vhost. `Ok(None)` for an invalid case, whose spec is inconsistent.
+    /// Runs a case in a new vhost. Returns `Ok(None)` for an invalid case, whose spec is inconsistent.
     pub(super) fn play(&self, case: &Case, node: &Node) -> Result<Option<Counts>, Wrong> {
         let vhost = node.vhost("pair");
         let mut live = json!(null);
@@ -192,7 +192,7 @@ fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, opt
     assemble(target, options.clone(), None, vec![plan_vhost(&context, options)])
 }
 
-/// JSON is valid YAML.
+/// Returns the spec as JSON, which is valid YAML.
 pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
     let mut spec = spec.clone();
     spec["vhost"] = vhost.into();
@@ -216,7 +216,8 @@ fn kind(word: &str) -> ObjectKind {
     }
 }
 
-/// Creates the unmanaged objects and waits until the broker lists them. Consumers live as long as the returned value.
+/// Creates the unmanaged objects, and waits until the broker lists them. The consumers exist until the returned value
+/// is dropped.
 fn create_unmanaged(
     objects: &Value,
     vhost: &Vhost<'_>,
@@ -241,7 +242,7 @@ fn create_unmanaged(
         held = Some((amqp, consumers));
     }
     until("every consumer to be listed with its peer", || {
-        // A node that has just started sometimes answers 500.
+        // A node that has just started may respond with 500.
         let listed = Some(http.get(&vhost.path("consumers", &[]))).filter(|answer| answer.status != 500)?;
         let listed = listed.expect_status(200);
         let known = |entry: &&Value| entry["channel_details"]["peer_port"].is_number();
@@ -303,7 +304,7 @@ fn end(binding: &Binding) -> ObjectId {
     }
 }
 
-/// Independent of topo's model: only declared, removed or pruned objects may differ.
+/// Checks that only declared, removed or pruned objects differ. Does not use topo's own comparison.
 fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, options: &Options) -> Checked<()> {
     let before = &snapshot.topology;
     let (desired, scope) = (&desired.topology, &desired.scope);
@@ -389,7 +390,7 @@ fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, opti
     }
 }
 
-/// Queues that were not recreated keep their messages, except those that an allowed policy drops.
+/// Checks that queues that were not recreated keep their messages, except messages that an allowed policy drops.
 fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
     let part = &planned.plan.vhosts[0];
     let affected: BTreeSet<QueueName> = part
@@ -427,7 +428,7 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
-/// Counts the verdicts of a plan, applied or not.
+/// Counts the verdicts of a plan, even if it is not applied.
 fn count_plan(counts: &mut Counts, planned: &Planned, desired: &Arc<Desired>) {
     let Planned { snapshot, plan, .. } = planned;
     for change in diff(&snapshot.topology, &desired.topology, &desired.scope) {

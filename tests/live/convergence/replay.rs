@@ -1,4 +1,4 @@
-//! A model of a vhost, independent of topo's own, that executes the steps of a plan wave by wave.
+//! Executes the steps of a plan, wave by wave, on a model of a vhost that is independent of topo's own simulation.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn exists(state: &Topology, id: &ObjectId) -> bool {
     }
 }
 
-/// Removes bindings. An auto-delete exchange is deleted with its last one, together with the bindings to it.
+/// Removes bindings. Deletes an auto-delete exchange with its last binding, together with the bindings to it.
 fn unbind(state: &mut Topology, gone: impl Fn(&Binding) -> bool) {
     let lost: BTreeSet<Binding> = state.bindings.iter().filter(|binding| gone(binding)).cloned().collect();
     state.bindings.retain(|binding| !lost.contains(binding));
@@ -48,7 +48,7 @@ fn delete(state: &mut Topology, id: &ObjectId) {
     unbind(state, |binding| ends(binding).contains(id));
 }
 
-/// The objects that a step requires.
+/// Returns the objects that a step requires.
 fn needs(action: &Action) -> Vec<ObjectId> {
     match action {
         Action::PutVhost { .. } => Vec::new(),
@@ -68,7 +68,7 @@ fn needs(action: &Action) -> Vec<ObjectId> {
     }
 }
 
-/// The vhost after all steps, or the first step that requires a missing object in any order of its wave.
+/// Returns the vhost after all steps, or the first step that requires a missing object in any order of its wave.
 pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, String> {
     let mut state = current.clone();
     let mut done: BTreeSet<usize> = BTreeSet::new();
@@ -77,11 +77,11 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
         for step in wave {
             let wrong = |what: &str, id: &ObjectId| format!("step {} ({}): {id} {what}", step.id, step.address);
             for id in needs(&step.action) {
-                // Checked twice: at the start of the wave, and after the steps that may run before it.
+                // Checked twice: at the start of the wave, and after the steps that may run earlier in the wave.
                 if !exists(&start, &id) {
                     return Err(wrong("does not exist", &id));
                 }
-                // A binding may have several keys, so a second unbind is valid.
+                // A binding may have several properties keys, so a second unbind is valid.
                 if !exists(&state, &id) && !matches!(step.action, Action::Unbind { .. }) {
                     return Err(wrong("is deleted in the same wave", &id));
                 }

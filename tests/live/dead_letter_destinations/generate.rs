@@ -1,5 +1,5 @@
-//! Random specs: all exchange types, alternates, bindings between exchanges, all dead-letter notations, retries,
-//! streams, external objects. Unmanaged bindings exist on the broker.
+//! Generates random specs: all exchange types, alternate exchanges, bindings between exchanges, all notations of
+//! `deadLetter`, retries, streams, and external objects. Unmanaged bindings exist on the broker.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ const EXCHANGES: [&str; 4] = ["e1", "e2", "e3", "e4"];
 const QUEUES: [&str; 5] = ["work", "order.a", "mail", "b", "log"];
 const DEAD: [&str; 2] = ["dead", "order.dead"];
 const WORDS: [&str; 4] = ["order", "a", "b", "x"];
-/// A stream, on versions that store the headers of a death: 3.10.8 stores none.
+/// A stream, on versions whose streams store the headers of dead-lettered messages; 3.10.8 does not store them.
 const STREAM: &str = "journal";
 /// An external exchange.
 const EXTERNAL: &str = "ext";
-/// External queues: an ordinary one, and a dead-letter queue that the spec binds to the external exchange.
+/// External queues: a plain queue, and a dead-letter queue that the spec binds to the external exchange.
 const EXTERNAL_QUEUES: [&str; 2] = ["outside", "outside.dead"];
 /// A queue that no spec declares.
 const UNMANAGED: &str = "stray";
 /// Queues with only unmanaged bindings, so that no spec declares their incoming routes.
 pub(super) const EXTERNAL_BINDINGS: [&str; 2] = [EXTERNAL_QUEUES[0], UNMANAGED];
-/// The length limit of some queues, larger than the number of messages that the workers leave in a queue.
+/// The length limit of some queues, which exceeds the number of messages that the workers leave in a queue.
 pub(super) const MOST: usize = 100;
 
 /// A message.
@@ -32,7 +32,7 @@ pub(super) struct Publication {
     pub(super) headers: BTreeMap<String, String>,
 }
 
-/// A spec, and messages that poison all of its queues.
+/// A spec, and messages that poison all queues of the spec.
 pub(super) struct Case {
     exchanges: Map<String, Value>,
     queues: BTreeMap<String, Value>,
@@ -66,7 +66,7 @@ fn pattern(random: &mut Random) -> String {
     words.join(".")
 }
 
-/// A key that matches a topic pattern.
+/// Returns a key that matches a topic pattern.
 fn key_like(pattern: &str, random: &mut Random) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in pattern.split('.') {
@@ -118,7 +118,7 @@ impl Case {
             }
         }
         case.policies(random);
-        // Messages that match no binding of a queue: they use other routes.
+        // Messages that match no binding of a queue and use other routes.
         for _ in 0..3 {
             let exchange = (*random.pick(&EXCHANGES)).to_owned();
             let is_open = case.exchanges[&exchange]["internal"] != true;
@@ -133,33 +133,34 @@ impl Case {
         case
     }
 
-    /// The names of all declared queues except streams.
+    /// Returns the names of all declared queues except streams.
     pub(super) fn queues(&self) -> &[String] {
         &self.names
     }
 
-    /// The declared stream.
+    /// Returns the name of the declared stream.
     pub(super) fn stream_name(&self) -> Option<&'static str> {
         self.has_stream.then_some(STREAM)
     }
 
-    /// The queues that a worker consumes: declared, external and unmanaged ones.
+    /// Returns the queues that a worker consumes: declared, external and unmanaged queues.
     pub(super) fn read(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).chain(EXTERNAL_QUEUES).chain([UNMANAGED])
     }
 
-    /// True if the broker has more bindings of an exchange than the spec declares.
+    /// Returns true if the broker has bindings of the exchange that the spec does not declare.
     pub(super) fn is_open(exchange: &str) -> bool {
         exchange == EXTERNAL || exchange.starts_with("amq.")
     }
 
-    /// True if a queue has a length limit, and whether it dead-letters new messages instead of the oldest.
+    /// Returns true if the full queue dead-letters new messages, false if it dead-letters the oldest; `None` without a
+    /// length limit.
     pub(super) fn limit(&self, queue: &str) -> Option<bool> {
         let written = self.queues.get(queue)?;
         (!written["maxLength"].is_null()).then(|| written["overflow"] == "reject-publish-dlx")
     }
 
-    /// True if the messages of a queue expire on that version: older quorum queues ignore the `expiration` of a
+    /// Returns true if the messages of a queue expire on this version: older quorum queues ignore the `expiration` of a
     /// message.
     pub(super) fn expires(&self, queue: &str, node: &Node) -> bool {
         let written = self.queues.get(queue).or_else(|| self.dead.get(queue)).expect("a queue of the spec");
@@ -177,7 +178,7 @@ impl Case {
         }
     }
 
-    /// The spec as text: JSON is valid YAML.
+    /// Returns the spec as JSON, which is valid YAML.
     pub(super) fn spec(&self, vhost: &str) -> String {
         format!(
             "version: 1\nvhost: {}\nexchanges: {}\nqueues: {}\ndeadLetterQueues: {}\npolicies: {}\n",
@@ -237,7 +238,7 @@ impl Case {
         }
     }
 
-    /// A stream keeps every message and has no dead letters.
+    /// Returns a stream. A stream keeps every message and does not dead-letter.
     fn stream(&mut self, random: &mut Random) -> Value {
         let mut bindings = Vec::new();
         for _ in 0..=random.below(2) {
@@ -260,7 +261,7 @@ impl Case {
         self.exchanges[exchange]["type"].as_str().expect("a type")
     }
 
-    /// A binding of an exchange, and a message that matches it.
+    /// Returns a binding of an exchange, and a message that matches it.
     fn binding(&self, exchange: &str, random: &mut Random) -> (Value, Publication) {
         let mut headers = BTreeMap::new();
         let (binding, key) = match self.kind(exchange) {
@@ -314,7 +315,7 @@ impl Case {
         }
     }
 
-    /// The dead-letter destination, in every notation.
+    /// Returns a dead-letter destination in a random notation.
     fn dead_letter(random: &mut Random) -> Value {
         let exchanges =
             ["e1", "e2", "e3", "e4", "e1", "e2", "e3", "e4", "dead.x", "order.dead.x", "amq.topic", EXTERNAL];
@@ -350,7 +351,7 @@ impl Case {
             }
             if self.exchanges[source]["internal"] != true {
                 self.publications.push(publication.clone());
-                // Other keys of the same pattern may have another destination after a death.
+                // After a death, other keys that match the same pattern may have another destination.
                 let pattern = binding["routingKey"].as_str().filter(|_| self.kind(source) == "topic");
                 for _ in 0..3 {
                     let key = match pattern {
@@ -396,7 +397,7 @@ impl Case {
         queue
     }
 
-    /// Policies for dead letters and alternates, in addition to the settings of the queues.
+    /// Adds policies for dead-letter and alternate exchanges, in addition to the settings of the queues.
     fn policies(&mut self, random: &mut Random) {
         if random.chance(40) {
             let mut definition = json!({"deadLetterExchange": *random.pick(&["e1", "e2", "e3", "gone"])});

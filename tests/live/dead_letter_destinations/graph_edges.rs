@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use super::Claim;
 
-/// A vhost of the graph, by node names.
+/// The edges of a vhost in the graph, by node names.
 pub(super) struct Edges<'a> {
-    /// From, to, kind.
+    /// The source, target and kind of each edge.
     edges: BTreeSet<(&'a str, &'a str, &'a str)>,
     kinds: BTreeMap<&'a str, &'a str>,
     notes: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
-/// The node of the default exchange: its edges are the names of all queues.
+/// The node of the default exchange, whose edges lead to all queues.
 const DEFAULT: &str = "default exchange";
 
 impl<'a> Edges<'a> {
-    pub(super) fn of(picture: &'a Value) -> Self {
-        let nodes = picture["nodes"].as_array().expect("nodes");
+    pub(super) fn of(graph: &'a Value) -> Self {
+        let nodes = graph["nodes"].as_array().expect("nodes");
         let text = |value: &'a Value| value.as_str().expect("a text");
         let name =
             |place: &Value| text(&nodes[usize::try_from(place.as_u64().expect("a place")).expect("small")]["name"]);
-        let edges = picture["arrows"].as_array().expect("arrows").iter();
+        let edges = graph["arrows"].as_array().expect("arrows").iter();
         let notes = |node: &'a Value| node["notes"].as_array().expect("notes").iter().map(text).collect();
         Self {
             edges: edges.map(|it| (name(&it["from"]), name(&it["to"]), text(&it["kind"]))).collect(),
@@ -36,13 +36,13 @@ impl<'a> Edges<'a> {
         self.kinds[name].to_lowercase().ends_with("exchange")
     }
 
-    /// The nodes where the dead-letter edges of a queue end.
+    /// Returns the nodes where the dead-letter edges of a queue end.
     fn ends(&self, queue: &str) -> BTreeSet<&'a str> {
         let own = self.edges.iter().filter(|(from, _, kind)| *from == queue && *kind == "deadLetter");
         own.map(|(_, to, _)| *to).collect()
     }
 
-    /// All nodes that a message can reach from a node; only exchanges forward messages.
+    /// Returns all nodes that a message can reach from a node; only exchanges forward messages.
     fn reachable(&self, from: &'a str) -> BTreeSet<&'a str> {
         let (mut found, mut todo) = (BTreeSet::new(), vec![from]);
         while let Some(name) = todo.pop() {
@@ -53,7 +53,7 @@ impl<'a> Edges<'a> {
         found
     }
 
-    /// True if an edge of a queue leads over an undeclared exchange, which may have further bindings.
+    /// Returns true if an edge of a queue passes an undeclared exchange, which may have additional bindings.
     pub(super) fn are_open(&self, queue: &str) -> bool {
         self.ends(queue).into_iter().any(|end| self.is_open(end))
     }
@@ -62,7 +62,7 @@ impl<'a> Edges<'a> {
         self.reachable(end).iter().any(|name| self.kinds[name] == "foreignExchange" && *name != DEFAULT)
     }
 
-    /// Every difference between the edges and a claim.
+    /// Returns all differences between the edges and a claim.
     pub(super) fn differences(&self, queue: &str, claim: &Claim) -> Vec<String> {
         let ends = self.ends(queue);
         let returns = self.notes[queue].contains(&"dead-lettered messages return");

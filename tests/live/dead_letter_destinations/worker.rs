@@ -1,5 +1,5 @@
-//! Workers that fail every message as their contract specifies, messages that die without a worker, and the queues
-//! where dead-lettered messages arrive.
+//! Runs workers that fail every message as their contract specifies, lets messages die without a worker, and records
+//! the queues where dead-lettered messages arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,45 +19,45 @@ use super::generate::{Case, MOST, Publication};
 use crate::support::worker::{as_text, header};
 use crate::support::{Amqp, Outcome, Vhost, block_on};
 
-/// After the last event, no message is expected after this time, which exceeds the delay of a tier.
+/// The time without events after which no message is expected. It exceeds the delay of a tier.
 const QUIET: Duration = Duration::from_millis(400);
-/// The time after which an expected message counts as missing.
+/// The time after which an expected message is treated as missing.
 const LATE: Duration = Duration::from_secs(10);
-/// Longer than any step.
+/// The time limit of a step.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The body of messages that only fill a queue.
 const FILLER: &str = "filler";
 
-/// Dead-lettered messages of a queue.
+/// The dead-lettered messages of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// The number of messages that died there.
+    /// The number of messages that died in the queue.
     pub(super) poisoned: usize,
-    /// Their destinations, with counts.
+    /// The number of arrivals by destination.
     pub(super) arrivals: BTreeMap<String, usize>,
 }
 
 /// A message that died in a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dead {
-    /// The routing keys at its death; copies of a message can have several.
+    /// The routing keys of the message when it died; copies of a message can have several keys.
     pub(super) keys: BTreeSet<String>,
     pub(super) poisoned: usize,
-    /// The queues where it arrived.
+    /// The queues where the message arrived.
     pub(super) arrivals: BTreeSet<String>,
 }
 
-/// Events of a vhost.
+/// The events of a vhost.
 #[derive(Default)]
 pub(super) struct Played {
     pub(super) queues: BTreeMap<String, Seen>,
-    /// By queue and body.
+    /// The dead messages, by queue and body.
     pub(super) dead: BTreeMap<(String, String), Dead>,
     /// The number of deaths by reason.
     pub(super) deaths: BTreeMap<&'static str, usize>,
-    /// Messages that arrived unexpectedly.
+    /// The messages that arrived unexpectedly.
     pub(super) wrong: Vec<String>,
-    /// Messages that a worker publishes as its contract specifies and that the broker drops, by queue.
+    /// The messages that a worker publishes as its contract specifies and that the broker drops, by queue.
     pub(super) dropped: Vec<(String, String)>,
 }
 
@@ -85,7 +85,7 @@ impl Played {
     }
 }
 
-/// The queue of a message's last death, if any.
+/// Returns the queue in which a message died last, if any.
 fn died_in(properties: &AMQPProperties) -> Option<String> {
     let deaths = header(properties, "x-death")?.as_array()?;
     let last = deaths.as_slice().first()?.as_field_table()?;
@@ -100,7 +100,7 @@ fn properties(publication: &Publication) -> AMQPProperties {
     AMQPProperties::default().with_delivery_mode(2).with_headers(table)
 }
 
-/// Fails a delivery: the number of earlier failures decides the key, and whether to give up.
+/// Fails a delivery. The number of earlier failures determines the routing key, and whether the worker gives up.
 fn fail(channel: &Channel, contract: &Value, delivery: Delivery, before: u64) {
     let is_over =
         contract["counter"]["countedBy"] == "worker" && before >= contract["maxRetries"].as_u64().unwrap_or(0);
@@ -131,7 +131,7 @@ fn ack(delivery: &Delivery) {
     block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
 }
 
-/// Publishes all messages of a case, lets them die in every way, and records their destinations.
+/// Publishes all messages of a case, lets them die for every reason, and records their destinations.
 pub(super) fn play<'c>(vhost: &Vhost<'_>, case: &Case, contract: &dyn Fn(&str) -> &'c Value) -> Played {
     let amqp = vhost.amqp();
     let mut player = Player::new(&amqp, case, contract);
@@ -150,13 +150,13 @@ struct Player<'a, 'c> {
     channel: Channel,
     stream: Option<Consumer>,
     played: Played,
-    /// The queues of each publish.
+    /// The queues in which each publish arrived.
     came: BTreeMap<usize, BTreeSet<String>>,
     /// The number of failures of each message, by queue.
     failures: BTreeMap<(String, String), u64>,
-    /// Messages whose next delivery a worker expects.
+    /// The number of messages whose next delivery a worker expects.
     open: usize,
-    /// Queues and bodies that the broker drops after a death despite a dead-letter exchange.
+    /// Queues and bodies of messages that the broker drops after their death, despite a dead-letter exchange.
     lost: BTreeSet<(String, String)>,
 }
 
@@ -195,7 +195,7 @@ impl<'a, 'c> Player<'a, 'c> {
         .expect("the channel is open");
     }
 
-    /// Workers fail every message until the queue gives it up.
+    /// Makes workers fail every message until the queue gives it up.
     fn rejected(&mut self) {
         let all = self.case.publications.iter().zip(0..);
         self.publish(
@@ -206,7 +206,7 @@ impl<'a, 'c> Player<'a, 'c> {
         self.settle(|player, queue, delivery| player.work(queue, delivery));
     }
 
-    /// Every message expires in every queue of its route.
+    /// Makes every message expire in every queue of its route.
     fn expired(&mut self, vhost: &Vhost<'_>) {
         const REASON: &str = "expired";
         let mut messages = Vec::new();
@@ -222,7 +222,7 @@ impl<'a, 'c> Player<'a, 'c> {
         self.settle(|player, queue, delivery| player.watch(queue, delivery, REASON));
     }
 
-    /// A length limit removes every message, queue by queue.
+    /// Makes a length limit remove every message, queue by queue.
     fn removed(&mut self, vhost: &Vhost<'_>) {
         const REASON: &str = "maxlen";
         for queue in self.case.queues() {
@@ -244,8 +244,8 @@ impl<'a, 'c> Player<'a, 'c> {
         }
     }
 
-    /// Expects a death. Before 3.13, a message on a ladder that dies other than by rejection enters a tier, and the
-    /// broker drops it on its return.
+    /// Expects a death. Before 3.13, a message of a ladder that dies for another reason than a rejection enters a tier,
+    /// and the broker drops the message when it returns.
     fn dies(&mut self, vhost: &Vhost<'_>, queue: &str, body: &str, key: &str, reason: &'static str) {
         if (self.contract)(queue)["strategy"] == "ladder" && !vhost.node().at_least(3, 13) {
             self.lost.insert((queue.to_owned(), body.to_owned()));
@@ -286,7 +286,7 @@ impl<'a, 'c> Player<'a, 'c> {
         }
     }
 
-    /// Records a delivery that was dead-lettered from a queue of the case, and returns that queue.
+    /// Records a delivery that was dead-lettered from a queue of the case, and returns this queue.
     fn arrival(&mut self, queue: &str, delivery: &Delivery) -> Option<String> {
         let source = died_in(&delivery.properties).filter(|source| self.case.queues().contains(source))?;
         let body = String::from_utf8_lossy(&delivery.data).into_owned();
@@ -304,7 +304,7 @@ impl<'a, 'c> Player<'a, 'c> {
     fn work(&mut self, queue: &str, delivery: Delivery) {
         let is_worked = self.case.queues().iter().any(|name| name == queue);
         let source = self.arrival(queue, &delivery);
-        // The cycle continues only if nothing else poisons the queue.
+        // The cycle continues only if no other message poisons the queue.
         let goes_on = self.case.closed.iter().any(|name| name == queue) && source.as_deref() != Some(queue);
         if !is_worked || source.is_some() && !goes_on {
             return ack(&delivery);
@@ -325,7 +325,7 @@ impl<'a, 'c> Player<'a, 'c> {
         fail(&self.channel, terms, delivery, earlier);
     }
 
-    /// Acknowledges a message. Without a death, one that should have died did not.
+    /// Acknowledges a message. Records a failure if the message should have died but did not.
     fn watch(&mut self, queue: &str, delivery: Delivery, reason: &'static str) {
         let body = String::from_utf8_lossy(&delivery.data).into_owned();
         if self.arrival(queue, &delivery).is_none() && self.played.dead.contains_key(&(queue.to_owned(), body.clone()))
@@ -335,14 +335,14 @@ impl<'a, 'c> Player<'a, 'c> {
         ack(&delivery);
     }
 
-    /// True if an expected message has not arrived yet.
+    /// Returns true if an expected message has not arrived yet.
     fn is_late(&self, last: Instant) -> bool {
         let is_missing = |queue: &String| is_missing(queue, (self.contract)(queue), &self.played);
         last.elapsed() < LATE && self.case.queues().iter().any(is_missing)
     }
 }
 
-/// True if an expected message of a queue has not arrived yet.
+/// Returns true if an expected message of a queue has not arrived yet.
 fn is_missing(queue: &str, contract: &Value, played: &Played) -> bool {
     let (Some(seen), dead_letters) = (played.queues.get(queue), &contract["deadLetters"]) else { return false };
     let count = |to: &Value| seen.arrivals.get(to.as_str().expect("a name")).copied().unwrap_or(0);
@@ -355,7 +355,7 @@ fn get(channel: &Channel, queue: &str) -> Option<Delivery> {
     got.unwrap_or_else(|error| panic!("{queue}: {error}")).map(|message| message.delivery)
 }
 
-/// Messages that a worker publishes and acknowledges as its contract specifies arrive.
+/// Checks that messages arrive if a worker publishes and acknowledges them as its contract specifies.
 fn dead_lettered(amqp: &Amqp, queue: &str, contract: &Value, dropped: &mut Vec<(String, String)>) {
     let publishes = [
         ("deadLetteredMessage", &contract["deadLetteredMessage"]["publish"]),

@@ -1,4 +1,4 @@
-//! Compares the broker's answer with topo's prediction.
+//! Compares the broker's response with topo's prediction.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use super::queues::{Definition, Live};
 use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Http, Vhost};
 
-/// The broker's answer to a declaration.
+/// The broker's response to a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reply {
-    /// The HTTP status, if it was HTTP.
+    /// The HTTP status of a declaration over HTTP.
     Accepted(u16),
-    /// The text and its subject.
+    /// The error text, and the object or argument that it refers to.
     Refused { subject: Option<String>, text: String },
 }
 
-/// topo's prediction, made before the broker is asked.
+/// topo's prediction, made before the declaration.
 #[derive(Debug)]
 pub(super) struct Predicted {
     /// The verdict of the pair.
     pub(super) verdict: Verdict,
-    /// The verdicts of the differing fields.
+    /// The verdicts of the fields that differ.
     pub(super) fields: Vec<(String, Verdict)>,
-    /// The error of a refused redeclare.
+    /// The error of a refused redeclaration.
     pub(super) broker_error: Option<String>,
-    /// The first refusal of a fresh declaration.
+    /// The first refusal of a new declaration.
     pub(super) refused: Option<String>,
 }
 
@@ -39,14 +39,14 @@ fn wrong<T>(check: &'static str, text: String) -> Result<T, Wrong> {
     Err(Wrong::new(check, text))
 }
 
-/// The quoted text after these words.
+/// Returns the quoted text after these words.
 fn quoted_behind(text: &str, words: &str) -> Option<String> {
     let rest = &text[text.find(words)? + words.len()..];
     Some(rest[..rest.find('\'')?].to_owned())
 }
 
-/// The subject of a refusal, as in `Refusal::subject`. `None` if the broker does not name it: it crashed, or HTTP
-/// refused the request.
+/// Returns the subject of a refusal, as in `Refusal::subject`. Returns `None` if the broker's error contains no
+/// subject, because the broker crashed or HTTP refused the request.
 pub(super) fn subject(text: &str) -> Option<String> {
     let named = ["inequivalent arg '", "invalid arg '", "for arg '"];
     if let Some(name) = named.into_iter().find_map(|words| quoted_behind(text, words)) {
@@ -70,7 +70,7 @@ fn refused(text: String) -> Reply {
     Reply::Refused { subject: subject(&text), text }
 }
 
-/// A declaration over HTTP.
+/// Declares a queue over HTTP.
 pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Reply {
     let answer = http.put(&vhost.path("queues", &[name]), &definition.body());
     if answer.is_success() {
@@ -94,7 +94,7 @@ pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live
     }
 }
 
-/// Predicts with the code of a plan, from the current queue as read and the desired one.
+/// Predicts with the code of a plan, from the current queue as read and the desired queue.
 pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) -> Predicted {
     let name = QueueName::from(name);
     let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
@@ -146,7 +146,7 @@ pub(super) fn judge(
     (again, fresh): (&Reply, &Reply),
 ) -> Result<Verdict, Wrong> {
     fresh_agrees(predicted.refused.as_deref(), fresh)?;
-    // HTTP cannot carry this value, so it never reaches the queue.
+    // HTTP cannot represent this value, so it never reaches the queue.
     if !desired.contains_null() {
         again_agrees(live, predicted, again)?;
     }
@@ -162,7 +162,7 @@ pub(super) fn judge(
     wrong("verdict", format!("broker: {verdict}, topo: {} for {:?}", predicted.verdict, predicted.fields))
 }
 
-/// The first refusal of a fresh declaration.
+/// Compares the predicted first refusal of a new declaration with the response.
 pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Reply) -> Result<(), Wrong> {
     match (fresh, predicted) {
         (Reply::Accepted(_), None) => Ok(()),
@@ -209,7 +209,7 @@ pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) ->
     Ok(())
 }
 
-/// The accepted but ignored differences, by name.
+/// Returns the verdict for differences that the broker accepts but ignores, by name.
 fn ignored(live: &Live, desired: &Definition) -> Verdict {
     let (before, after) = (&live.definition.arguments, &desired.arguments);
     let differs = |name: &&String| before.get(*name) != after.get(*name);
@@ -224,8 +224,8 @@ fn ignored(live: &Live, desired: &Definition) -> Verdict {
     }
 }
 
-/// Equal ages in different units, which 4.3.6 accepts as equal: the broker's answer does not show whether it ignores
-/// them.
+/// Returns true for equal ages in different units. 4.3.6 accepts them as equal, and its response does not show whether
+/// it ignores them.
 fn are_equal_ages(live: &Live, desired: &Definition, predicted: &Predicted) -> bool {
     let (mut live, mut desired) = (live.clone(), desired.clone());
     let ages = [&mut live.definition.arguments, &mut desired.arguments].map(|arguments| arguments.remove("x-max-age"));

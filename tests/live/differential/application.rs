@@ -1,4 +1,5 @@
-//! An application's declare over AMQP has the result of HTTP and the error that topo predicts.
+//! Checks that an application's declaration over AMQP has the same result as over HTTP, and the error that topo
+//! predicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +23,7 @@ pub(super) struct Count {
     refused: usize,
 }
 
-/// The declarations of a run, of existing and of new queues.
+/// The declarations of a run, for existing and for new queues.
 #[derive(Default)]
 pub(super) struct OverAmqp {
     pub(super) again: Count,
@@ -46,7 +47,7 @@ impl OverAmqp {
         }
     }
 
-    /// The least frequent of the four results.
+    /// Returns the smallest of the four numbers.
     pub(super) fn least(&self) -> usize {
         let all = [&self.again, &self.fresh].map(|count| count.taken.min(count.refused));
         all[0].min(all[1])
@@ -65,7 +66,7 @@ fn wrong<T>(text: String) -> Result<T, Wrong> {
     Err(Wrong::new("AMQP", text))
 }
 
-/// Declares an existing queue.
+/// Declares an existing queue again.
 pub(super) fn again(
     amqp: &Amqp,
     name: &str,
@@ -82,12 +83,12 @@ pub(super) fn again(
     }
 }
 
-/// Declares a new queue on its own connection, which some refusals close.
+/// Declares a new queue on a separate connection, which some refusals close.
 pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, desired: &Definition, over_http: &Reply) -> Result<Heard, Wrong> {
     let declared = vhost.amqp().declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
         (Ok(()), Reply::Accepted(_)) => Ok(Heard::Taken),
-        // Crashes and closed connections have another error text.
+        // For crashes and closed connections, the error text differs.
         (Err(text), Reply::Refused { subject: named, text: reply })
             if text.starts_with("PRECONDITION_FAILED") && subject(&text) != *named =>
         {

@@ -1,10 +1,10 @@
-//! The behavior of brokers for each queue argument, listed by hand.
+//! Lists the behavior of brokers for each queue argument. The list is written manually.
 //!
-//! Sources: `rabbit_amqqueue:declare_args()`, the types' `capabilities()` and their own checks, at the tags v3.8.9,
+//! Sources: `rabbit_amqqueue:declare_args()`, `capabilities()` and the checks of the queue types, at the tags v3.8.9,
 //! v3.10.8, v4.0.5 and v4.3.5, and experiments.
 //!
-//! The list is independent of topo's own table. A run asks the broker for every entry and must observe every listed
-//! verdict. An entry missing in either table fails with its name.
+//! The list is independent of topo's own table. A run declares queues for every entry on the broker and must observe
+//! every listed verdict. If an entry is missing in either table, the test fails with its name.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,12 @@ use super::queues::{Definition, Live};
 /// The versions of the columns.
 const VERSIONS: [&str; 4] = ["3.8.9", "3.10.8", "4.0.5", "4.3.6"];
 
-/// For each version, one symbol each for classic queues, quorum queues and streams:
+/// The list of arguments. Each line has two values that every version with the argument accepts, and an invalid value.
+/// For each version, it has one symbol each for classic queues, quorum queues and streams:
 ///
-/// - `C` is compared on a redeclaration, and its value is checked; `c` is compared, with any value;
-/// - `D` is stored and never compared, and its value is checked; `d` is stored, with any value;
-/// - `-` is refused; `.`: the type does not exist.
-///
-/// Before them, two values that every version with the argument accepts, and an invalid one.
+/// - `C` is compared on a redeclaration, and its value is validated; `c` is compared, with any value;
+/// - `D` is stored and never compared, and its value is validated; `d` is stored, with any value;
+/// - `-` is refused; `.` means that the queue type does not exist.
 const LIST: &str = "
 x-queue-type                    TYPE         OTHER          other   CC. CCC CCC CCC
 x-expires                       600000       3600000        0       C-. CC- CC- CC-
@@ -65,7 +64,7 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) kind: QueueType,
     symbol: char,
-    /// A valid value, another one, and an invalid one.
+    /// A valid value, a different valid value, and an invalid value.
     values: [Value; 3],
 }
 
@@ -77,7 +76,7 @@ fn value(text: &str, kind: QueueType) -> Value {
     }
 }
 
-/// The entries of a version.
+/// Returns the entries of a version.
 pub(super) fn listed(version: BrokerVersion) -> Vec<Entry> {
     let is_it = |listed: &&str| {
         let listed: BrokerVersion = listed.parse().unwrap();
@@ -98,7 +97,7 @@ pub(super) fn listed(version: BrokerVersion) -> Vec<Entry> {
 }
 
 impl Entry {
-    /// The possible verdicts.
+    /// Returns the possible verdicts.
     pub(super) fn verdicts(&self) -> BTreeSet<Verdict> {
         match self.symbol {
             'C' => [Verdict::Equal, Verdict::Conflict, Verdict::Invalid].into(),
@@ -110,11 +109,11 @@ impl Entry {
         }
     }
 
-    /// A queue of that type with the argument, or without it if there is no value.
+    /// Returns a queue of this type with the argument, or without it if there is no value.
     fn queue(&self, value: Option<&Value>) -> Definition {
         let mut arguments = Map::new();
         arguments.insert("x-queue-type".to_owned(), json!(self.kind.as_str()));
-        // It is refused without an exchange; streams refuse the exchange, too.
+        // The argument is refused without an exchange. Streams refuse the exchange, too.
         if self.name == "x-dead-letter-routing-key" && self.kind != QueueType::Stream {
             arguments.insert("x-dead-letter-exchange".to_owned(), json!("a"));
         }
@@ -122,7 +121,7 @@ impl Entry {
         Definition::durable(arguments)
     }
 
-    /// All pairs to ask about it.
+    /// Returns all pairs of definitions to compare for the argument.
     pub(super) fn family(&self) -> Family {
         let [one, other, none] = self.values.each_ref().map(|value| self.queue(Some(value)));
         let bare = self.queue(None);
@@ -131,7 +130,7 @@ impl Entry {
         Family { lives: vec![Live { definition: live, widths: None }], desired }
     }
 
-    /// The symbol according to topo's table.
+    /// Returns the symbol according to topo's table.
     fn symbol_in_topo(&self, profile: &BrokerProfile) -> char {
         let is_refused = |value: &Value| {
             let object = Object::Queue(QueueName::from("q"), self.queue(Some(value)).queue());

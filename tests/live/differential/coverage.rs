@@ -1,5 +1,5 @@
-//! The minimum coverage of a run: enough pairs of every possible verdict on this version, and every argument on every
-//! queue type with every possible verdict. [`super::argument_table`] lists them.
+//! Checks the minimum coverage of a run: enough pairs for every possible verdict on this version, and every argument on
+//! every queue type with every possible verdict. [`super::argument_table`] lists the arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use super::answer::Predicted;
 use super::argument_table::Entry;
 use super::queues::{Definition, Live};
 
-/// The minimum number of pairs per verdict in a run of 2,000.
+/// The minimum number of pairs per verdict in a run with 2,000 pairs.
 const ENOUGH: usize = 150;
 
-/// Observed events.
+/// The observed events.
 #[derive(Default)]
 pub(super) struct Met {
     verdicts: BTreeMap<Verdict, usize>,
-    /// By type of the current queue, if specified.
+    /// The number of pairs by argument, type of the current queue, and verdict.
     fields: BTreeMap<(String, QueueType, Verdict), usize>,
 }
 
-/// The possible verdicts of a queue.
+/// The possible verdicts for a queue.
 const VERDICTS: [Verdict; 5] = [Verdict::Equal, Verdict::Conflict, Verdict::Drift, Verdict::Unknown, Verdict::Invalid];
 
 impl Met {
@@ -52,7 +52,7 @@ impl Met {
         }
     }
 
-    /// The number of pairs.
+    /// Returns the number of pairs.
     pub(super) fn pairs(&self) -> usize {
         self.verdicts.values().sum()
     }
@@ -61,7 +61,7 @@ impl Met {
         self.fields.get(&(name.to_owned(), kind, verdict)).copied().unwrap_or_default()
     }
 
-    /// The number of observed verdicts of an argument.
+    /// Returns the number of pairs for each observed verdict of an argument.
     pub(super) fn of(&self, entry: &Entry) -> BTreeMap<Verdict, usize> {
         let times = VERDICTS.map(|verdict| (verdict, self.times(entry.name, entry.kind, verdict)));
         times.into_iter().filter(|(_, times)| *times > 0).collect()
@@ -77,7 +77,7 @@ impl Met {
         }
     }
 
-    /// Expected events that did not occur.
+    /// Returns the expected events that did not occur.
     pub(super) fn missing(&self, listed: &[Entry]) -> Vec<String> {
         let mut missing = Vec::new();
         let mut possible = BTreeSet::from([Verdict::Unknown]);

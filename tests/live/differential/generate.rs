@@ -1,5 +1,5 @@
-//! Families of similar definitions, some current and some desired, so that every pair is a useful case. Deterministic
-//! for a seed.
+//! Generates families of similar definitions, some current and some desired, so that every pair is a useful case. A
+//! seed always generates the same families.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use topo::rabbitmq::{BrokerProfile, refusals};
 use super::queues::{Definition, Live, Width};
 use crate::support::Random;
 
-/// Definitions that are asked together.
+/// Definitions that are compared with each other.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     pub(super) lives: Vec<Live>,
@@ -22,21 +22,21 @@ pub(super) struct Family {
 pub(super) const PAIRS: usize = 4 * 12;
 
 const TEN_YEARS: i64 = 315_360_000_000;
-/// Arguments that no broker supports; the second one differs from a known argument only in case.
+/// Arguments that no broker supports. The second one differs from a known argument only in case.
 const UNKNOWN: [&str; 3] = ["x-foo", "x-Message-TTL", "tier"];
 
-/// True if topo predicts that a queue can be declared. The test detects wrong predictions.
+/// Returns true if topo predicts that the queue can be declared. The test detects wrong predictions.
 pub(super) fn can_be_made(definition: &Definition, profile: &BrokerProfile) -> bool {
     refusals(&Object::Queue(QueueName::from("q"), definition.queue()), profile).is_empty()
 }
 
-/// Common values of a current queue, none of which deletes it automatically.
+/// Returns common values of a current queue, none of which makes the broker delete the queue.
 pub(super) fn usual(known: &KnownArgument) -> Vec<Value> {
     match known.value {
         ValueKind::Duration(..) => vec![json!(600_000), json!(3_600_000), json!(86_400_001), json!(TEN_YEARS)],
         ValueKind::Size(_) => vec![json!(1_000_000), json!(1_048_576), json!(2_000_000_000)],
         ValueKind::Count(least, most) => {
-            // The minimum, the maximum and some between; -1 and 0 have a special meaning.
+            // The minimum, the maximum and some values between them; -1 and 0 have a special meaning.
             let last = if most == i64::MAX { 1000 } else { most };
             vec![json!(least), json!(last), json!((least + last) / 2), json!(least + 1)]
         }
@@ -49,7 +49,7 @@ pub(super) fn usual(known: &KnownArgument) -> Vec<Value> {
     }
 }
 
-/// Values at and beyond the limits of the broker.
+/// Returns values at and beyond the limits of the broker.
 fn unusual(random: &mut Random, known: &KnownArgument) -> Value {
     let of_kind = match known.value {
         ValueKind::Duration(least, _) => {
@@ -73,16 +73,16 @@ fn unusual(random: &mut Random, known: &KnownArgument) -> Value {
     match random.below(10) {
         0..=6 => random.pick(&of_kind).clone(),
         7 => respelled(random, &usual(known)[0]),
-        // HTTP cannot declare a queue with it, so it is rare.
+        // Rare, because HTTP cannot declare a queue with this value.
         8 if random.chance(15) => Value::Null,
-        // The only value that cannot be tested: 3.10.8 never answers a float here.
+        // The only value that cannot be tested: 3.10.8 never responds to a float here.
         8 | 9 if known.name == "x-queue-master-locator" => json!([1, "a"]),
         8 | 9 => random.pick(&junk).clone(),
         _ => unreachable!("below 10"),
     }
 }
 
-/// A similar value: another type or another text.
+/// Returns a similar value of a different type, or a different text.
 fn respelled(random: &mut Random, value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_i64() {
@@ -104,7 +104,7 @@ struct Draw<'a> {
     types: Vec<QueueType>,
 }
 
-/// The family with that number: each argument in turn is the central one.
+/// Returns the family with this number. Each argument in turn is the central argument.
 pub(super) fn family(random: &mut Random, number: usize, profile: &BrokerProfile) -> Family {
     let streams = profile.version.is_at_least(3, 9);
     let types = QueueType::ALL.into_iter().filter(|kind| streams || *kind != QueueType::Stream).collect();
@@ -136,7 +136,7 @@ impl Draw<'_> {
         unknown.arguments.insert(name.to_owned(), json!(7));
         desired.push(unknown);
         let mut bad = base.clone();
-        // Refused if possible, so that every argument is refused at least once.
+        // A definition that is refused if possible, so that every argument is refused at least once.
         for _ in 0..20 {
             bad.arguments.insert(self.focus.name.to_owned(), unusual(self.random, self.focus));
             if !bad.contains_null() && !can_be_made(&bad, self.profile) {
@@ -164,7 +164,7 @@ impl Draw<'_> {
         Family { lives, desired }
     }
 
-    /// A declarable queue of a type that supports the central argument, if there is one.
+    /// Returns a queue that can be declared, of a type that supports the central argument if there is one.
     fn base(&mut self) -> Definition {
         let version = self.profile.version;
         let taking: Vec<QueueType> =
@@ -194,7 +194,7 @@ impl Draw<'_> {
         base
     }
 
-    /// Adds an argument that this broker stores without support, if there is one.
+    /// Adds an argument that this broker stores but does not support, if there is one.
     fn drifted(&mut self, base: &Definition) -> Definition {
         let kind = base.queue().queue_type();
         let version = self.profile.version;
@@ -222,7 +222,7 @@ impl Draw<'_> {
         drifted
     }
 
-    /// Another valid value for a queue.
+    /// Returns a different valid value for a queue.
     fn other_value(&mut self, base: &Definition, known: &KnownArgument) -> Option<Value> {
         let mut values = usual(known);
         values.retain(|value| base.arguments.get(known.name) != Some(value));
@@ -234,7 +234,7 @@ impl Draw<'_> {
         (!values.is_empty()).then(|| self.random.pick(&values).clone())
     }
 
-    /// The same queue with or without an explicit type.
+    /// Returns the same queue with or without an explicit type.
     fn same_type(&mut self, live: &Definition) -> Definition {
         let mut same = live.clone();
         let default = self.profile.default_queue_type.as_deref().unwrap_or("classic");
@@ -255,7 +255,7 @@ impl Draw<'_> {
         Live { definition, widths: over_amqp.then_some(widths) }
     }
 
-    /// Changes one field; `careful` keeps the queue declarable.
+    /// Changes one field; with `careful`, the queue can still be declared.
     fn change(&mut self, definition: &mut Definition, careful: bool) {
         let there: Vec<String> = definition.arguments.keys().cloned().collect();
         let version = self.profile.version;
@@ -268,7 +268,7 @@ impl Draw<'_> {
                     .iter()
                     .filter(|known| kind.is_some_and(|kind| known.is_accepted(kind, version)))
                     .collect();
-                // None if the type itself is invalid.
+                // Empty if the type itself is invalid.
                 if taken.is_empty() { self.focus } else { *self.random.pick(&taken) }
             }
         };

@@ -1,4 +1,4 @@
-//! Definitions of queues for the three parties of the test: HTTP, AMQP and topo's model.
+//! Definitions of queues in the three forms of the test: HTTP, AMQP and topo's model.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Definition {
     pub(super) arguments: Map<String, Value>,
 }
 
-/// The width of an integer on the wire; HTTP uses only the last one.
+/// The width of an integer in AMQP. HTTP uses only the last variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::live) enum Width {
     Short,
@@ -23,11 +23,11 @@ pub(in crate::live) enum Width {
     Long,
 }
 
-/// A definition, and how it is declared.
+/// A definition, and the way in which it is declared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Live {
     pub(super) definition: Definition,
-    /// Declared over AMQP with integers of these widths if they fit; `None` for HTTP.
+    /// The widths of integers, if they fit, in a declaration over AMQP; `None` for a declaration over HTTP.
     pub(super) widths: Option<BTreeMap<String, Width>>,
 }
 
@@ -36,29 +36,29 @@ impl Definition {
         Self { durable: true, auto_delete: false, arguments }
     }
 
-    /// The body of a PUT.
+    /// Returns the body of a PUT.
     pub(super) fn body(&self) -> Value {
         json!({"durable": self.durable, "auto_delete": self.auto_delete, "arguments": self.arguments})
     }
 
-    /// topo's model.
+    /// Returns the queue of topo's model.
     pub(super) fn queue(&self) -> Queue {
         let arguments: Arguments = serde_json::from_value(Value::Object(self.arguments.clone())).unwrap();
         Queue { durable: self.durable, auto_delete: self.auto_delete, exclusive: false, arguments }
     }
 
-    /// The options of an application's declare.
+    /// Returns the options of an application's declaration.
     pub(super) fn options(&self) -> QueueDeclareOptions {
         QueueDeclareOptions { durable: self.durable, auto_delete: self.auto_delete, ..Default::default() }
     }
 
-    /// The arguments of an AMQP declare.
+    /// Returns the arguments of a declaration over AMQP.
     pub(super) fn table(&self, widths: &BTreeMap<String, Width>) -> Vec<(&str, AMQPValue)> {
         let width = |name: &str| widths.get(name).copied().unwrap_or(Width::Long);
         self.arguments.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, width(name)))).collect()
     }
 
-    /// True if HTTP can represent it.
+    /// Returns true if HTTP cannot represent the definition, because it contains a null.
     pub(super) fn contains_null(&self) -> bool {
         fn null(value: &Value) -> bool {
             match value {

@@ -10,7 +10,7 @@ use super::{Reply, broker};
 use crate::live::differential_report::{Scenario, Wrong, expect_scenario, smallest};
 use crate::support::{Node, block_on};
 
-/// A pair, and the default queue type of its vhost.
+/// A pair of definitions, and the default queue type of its vhost.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) live: Live,
@@ -18,7 +18,7 @@ pub(super) struct Pair {
     pub(super) default: Option<&'static str>,
 }
 
-/// Asks the pair in a new vhost.
+/// Compares the pair in a new vhost.
 fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
     let vhost = super::vhost(node, pair.default);
     let http = node.http();
@@ -34,7 +34,7 @@ fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
     judge(&pair.live, &pair.desired, &predicted, (&again, &fresh)).map(drop)
 }
 
-/// Every pair with one field less.
+/// Returns the pair without each field in turn.
 fn smaller(pair: &Pair) -> Vec<Pair> {
     let mut all = Vec::new();
     let mut add = |change: &dyn Fn(&mut Pair)| {
@@ -60,12 +60,12 @@ fn smaller(pair: &Pair) -> Vec<Pair> {
     all
 }
 
-/// The smallest pair with the same disagreement.
+/// Returns the smallest pair with the same disagreement.
 pub(super) fn shrink(node: &Node, pair: Pair, wrong: Wrong) -> (Pair, Wrong) {
     smallest(pair, wrong, smaller, |pair| play(node, pair))
 }
 
-/// The scenario of a disagreement.
+/// Returns the scenario of a disagreement.
 pub(super) fn scenario(pair: &Pair, wrong: Wrong) -> Scenario {
     let mut live = json!({"queues": [pair.live.definition.body()]});
     live["queues"][0]["name"] = "work".into();

@@ -1,4 +1,4 @@
-//! Bindings of a queue: current ones, declared over AMQP and HTTP, and desired ones.
+//! Tests bindings of a queue: current bindings, declared over AMQP and HTTP, and desired bindings.
 
 mod first_refusal;
 mod scenario;
@@ -17,12 +17,12 @@ struct Bindings {
     types: BTreeMap<&'static str, &'static str>,
 }
 
-/// A binding to the queue of the case: source, key and arguments.
+/// A binding to the queue of the case: source, routing key and arguments.
 type Drawn = (&'static str, String, Map<String, Value>);
 
 #[derive(Clone, Debug)]
 struct Case {
-    /// Over AMQP for AMQP types, otherwise over HTTP.
+    /// The current bindings; with the number of an AMQP type, declared over AMQP, otherwise over HTTP.
     live: Vec<(Drawn, Option<usize>)>,
     desired: Vec<Drawn>,
 }
@@ -53,10 +53,10 @@ const KEYS: [&str; 23] = [
     "?x=1",
 ];
 const WEIGHTS: [&str; 10] = ["1", "2", "10", "05", "+5", "0", "-1", "x", "", "1.5"];
-/// Few, because the broker creates as many buckets.
+/// Used rarely, because the broker creates this number of buckets.
 const LARGE_WEIGHTS: [&str; 2] = ["10000", "10001"];
 
-/// AMQP values that JSON cannot distinguish or represent.
+/// Returns an AMQP value that JSON cannot distinguish or represent.
 fn typed(number: usize) -> Argument {
     match number {
         0 => Argument::ShortShortInt(1),
@@ -134,7 +134,7 @@ impl Bindings {
             }
         }
         if random.chance(2) {
-            // Around 5,000 bytes including the envelope.
+            // The request has around 5,000 bytes, including the envelope.
             arguments.insert("big".to_owned(), json!("x".repeat(4_900 + random.below(120))));
         }
         if random.chance(2) {
@@ -167,7 +167,7 @@ fn make(road: &Road<'_>, amqp: &Amqp, queue: &str, (drawn, amqp_type): &(Drawn, 
     }
 }
 
-/// The bindings listed at each queue, with the broker's own key.
+/// Returns the bindings listed for each queue, with the broker's own properties keys.
 fn listed(road: &Road<'_>) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for one in road.list("bindings").into_iter().filter(|one| one["source"] != "") {
@@ -255,7 +255,7 @@ impl Kind for Bindings {
         let planned = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
         let mut wrong: BTreeMap<String, Wrong> = BTreeMap::new();
         let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        // Sends exactly the plan, and also the blocked bindings, to observe the refusal.
+        // Sends the steps of the plan, and also the blocked bindings, to observe their refusals.
         for step in &planned.steps {
             let Action::Bind { binding } = &step.action else { panic!("{step:?}") };
             let queue = binding.destination.name().to_owned();
@@ -290,7 +290,7 @@ impl Kind for Bindings {
         let after = listed(road);
         let snapshot = road.read();
         let again = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
-        // Then only desired and undeletable bindings remain.
+        // Afterwards, only desired and undeletable bindings remain.
         let prune = Options { prune: [ObjectKind::Binding].into(), ..Options::default() };
         let pruned = plan(&snapshot, topology.clone(), owns.clone(), &prune);
         for step in &pruned.steps {
@@ -317,7 +317,7 @@ impl Kind for Bindings {
             let is = after.get(name).unwrap_or(&nothing);
             let made: Vec<&Binding> =
                 changes(&planned, name, ChangeKind::Create).filter(|one| topology.bindings.contains(one)).collect();
-            // Compares each current binding with the desired ones.
+            // Compares each current binding with the desired bindings.
             labels.extend(was.iter().map(|_| LIVE.to_owned()));
             if !was.is_subset(is) || is.len() != was.len() + made.len() {
                 return Err(Wrong::new("the created bindings", format!("From {was:?} to {is:?}, planned {made:?}")));

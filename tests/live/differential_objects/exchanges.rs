@@ -1,4 +1,4 @@
-//! Exchanges: a current one or none, and a desired one.
+//! Tests exchanges: a current exchange or none, and a desired exchange.
 
 mod application;
 
@@ -19,10 +19,10 @@ struct Exchanges {
     types: Vec<&'static str>,
 }
 
-/// Both as JSON of the management API.
+/// The current and the desired exchange as JSON of the management API.
 #[derive(Clone, Debug)]
 struct Case {
-    /// The prefix of its unique number.
+    /// The prefix of the unique number in the exchange name.
     prefix: &'static str,
     live: Option<Value>,
     desired: Value,
@@ -54,7 +54,7 @@ impl Exchanges {
         if random.chance(65) { "x-consistent-hash" } else { random.pick::<&str>(&self.types) }
     }
 
-    /// A valid exchange.
+    /// Returns a valid exchange.
     fn good(&self, random: &mut Random) -> Value {
         let kind = self.kind(random);
         let mut arguments = Map::new();
@@ -135,7 +135,7 @@ fn any(random: &mut Random) -> Value {
         .clone()
 }
 
-/// The part of the broker's error that names this subject.
+/// Returns true if the broker's error contains the subject of this refusal.
 fn is_named(refusal: &Refusal, text_of_the_broker: &str, status: u16) -> bool {
     match refusal.subject.as_str() {
         _ if refusal.text.contains("contains null") => text_of_the_broker == "null_not_allowed",
@@ -152,7 +152,7 @@ fn is_named(refusal: &Refusal, text_of_the_broker: &str, status: u16) -> bool {
     }
 }
 
-/// Compares the answer to a fresh declaration with the first predicted refusal.
+/// Compares the response to a new declaration with the first predicted refusal.
 fn fresh(first: Option<Refusal>, answer: &Answer) -> Result<Vec<String>, &'static str> {
     match first {
         None if answer.status != 201 => Err("an unpredicted refusal"),
@@ -182,7 +182,7 @@ impl Exchanges {
             }
             return fresh(first, &answer).map_err(|what| wrong(what).unwrap_err());
         }
-        // Each pair is asked twice: for the current exchange and under a new name.
+        // Each pair is declared twice: for the current exchange and under a new name.
         let fresh_name = format!("fresh-{name}");
         let action = Action::declare_exchange(&fresh_name.as_str().into(), &exchange);
         let fresh_answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
@@ -195,7 +195,7 @@ impl Exchanges {
         if has("invalid") && fresh_answer.is_success() {
             return wrong("invalid, but a fresh declare is accepted");
         }
-        // The field that the broker names is invalid if it differs.
+        // The field in the broker's error is invalid if its value differs.
         if let Some(first) = first
             && verdicts.iter().any(|(field, verdict)| *field == first.subject && verdict != "invalid")
         {
@@ -205,7 +205,7 @@ impl Exchanges {
             return wrong("a conflict without an error");
         }
         if planned.broker_error.is_some() || text_of_the_broker == "null_not_allowed" {
-            // From 4.0 on, 500: an error with a character beyond Latin-1 cannot be written
+            // From 4.0 on, the broker cannot write an error with a character beyond Latin-1, and responds with 500
             // (`rabbit_mgmt_util:direct_request`).
             if answer.status != 400 && !(answer.status == 500 && format!("{case:?}").contains('ü')) {
                 return wrong("a wrongly predicted conflict");
@@ -213,7 +213,7 @@ impl Exchanges {
             if let Some(broker_error) = planned.broker_error.as_ref().filter(|_| answer.status == 400)
                 && *broker_error != format!("PRECONDITION_FAILED - {text_of_the_broker}")
                 && text_of_the_broker != "null_not_allowed"
-                // Lists and tables are printed as Erlang terms.
+                // The broker prints lists and tables as Erlang terms.
                 && !["{", "["].iter().any(|open| case.desired["arguments"]["alternate-exchange"].to_string().starts_with(open))
             {
                 return wrong("another error");
@@ -350,13 +350,13 @@ impl Kind for Exchanges {
     }
 
     fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
-        // A number makes it unique in a run.
+        // A number makes the name unique in a run.
         let name = format!("{}0", case.prefix);
         let keys = ["type", "durable", "internal", "arguments"].map(|key| (key, key));
         let keys = [&keys[..], &[("auto_delete", "autoDelete")]].concat();
         let mut exchanges = live(&name, case.live.as_ref());
         let mut declared = json!({&name: renamed(&case.desired, &keys)});
-        // A spec cannot name a missing exchange.
+        // A spec cannot refer to a missing exchange.
         if let Some(alternate) = case.desired["arguments"]["alternate-exchange"].as_str() {
             exchanges.push(json!({"name": alternate, "type": "fanout"}));
             declared[alternate] = json!({"external": true});

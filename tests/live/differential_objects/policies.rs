@@ -1,4 +1,4 @@
-//! Policies: a current one or none, and a desired one.
+//! Tests policies: a current policy or none, and a desired policy.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ struct Policies {
     version: (u32, u32),
 }
 
-/// Both as JSON of the management API.
+/// The current and the desired policy as JSON of the management API.
 #[derive(Clone, Debug)]
 struct Case {
     live: Option<Value>,
@@ -61,7 +61,7 @@ const KEYS: [(&str, (u32, u32), &str); 34] = [
     ("foo", (9, 9), ""),
 ];
 
-/// A mostly valid value for the key.
+/// Returns a mostly valid value for the key.
 fn likely(random: &mut Random, key: &str) -> Value {
     let words: &[&str] = match key {
         "alternate-exchange" | "dead-letter-exchange" | "dead-letter-routing-key" => &["a", "", "ü", "<x>", "5"],
@@ -84,7 +84,7 @@ fn likely(random: &mut Random, key: &str) -> Value {
     json!(*random.pick(words))
 }
 
-/// A value at or beyond a limit.
+/// Returns a value at or beyond a limit.
 fn any(random: &mut Random, key: &str) -> Value {
     let edges: &[Value] = match key {
         "max-age" => &["0D", "7d", "D", "7", "7DD", "7\nD", " 7D", "-7D", "é", "7é"].map(Value::from),
@@ -120,7 +120,7 @@ fn any(random: &mut Random, key: &str) -> Value {
 impl Policies {
     fn value(&self, random: &mut Random, key: &str, percent: usize) -> Value {
         let value = if random.chance(percent) { likely(random, key) } else { any(random, key) };
-        // 3.x never answers to a locator that is a table or a fraction: the handler crashes.
+        // 3.x never responds to a locator that is a table or a fraction, because the handler crashes.
         let kills = key == "queue-master-locator" && (value.is_object() || value.is_f64());
         if kills { json!(5) } else { value }
     }
@@ -128,7 +128,7 @@ impl Policies {
     fn policy(&self, random: &mut Random, percent: usize) -> Value {
         let mut definition = Map::new();
         let mut keys: Vec<&str> = Vec::new();
-        // Many valid keys, or few with some invalid ones.
+        // Uses many valid keys, or a few keys of which some are invalid.
         let count = if percent == 100 { 5 + random.below(5) } else { random.below(4) + usize::from(random.chance(90)) };
         for _ in 0..count {
             keys.push(random.pick(&KEYS).0);
@@ -147,12 +147,12 @@ impl Policies {
             !gone && KEYS.iter().any(|(name, since, _)| *name == key && self.version >= *since)
         };
         for key in keys {
-            // A key that is too new is refused in any case.
+            // The broker always refuses a key that its version does not support.
             if known(key) || percent < 100 && random.chance(20) {
                 definition.insert(key.to_owned(), self.value(random, key, percent));
             }
         }
-        // Dependent keys are set together in a valid policy.
+        // In a valid policy, dependent keys are set together.
         if percent == 100 && definition.keys().any(|key| key.starts_with("ha-")) {
             let modes = [("all", None), ("exactly", Some(json!(2))), ("nodes", Some(json!(["a"])))];
             let (mode, params) = random.pick(&modes);
@@ -176,7 +176,7 @@ impl Policies {
     }
 }
 
-/// True if the broker names this first: its definition, or another error.
+/// Returns true if the broker's error refers to this subject: the definition, or another part.
 fn is_named(subject: &str, reply: &str) -> bool {
     let first = reply.strip_prefix("Validation failed\n\n").unwrap_or(reply);
     match subject {

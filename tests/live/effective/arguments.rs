@@ -1,5 +1,5 @@
-//! Random queues with conflicting arguments, policies and operator policies. Publishing shows the effective values,
-//! because no broker reports the merge; each is compared with topo's prediction.
+//! Publishes to random queues with conflicting arguments, policies and operator policies. No broker reports the merge,
+//! so the test observes the effective values and compares them with topo's prediction.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,12 +11,13 @@ use topo::rabbitmq::{BrokerProfile, EffectiveSettings, Governed, Policies};
 use super::{Counts, version};
 use crate::support::{Amqp, NONE, Node, Outcome, Random, Vhost, draws_on, seed};
 
-/// Queues, and messages for each: more than any limit.
+/// The number of queues, and the number of messages for each queue, which exceeds every limit.
 const QUEUES: usize = 90;
 const MESSAGES: usize = 12;
-/// The minimum occurrences of each event for a meaningful run.
+/// The minimum number of occurrences of each event in a meaningful run.
 const ENOUGH: usize = 2;
-/// A quorum queue rejects with a delay after it is full, and a dead-lettered message arrives with a delay.
+/// The time limit for delayed effects: a quorum queue rejects some time after it is full, and a dead-lettered message
+/// arrives later.
 const SETTLING: Duration = Duration::from_secs(20);
 const TARGETS: [&str; 2] = ["by-argument", "by-policy"];
 
@@ -28,7 +29,7 @@ struct Case {
 }
 
 fn settings(random: &mut Random, lengths: [i64; 2], target: Option<&str>, overflow: bool) -> Arguments {
-    // Operator policies have fewer keys.
+    // Operator policies support fewer keys.
     let often = if target.is_some() { 75 } else { 35 };
     let mut settings = Arguments::new();
     if random.chance(often) {
@@ -65,7 +66,7 @@ fn policy(name: &str, definition: &Arguments) -> Policy {
     }
 }
 
-/// topo's prediction of the effective values.
+/// Returns topo's prediction of the effective values.
 fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> EffectiveSettings {
     let id = PolicyName::new(name);
     let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
@@ -94,15 +95,16 @@ fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
     for target in TARGETS {
         let dead_messages = format!("{name}.{target}");
         amqp.declare_queue(&dead_messages, NONE).unwrap();
-        // Dead-lettered messages keep their key: the name of the original queue.
+        // A dead-lettered message keeps its routing key, which is the name of its original queue.
         amqp.bind_queue(target, &dead_messages, name, NONE);
     }
 }
 
-/// The observation: the oldest message, the count, rejections, and dead-lettered messages.
+/// The observation: the oldest message, the message count, whether the queue rejected messages, and the numbers of
+/// dead-lettered messages.
 type Seen = (Option<String>, u32, bool, [u32; 2]);
 
-/// The effective capacity, and whether the queue rejects more.
+/// Returns the effective capacity, and true if the full queue rejects messages.
 fn room(holds: &EffectiveSettings) -> (usize, bool) {
     let limit = holds.get("max-length").and_then(|it| it.value.as_integer());
     let limit = limit.map_or(MESSAGES, |limit| usize::try_from(limit).unwrap());
@@ -110,12 +112,12 @@ fn room(holds: &EffectiveSettings) -> (usize, bool) {
     (limit, overflow == Some("reject-publish") && limit < MESSAGES)
 }
 
-/// Whether the counts match, except for the oldest message.
+/// Returns true if the counts match. Does not compare the oldest message.
 fn counts_fit(holds: &EffectiveSettings, kind: &str, (_, ready, refused, dead_messages): &Seen) -> bool {
     let (limit, rejects) = room(holds);
     let ready = usize::try_from(*ready).unwrap();
     let length = match (rejects, kind) {
-        // A few more are accepted until the publisher's channel is notified (`rabbit_fifo_client`).
+        // The queue accepts a few more messages until the publisher's channel is notified (`rabbit_fifo_client`).
         (true, "quorum") => (limit..MESSAGES).contains(&ready),
         (_, _) => ready == limit,
     };
@@ -130,7 +132,7 @@ fn fits(holds: &EffectiveSettings, kind: &str, seen: &Seen) -> bool {
     counts_fit(holds, kind, seen) && seen.0 == Some(first)
 }
 
-/// Plays a vhost of queues and returns the differences from topo's prediction.
+/// Runs a vhost of queues and returns the differences from topo's prediction.
 fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let vhost = node.vhost("arguments");
     let amqp = vhost.amqp();
@@ -152,7 +154,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
             let dead_messages = TARGETS.map(|target| amqp.ready(&format!("{name}.{target}")));
             let mut seen = (None, amqp.ready(name), refused, dead_messages);
             if counts_fit(&holds, kind, &seen) || Instant::now() > deadline {
-                // Once: a quorum queue counts every inspection as a delivery.
+                // Inspected only once, because a quorum queue counts every inspection as a delivery.
                 seen.0 = amqp.get(name).map(|message| String::from_utf8(message.body).unwrap());
                 break seen;
             }
@@ -175,7 +177,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     wrong
 }
 
-/// Events that occurred too rarely.
+/// Returns the events that occurred too rarely.
 fn rare(counts: &Counts, node: &Node) -> Vec<String> {
     let rules = ["argument wins", "policy wins", "operator policy wins"].map(|who| format!("max-length: {who}"));
     let mut expected: Vec<String> = rules.iter().map(|rule| format!("classic {rule}")).collect();

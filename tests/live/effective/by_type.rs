@@ -1,7 +1,8 @@
-//! Further settings that arguments and policies share, observed in the queue's behavior or its reported state.
+//! Tests additional settings that arguments and policies share, by the behavior of the queue or the state that it
+//! reports.
 //!
-//! Not tested: `stream-filter-size-bytes`, `target-group-size` and `consumer-disconnected-timeout`, which require
-//! filtering consumers or a cluster. [`topo::rabbitmq::precedence`] lists the sources.
+//! Not tested: `stream-filter-size-bytes`, `target-group-size` and `consumer-disconnected-timeout`, because they
+//! require filtering consumers or a cluster. [`topo::rabbitmq::precedence`] lists the sources.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::version;
 use crate::support::amqp::Held;
 use crate::support::{Amqp, Node, until};
 
-/// The argument decides whether dead-lettering is at least once.
+/// The argument determines whether dead-lettering is at least once.
 #[test]
 fn dead_letter_strategy_of_the_argument_takes_precedence() {
     let node = Node::shared();
@@ -43,13 +44,13 @@ fn dead_letter_strategy_of_the_argument_takes_precedence() {
     }
 }
 
-/// True if an unacknowledged message was requeued, or its consumer cancelled.
+/// Returns true if an unacknowledged message was requeued or its consumer was canceled.
 fn is_timed_out(amqp: &Amqp, queue: &str, held: &mut Held) -> bool {
     !held.is_subscribed() || held.bodies.len() > 1 || amqp.ready(queue) == 1
 }
 
-/// The smaller timeout is effective. Since 4.3 only quorum queues have one; before, channels check once a minute, too
-/// slow for a short run.
+/// The smaller timeout is effective. Since 4.3, only quorum queues have a timeout. Earlier versions check it only once
+/// a minute, which is too slow for a short run.
 #[test]
 fn smaller_consumer_timeout_is_effective() {
     let node = Node::shared();
@@ -80,7 +81,7 @@ fn smaller_consumer_timeout_is_effective() {
         }
     }
     if is_by_queue {
-        // A policy has no effect on a classic queue since this version.
+        // From this version on, a policy has no effect on a classic queue.
         let definition = json!({"pattern": "^classic$", "apply-to": "queues", "definition": {key: 1_000}});
         vhost.http().put(&vhost.path("policies", &["classic"]), &definition).expect_status(201);
         amqp.declare_queue("classic", &[]).unwrap();
@@ -92,13 +93,13 @@ fn smaller_consumer_timeout_is_effective() {
         until(&format!("the timeout of {name}"), || is_timed_out(&amqp, name, held).then_some(()));
     }
     if let Some(held) = &mut classic {
-        // Well after the timeout: the wait is the subject of this test.
+        // Waits much longer than the timeout, because this test checks that nothing happens.
         std::thread::sleep(Duration::from_secs(5).saturating_sub(since.elapsed()));
         assert!(!is_timed_out(&amqp, "classic", held));
     }
 }
 
-/// The delayed retries that a quorum queue reports, from 4.3 on: the policy's type and the smaller times.
+/// From 4.3 on, a quorum queue reports its delayed retries: the type of the policy and the smaller times.
 #[test]
 fn delayed_retries_use_the_policy_type_and_the_smaller_times() {
     let node = Node::shared();
@@ -137,7 +138,7 @@ fn delayed_retries_use_the_policy_type_and_the_smaller_times() {
     }
 }
 
-/// A classic queue reports the argument's mode, if modes exist, and the argument's version.
+/// A classic queue reports the mode of the argument, if its version has modes, and the version of the argument.
 #[test]
 fn mode_and_version_of_the_arguments_take_precedence() {
     let node = Node::shared();
@@ -153,7 +154,7 @@ fn mode_and_version_of_the_arguments_take_precedence() {
             let (arguments, definition) = (json!({"x-queue-mode": argument}), json!({"queue-mode": policy}));
             let held = arrange(&vhost, argument, QueueType::Classic, arguments, definition, "queue-mode");
             assert_eq!(held, (json!(argument), false));
-            // Since 3.12 a queue accepts the mode without an effect.
+            // Since 3.12, a queue accepts the mode without an effect.
             if !node.at_least(3, 12) {
                 shown(argument, "/backing_queue_status/mode", &json!(argument));
             }
@@ -165,7 +166,7 @@ fn mode_and_version_of_the_arguments_take_precedence() {
             let (arguments, definition) = (json!({"x-queue-version": argument}), json!({"queue-version": policy}));
             let held = arrange(&vhost, &name, QueueType::Classic, arguments, definition, "queue-version");
             assert_eq!(held, (json!(argument), false));
-            // 4.0 supports only version 2, whatever is specified.
+            // 4.0 supports only version 2, regardless of the setting.
             if node.at_least(4, 0) {
                 shown(&name, "/storage_version", &json!(2));
             } else {
@@ -175,7 +176,7 @@ fn mode_and_version_of_the_arguments_take_precedence() {
     }
 }
 
-/// Up to 3.9, the smaller limit of messages in memory is effective; from 3.10 on, none is.
+/// Up to 3.9, the smaller limit of messages in memory is effective. From 3.10 on, neither limit has an effect.
 #[test]
 fn smaller_in_memory_limit_is_effective() {
     let node = Node::shared();

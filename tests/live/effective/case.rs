@@ -1,4 +1,4 @@
-//! Draws policies, operator policies, queues and exchanges.
+//! Generates policies, operator policies, queues and exchanges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::support::Random;
 
 const POLICIES: usize = 10;
 const OPERATOR_POLICIES: usize = 5;
-/// Above all other priorities.
+/// A priority above all others.
 const OWN: f64 = 100.5;
-/// The number of keys in a queue's own policy.
+/// The number of keys in the own policy of a queue.
 const KEYS_OF_OWN: usize = 7;
-/// The number of unsupported policies of a queue.
+/// The number of policies of a queue with an unsupported key.
 const SKIPPED: usize = 7;
 const CLASSIC: usize = 16;
 const QUORUM: usize = 14;
@@ -35,17 +35,17 @@ const PIECES: [&str; 22] = [
     "1", "42", "\\", "/%2F",
 ];
 
-/// A name made of parts, often one that common patterns match.
+/// Returns a name made of parts, which common patterns often match.
 pub(super) fn draw_name(random: &mut Random) -> String {
     let mut name = if random.chance(40) { "orders.".to_owned() } else { String::new() };
     for _ in 0..=random.below(4) {
         name.push_str(random.pick::<&str>(&PIECES));
     }
-    // Characters that a path cannot carry.
+    // Names that cannot be a segment of a path.
     if name == "." || name == ".." { "orders".to_owned() } else { name }
 }
 
-/// The keys of policies.
+/// Returns the keys of policies.
 pub(super) fn keys(version: BrokerVersion) -> Vec<&'static str> {
     let mut keys = vec![
         "message-ttl",
@@ -82,7 +82,7 @@ pub(super) fn keys(version: BrokerVersion) -> Vec<&'static str> {
     keys
 }
 
-/// The keys of operator policies.
+/// Returns the keys of operator policies.
 pub(super) fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
     let mut keys = vec![
         "message-ttl",
@@ -109,7 +109,7 @@ pub(super) fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
 }
 
 fn value(random: &mut Random, key: &str, version: BrokerVersion) -> ArgumentValue {
-    // One less is valid, too.
+    // The value below is valid, too.
     let number = 1 + i64::try_from(random.below(5)).unwrap();
     let words: &[&str] = match key {
         "overflow" if version.is_at_least(3, 10) => &["drop-head", "reject-publish", "reject-publish-dlx"],
@@ -164,11 +164,11 @@ fn pattern(random: &mut Random, names: &[String]) -> String {
     }
 }
 
-/// User and operator policies for one queue each, which use all supported keys in turn; shared keys occur twice as
-/// often. No key depends on chance.
+/// Adds a policy and an operator policy for each queue, which together use all supported keys in turn. Shared keys
+/// occur twice as often. No key depends on chance.
 fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersion) {
     let bounded = operator_keys(version);
-    // The operator's value is alternately higher and lower than the user's.
+    // The value of the operator policy is alternately higher and lower than the value of the policy.
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     for kind in QueueType::ALL {
         let taken = |key: &&str| is_accepted(key, kind, version);
@@ -183,7 +183,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
                 make_valid(&mut definition);
                 Policy { pattern, apply_to: ApplyTo::Queues, priority: Priority(OWN), definition }
             };
-            // Every fourth queue has policies that the broker skips, for one key each.
+            // Every fourth queue has policies that the broker skips, one for each unsupported key.
             if number % 4 == 0 && !refused.is_empty() {
                 let first = (index * queues.len() + number) / 4 * SKIPPED;
                 for card in first..first + SKIPPED {
@@ -219,7 +219,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
     }
 }
 
-/// Adds the required companions of keys: `ha-mode`, and a minimum delay below the maximum.
+/// Adds the keys that other keys require: `ha-mode`, and a minimum delay below the maximum.
 fn make_valid(definition: &mut Arguments) {
     if definition.contains_key("ha-sync-mode") {
         definition.insert("ha-mode".to_owned(), "all".into());
@@ -254,7 +254,7 @@ fn policy(random: &mut Random, keys: &[&str], names: &[String], version: BrokerV
     }
 }
 
-/// Deterministic for a number and an index.
+/// Generates the case with this index. A number and an index always generate the same case.
 pub(super) fn draw(number: u64, index: usize, version: BrokerVersion) -> Case {
     let mut random = Random::new(number);
     let mut queues = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Common patterns, and patterns that only PCRE can parse, on unusual names.
+//! Tests common patterns, and patterns that only PCRE can parse, on unusual names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use topo::rabbitmq::Pattern;
 use super::case::draw_name;
 use crate::support::{Node, Random, seed};
 
-/// Each pattern on each name.
+/// The patterns. Each pattern is tested on each name.
 pub(super) const PATTERNS: &[&str] = &[
     "",
     ".*",
@@ -154,7 +154,7 @@ fn names(random: &mut Random) -> BTreeSet<String> {
     names
 }
 
-/// On exchanges, which are created quickly and report their policy immediately.
+/// Uses exchanges, which are created quickly and report their policy immediately.
 #[test]
 fn patterns_match_as_on_the_broker() {
     let node = Node::shared();

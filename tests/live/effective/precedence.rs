@@ -1,5 +1,5 @@
-//! Effective values of queues with conflicting arguments and policies: one case per rule and queue type, compared with
-//! topo's prediction.
+//! Tests the effective values of queues with conflicting arguments and policies: one case per rule and queue type,
+//! compared with topo's prediction.
 
 use serde_json::{Value, json};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
@@ -23,7 +23,7 @@ pub(super) fn arrange(
     (json_of(&found.value), matches!(found.source, Source::Policy(_)))
 }
 
-/// The same with all effective values.
+/// Declares a queue as [`arrange`], and returns all effective values.
 pub(super) fn arrange_all(
     vhost: &Vhost<'_>,
     name: &str,
@@ -89,7 +89,7 @@ fn smaller_ttl_is_effective_for_later_messages() {
             amqp.fill(&name, 1);
             until(&format!("nothing in {name}"), || (amqp.ready(&name) == 0).then_some(()));
         }
-        // Messages keep the TTL of their arrival, as the plan's hazard states.
+        // Messages keep the TTL at their arrival, as the hazard of the plan states.
         let (old, empty) = (format!("{kind}.old"), format!("{kind}.empty"));
         for name in [&old, &empty] {
             let arguments = json!({"x-queue-type": kind.as_str()});
@@ -130,7 +130,7 @@ fn dead_letter_exchange_of_the_argument_takes_precedence() {
     }
 }
 
-/// For overflow, classic queues use the argument and quorum queues the policy.
+/// For overflow, the argument takes precedence on classic queues, and the policy on quorum queues.
 #[test]
 fn effective_overflow_depends_on_the_type() {
     let node = Node::shared();
@@ -150,7 +150,7 @@ fn effective_overflow_depends_on_the_type() {
                 (0..5).for_each(|_| assert_eq!(amqp.publish("", &name, "x"), Outcome::Routed, "{name}"));
                 until(&format!("2 messages in {name}"), || (amqp.ready(&name) == 2).then_some(()));
             } else {
-                // A quorum queue rejects some messages after it is full.
+                // A quorum queue rejects messages some time after it is full.
                 until(&format!("a rejection by {name}"), || {
                     (amqp.publish("", &name, "x") == Outcome::Refused).then_some(())
                 });
@@ -161,7 +161,7 @@ fn effective_overflow_depends_on_the_type() {
 }
 
 /// Sets each value of `overflow` on a full queue of each type, as an argument and as a policy. The broker behaves as
-/// `overflow_behavior` predicts. The broker ignores a policy that contains `overflow` for streams, including its other keys.
+/// `overflow_behavior` predicts. For streams, the broker ignores a whole policy that contains `overflow`.
 #[test]
 fn full_queue_behaves_as_predicted() {
     let node = Node::shared();
@@ -195,7 +195,7 @@ fn full_queue_behaves_as_predicted() {
                     arguments["x-overflow"] = json!(overflow);
                 }
                 let settings = arrange_all(&vhost, &name, kind, arguments, definition);
-                // A quorum queue rejects some messages after it is full.
+                // A quorum queue rejects messages some time after it is full.
                 let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
                 let is_refused = outcomes.contains(&Outcome::Refused);
                 let predicted = settings.overflow_behavior();
@@ -228,11 +228,11 @@ fn effective_expiry_depends_on_type_and_version() {
         let arguments = json!({"x-expires": short});
         let (holds, by_policy) = arrange(&vhost, name, kind, arguments, json!({"expires": long}), "expires");
         assert_eq!(by_policy, kind == QueueType::Quorum && !node.at_least(4, 0));
-        // A queue of the same age and argument without a policy, for comparison.
-        let identity_queue = format!("{name}.witness");
+        // A queue of the same age with the same argument but without a policy, for comparison.
+        let comparison = format!("{name}.witness");
         let body = json!({"durable": true, "arguments": {"x-queue-type": name, "x-expires": short}});
-        vhost.http().put(&vhost.path("queues", &[&identity_queue]), &body).expect_status(201);
-        until("the end of the queue for comparison", || vhost.queue(&identity_queue).is_null().then_some(()));
+        vhost.http().put(&vhost.path("queues", &[&comparison]), &body).expect_status(201);
+        until("the end of the queue for comparison", || vhost.queue(&comparison).is_null().then_some(()));
         if holds == json!(short) {
             until("the end of the queue", || vhost.queue(name).is_null().then_some(()));
         } else {
@@ -241,13 +241,13 @@ fn effective_expiry_depends_on_type_and_version() {
     }
 }
 
-/// The smaller value is effective; a negative one means none since 4.0, where the queue reports it.
+/// The smaller value is effective. Since 4.0, a negative value means no limit, and the queue reports it.
 #[test]
 fn negative_delivery_limit_is_ignored() {
     let node = Node::shared();
     let vhost = node.vhost("delivery");
     if !node.at_least(4, 0) {
-        // No policy can set it, and no queue reports it.
+        // A policy cannot set the value, and the queue does not report it.
         let body = json!({"pattern": "", "definition": {"delivery-limit": -1}});
         vhost.http().put(&vhost.path("policies", &["p"]), &body).expect_status(400);
         return;

@@ -1,4 +1,4 @@
-//! On a stream, the policy takes precedence over the argument, as the deleted segments show.
+//! Tests that the policy takes precedence over the argument on a stream. The deleted segments show the effective value.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use topo::model::QueueType;
 use super::precedence::arrange;
 use crate::support::{Amqp, Node, Outcome, until};
 
-/// The initial messages; a few of them fill a small segment.
+/// The number of initial messages. A few of them fill a small segment.
 const MESSAGES: usize = 60;
 const MORE: usize = 20;
 
@@ -19,7 +19,7 @@ fn publish(amqp: &Amqp, stream: &str, count: usize) {
     }
 }
 
-/// A stream: its argument, its policy, the key, and whether old segments are deleted.
+/// A stream: its argument, its policy, the key, and whether the broker deletes old segments.
 struct Case {
     name: &'static str,
     arguments: Value,
@@ -96,16 +96,16 @@ fn policy_takes_precedence_on_a_stream() {
         assert_eq!((holds, by_policy), (desired, true), "{}", case.name);
         publish(&amqp, case.name, MESSAGES);
     }
-    // The messages are older than the shortest age by then: the wait is the subject of this test.
+    // Waits until all messages are older than the shortest age.
     std::thread::sleep(Duration::from_secs(2));
     for case in cases() {
-        // A new segment triggers the retention of the old ones.
+        // A new segment triggers the retention check of the old segments.
         publish(&amqp, case.name, MORE);
     }
     for case in cases() {
         until(case.name, || {
             let ready = amqp.ready(case.name) as usize;
-            // There are more offsets than messages.
+            // A stream has more offsets than messages.
             let is_so = if case.drops { (1..MESSAGES).contains(&ready) } else { ready >= MESSAGES + MORE };
             is_so.then_some(())
         });

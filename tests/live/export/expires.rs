@@ -1,4 +1,4 @@
-//! Queues that expire, and objects that no spec declares.
+//! Tests queues that expire, and objects that a spec cannot declare.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::support::{NONE, Node, Options, Output, Topo};
 fn queues_that_expire_round_trip() {
     let vhost = Node::shared().vhost("expires");
     let queue = |name: String, kind: &str, expires: u64| json!({"name": name, "arguments": {"x-queue-type": kind, "x-expires": expires}});
-    // Quorum queues of 3.8.9 refuse it.
+    // Quorum queues of 3.8.9 refuse `expires`.
     let kinds = if Node::shared().at_least(3, 9) { &["classic", "quorum"][..] } else { &["classic"][..] };
     let values = [60_000, 1_800_000, 5_400_123, 4_294_967_296, 315_360_000_000];
     let mut queues: Vec<_> =
@@ -41,7 +41,7 @@ fn retries_of_queues_that_expire_round_trip() {
         text.contains("work: {type: classic, expires: 2h, retry: {delays: [5s, 30s]}, deadLetter: dead}"),
         "{text}"
     );
-    // topo generates no tier that expires: the ladder is exported with every argument.
+    // topo never generates a tier that expires, so the export contains the objects of the ladder with all arguments.
     let tier = "work.retry.2.30s";
     let path = vhost.path("queues", &[tier]);
     let mut arguments = vhost.queue(tier)["arguments"].clone();
@@ -76,7 +76,7 @@ fn users_and_permissions_are_counted_for_an_administrator() {
     let has = |output: &Output, lines: &[String]| lines.iter().all(|line| output.stderr.contains(line));
     let all = topo.run(["export", "--out", "all"]).expect_code(0);
     assert!(has(&all, &of_vhost) && has(&all, &of_cluster), "{all}");
-    // The broker sets some itself; on 3.8 also a cluster name.
+    // The broker sets some parameters itself, on 3.8 also a cluster name.
     let parameters = all.stderr.lines().find(|line| line.contains(" global parameter")).unwrap_or_default();
     assert!(parameters.ends_with("ours") && !parameters.contains("internal_cluster_id"), "{all}");
     let one = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("not in any spec");

@@ -1,4 +1,5 @@
-//! The examples and realistic topologies: after an apply, the export has the same content and a similar length.
+//! Applies the examples and realistic topologies, and checks that each export has the same content and a similar
+//! length.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +17,12 @@ fn specs() -> Vec<(PathBuf, String)> {
         .iter()
         .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
-        // A program, not a topology.
+        // This example is a program, not a topology.
         .filter(|path| !path.ends_with("examples/library"))
         .map(|path| if path.is_dir() { path.join("topology.yaml") } else { path })
         .collect();
     paths.sort();
-    // A file with several vhosts yields one spec each.
+    // Each vhost in a file becomes a separate spec.
     let documents = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).unwrap();
         text.split("\n---\n").map(|it| (path.clone(), it.to_owned())).collect::<Vec<_>>()
@@ -59,7 +60,7 @@ fn furnish(vhost: &Vhost<'_>, text: &str) {
     }
 }
 
-/// The contract of every queue with a ladder.
+/// Returns the contract of every queue with a ladder.
 fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
     let flags = ["contract", file, "--format", "json", "--broker-version", version];
     let contracts = topo.run(flags).expect_code(0).json();
@@ -75,7 +76,7 @@ fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
 fn handwritten_specs_round_trip_compactly() {
     let node = Node::shared();
     let (mut longer, mut refused, mut ladder_count, mut count) = (Vec::new(), Vec::new(), 0, 0);
-    // A short run takes a third, which depends on the version and the seed.
+    // A short run tests a third of the specs, which depends on the version and the seed.
     let stride = cases(3, 1);
     let version: u64 = node.version().bytes().map(u64::from).sum();
     let first = usize::try_from(version.wrapping_add(seed()) % stride as u64).unwrap();
@@ -86,7 +87,7 @@ fn handwritten_specs_round_trip_compactly() {
         let topo = Topo::new(&vhost).file("topology.yaml", &renamed(&text, vhost.name()));
         let apply = topo.run(["apply", "--yes"]);
         if apply.code != Some(0) {
-            // Not every version supports streams, long ladders, or other features.
+            // Some versions do not support streams, long ladders, or other features.
             let why = apply.stderr.lines().chain(apply.stdout.lines()).find(|line| !line.trim().is_empty());
             refused.push(format!("{name}: {}", why.unwrap_or_default()));
             continue;
@@ -106,7 +107,7 @@ fn handwritten_specs_round_trip_compactly() {
     println!("{count} round trips, {ladder_count} ladders; refused by {}:\n{}", node.version(), refused.join("\n"));
     assert!(longer.is_empty(), "{}", longer.join("\n\n"));
     assert!(
-        // A version that refuses streams and long ladders plays fewer.
+        // Fewer specs are valid on a version that refuses streams and long ladders.
         count >= 20 / stride - 2 && ladder_count >= 5 * usize::from(stride == 1),
         "{count} round trips, {ladder_count} ladders\n{}",
         refused.join("\n")

@@ -1,6 +1,7 @@
-//! Random topologies from specs, with all kinds of retries and dead letters, and unmanaged additions.
+//! Tests random topologies from specs, with all kinds of retries and dead-lettering, and with unmanaged objects.
 //!
-//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one topology of it. `TOPO_PAIRS` sets the number.
+//! `TOPO_SEED` repeats a run, and `TOPO_PAIR` repeats a single topology of it. `TOPO_PAIRS` sets the number of
+//! topologies.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,15 +15,15 @@ use crate::live::convergence::possible;
 use crate::scenarios::make_live;
 use crate::support::{Argument, Node, Random, Topo, Vhost, cases, number, seed};
 
-/// In a short run, and in a long one.
+/// The numbers of topologies in a short run and in a long run.
 const TOPOLOGIES: [usize; 2] = [14, 100];
-/// In parallel; they mostly wait for the broker.
+/// The number of concurrent topologies. A topology spends most of its time waiting for the broker.
 const AT_ONCE: usize = 4;
 
-/// Occurrences by event.
+/// The number of occurrences of each event.
 type Counts = Mutex<BTreeMap<&'static str, usize>>;
 
-/// Plays every topology of a run and returns the events.
+/// Runs every topology of a run and returns the events.
 fn play(what: fn(&Node, u64, &Counts)) -> BTreeMap<&'static str, usize> {
     let node = Node::shared();
     let seed = seed();
@@ -89,7 +90,8 @@ fn unmanaged_topologies_round_trip() {
     assert!(counts.get("round trips") > counts.get("refused"), "{counts:?}");
 }
 
-/// An unmanaged queue without a type has none in an old broker's definitions, and gets one from a spec.
+/// In the definitions of an old broker, an unmanaged queue that was declared without a type has no type. A spec adds
+/// the type.
 fn round_without_types(vhost: &Vhost<'_>) -> String {
     let is_untyped = |queue: &Value| queue["arguments"].get("x-queue-type").is_none() && queue["durable"] == true;
     if vhost.list("queues").iter().any(is_untyped) {
@@ -121,11 +123,11 @@ fn retries_and_dead_letters_round_trip() {
             let flags = ["contract", file, "--format", "json", "--broker-version", node.version()];
             let contract = topo.run(flags).expect_code(0).json();
             let queues = contract["vhosts"][vhost.name()]["queues"].as_object().cloned().unwrap_or_default();
-            // `republish` without waits requires no object on the broker, so none exists.
+            // `republish` without delays requires no objects on the broker, so there are none.
             let queues =
                 queues.into_iter().filter(|(_, it)| it["delays"] != json!([]) || it["strategy"] == "redeliver");
-            let without_comments = |it: Value| json!([it["strategy"], it["maxRetries"], it["delays"]]);
-            queues.map(|(name, it)| (name, without_comments(it))).collect::<BTreeMap<_, _>>()
+            let settings = |it: Value| json!([it["strategy"], it["maxRetries"], it["delays"]]);
+            queues.map(|(name, it)| (name, settings(it))).collect::<BTreeMap<_, _>>()
         };
         let (expected, found) = (retries("topology.yaml"), retries("export.yaml"));
         let is_tiered = |it: &Value| it[0] == "ladder" || it[0] == "republish";
@@ -147,7 +149,7 @@ fn retries_and_dead_letters_round_trip() {
     }
 }
 
-/// A spec with retries, and exchanges of dead-letter queues of every type.
+/// Returns a spec with retries, and with dead-letter exchanges of every type.
 fn draw_spec(random: &mut Random, node: &Node) -> Value {
     let stems = ["orders", "a/b", "a b", "é", "x.retry", "1e3", "yes", "a.dlx"];
     let (mut queues, mut dead) = (json!({}), json!({}));

@@ -1,4 +1,5 @@
-//! Round trip: broker → export → fresh vhost → the same broker state and the same text.
+//! Performs a round trip: exports a broker, applies the spec in a new vhost, and expects the same state and the same
+//! export.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +7,26 @@ use serde_json::{Value, json};
 
 use crate::support::{Topo, Vhost};
 
-/// The output of `topo export` for a vhost.
+/// Returns the output of `topo export` for a vhost.
 pub(crate) fn exported(vhost: &Vhost<'_>) -> String {
     let output = Topo::new(vhost).run(["export", "--vhost", "{vhost}", "--quiet"]).expect_code(0);
     assert_eq!(output.stderr, "", "{output}");
     output.stdout
 }
 
-/// The spec without comments, which depend on unmanaged objects.
+/// Returns a spec without its comments, which depend on unmanaged objects.
 pub(crate) fn without_comments(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect()
 }
 
-/// Expects an empty plan of the text.
+/// Expects that a plan of this spec is empty.
 pub(crate) fn plans_to_nothing(vhost: &Vhost<'_>, text: &str) {
     let topo = Topo::new(vhost).file("topology.yaml", text);
     let plan = topo.run(["plan", "--detailed-exitcode"]);
     assert!(plan.code == Some(0) && plan.stdout.contains("No changes."), "{text}\n{plan}");
 }
 
-/// Performs a complete round trip and returns the text.
+/// Performs a complete round trip, and returns the exported spec.
 pub(crate) fn round_trip(vhost: &Vhost<'_>) -> String {
     let text = exported(vhost);
     plans_to_nothing(vhost, &text);
@@ -51,7 +52,7 @@ pub(crate) fn round_trip(vhost: &Vhost<'_>) -> String {
     assert_eq!(before, after, "{text}");
     let again = exported(&fresh).replacen(fresh.name(), vhost.name(), 1);
     if text.starts_with("# Not exported") {
-        // Omitted objects are missing, and comments depend on all objects.
+        // The new vhost has no omitted objects, and comments depend on all objects.
         assert_eq!(without_comments(&again), without_comments(&text), "{text}");
     } else {
         assert_eq!(again, text);
@@ -59,8 +60,8 @@ pub(crate) fn round_trip(vhost: &Vhost<'_>) -> String {
     text
 }
 
-/// The broker's definitions of a vhost: durable objects without the vhost's name, and the internal exchanges that newer
-/// brokers omit.
+/// Returns the broker's definitions of a vhost: durable objects without the name of the vhost, and the internal
+/// exchanges that newer brokers omit.
 fn definitions(vhost: &Vhost<'_>) -> Value {
     let all = vhost.http().get(&vhost.path("definitions", &[])).expect_status(200);
     let list = |kind: &str| all[kind].as_array().cloned().unwrap_or_default();

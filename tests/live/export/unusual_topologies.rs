@@ -1,4 +1,5 @@
-//! Unusual topologies: odd names, transient objects, objects that a spec cannot represent, and manual retries.
+//! Tests unusual topologies: unusual names, transient objects, objects that a spec cannot represent, and manual
+//! retries.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +81,7 @@ fn unusual_names_round_trip() {
     let key = |name: &str| if name == "null" { "null." } else { name }.to_owned();
     let bindings = NAMES.iter().flat_map(|name| {
         let arguments = json!({"x-match": "all", *name: *name, "n": [1, 1.0, "1", true, {"a": "1e3"}]});
-        // With arguments, a `~` breaks the list of bindings.
+        // A `~` in the routing key of a binding with arguments breaks the list of bindings.
         let arguments = if name.contains('~') { json!({}) } else { arguments };
         [
             json!({"source": name, "destination": name, "routing_key": key(name), "destination_type": "queue", "arguments": arguments}),
@@ -98,7 +99,7 @@ fn unusual_names_round_trip() {
             "policies": NAMES.iter().map(policy).collect::<Vec<_>>(),
         }),
     );
-    // Keys with line breaks, which only bindings permit.
+    // Only bindings permit keys with line breaks.
     for key in ["a\nb", "\r", "\t", " ", "a\u{7f}", "\u{2028}"] {
         vhost.amqp().bind_queue("é", "é", key, NONE);
     }
@@ -149,7 +150,7 @@ fn transient_objects_are_omitted_and_counted() {
     .into();
     let counted: BTreeSet<String> = left_out(text).into_iter().collect();
     assert_eq!(counted, expected, "{text}");
-    // The same list is printed if no file is written.
+    // `topo export` prints the same list if it writes no file.
     assert!(expected.iter().all(|line| output.says(&format!("not in the spec: {line}"))), "{output}");
     for name in ["mine", "goes", "short", &server_named] {
         assert!(text.lines().all(|line| line.starts_with('#') || !line.contains(name)), "{text}");
@@ -181,7 +182,7 @@ fn manual_retries_are_exported_with_a_comment() {
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
     assert!(text.contains("# a manual retry: messages that `orders` rejects wait here for 30s and go back"), "{text}");
-    // One dead-letter exchange distinguishes all dead letters.
+    // A single dead-letter exchange routes all dead-lettered messages by their keys.
     let shared = "deadLetterQueues:\n  fax.dead: {exchange: {name: dlx, type: direct}}\n  mail.dead: {exchange: {name: dlx, type: \
                   direct}}\n";
     assert!(text.ends_with(shared) && text.contains("mail: {deadLetter: mail.dead}"), "{text}");
@@ -193,7 +194,7 @@ fn incomplete_ladder_is_exported_in_full() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [1s, 2s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
     Topo::new(&vhost).spec(spec).run(["apply", "--yes"]).expect_code(0);
     assert!(round_trip(&vhost).contains("retry: {delays: [1s, 2s]}"));
-    // An additional binding of a tier's exchange is unmanaged; the ladder is complete.
+    // The additional binding of a tier's exchange is unmanaged; the ladder is complete.
     vhost.amqp().declare_queue("tap", NONE).unwrap();
     vhost.amqp().bind_queue("work.retry", "tap", "work.retry.1", NONE);
     let text = exported(&vhost);
@@ -211,7 +212,7 @@ fn incomplete_ladder_is_exported_in_full() {
     vhost.amqp().declare_exchange("work.return", "fanout", NONE).unwrap();
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    let note = "its retries are like the ones that topo generates, except for binding work.return ─ \"\" → work; they are exported as separate objects";
+    let note = "its retries are similar to generated retries, except for binding work.return ─ \"\" → work; topo exports separate objects";
     let unwrapped: Vec<&str> = text.split_whitespace().filter(|word| *word != "#").collect();
     assert!(unwrapped.join(" ").contains(note), "{text}");
 }
@@ -232,24 +233,24 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     plans_to_nothing(&vhost, &text);
     let topo = Topo::new(&vhost).file("topology.yaml", &text);
     topo.run(["plan"]).expect_text(&format!("exchange gone {DROPPED}"));
-    // The broker accepts such a queue, also in a fresh vhost.
+    // The broker accepts such a queue, also in a new vhost.
     let fresh = Node::shared().vhost("fresh");
     let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
     let topo = Topo::new(&fresh).file("topology.yaml", &elsewhere);
     topo.run(["apply", "--yes"]).expect_code(0).expect_text(&format!("exchange gone {DROPPED}"));
     assert_eq!(fresh.queue("work")["arguments"]["x-dead-letter-exchange"], "gone");
     assert_eq!(exported(&fresh), elsewhere);
-    // Without `optional`, the exchange must exist; a missing exchange cannot have bindings.
+    // Without `optional`, the exchange must exist. A missing exchange cannot have bindings.
     let strict = elsewhere.replace(", optional: true", "");
     let other = Node::shared().vhost("strict");
     let topo = Topo::new(&other).file("topology.yaml", &strict.replacen(fresh.name(), other.name(), 1));
     topo.run(["apply", "--yes"])
         .expect_code(3)
-        .expect_text("exchange gone is marked `external: true`, and it does not exist");
+        .expect_text("exchange gone is marked `external: true`, but does not exist");
     let bound = elsewhere.replacen(fresh.name(), other.name(), 1) + "bindings: [{source: gone, destination: work}]\n";
     topo.rewrite(&bound);
     topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec marks it as optional, but the spec binds it");
-    // As the comment states.
+    // This is the edit that the comment suggests.
     topo.rewrite(&bound.replace("gone: {external: true, optional: true}", "gone: {type: fanout}"));
     topo.run(["apply", "--yes"]).expect_code(0);
 }
@@ -285,7 +286,7 @@ fn user_without_vhosts_gets_a_hint() {
     let right = format!("rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'", user.name);
     blind.expect_error(&format!("user `{}` has no access to any vhost", user.name)).expect_text(&right);
     assert!(!topo.path("all.yaml").exists());
-    // The permissions of the hint suffice. No path can address this vhost, but a list contains it.
+    // The permissions in the hint are sufficient. No path can address this vhost, but a list contains it.
     let permission =
         |vhost: &str| json!({"user": user.name, "vhost": vhost, "configure": "^$", "write": "^$", "read": "^$"});
     let definitions = json!({"vhosts": [{"name": ".."}], "permissions": [permission(".."), permission(vhost.name())]});

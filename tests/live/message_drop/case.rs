@@ -1,4 +1,4 @@
-//! Draws a queue with messages, and a change of its governing policy.
+//! Generates a queue with messages, and a change of its governing policy.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::support::{Node, Random};
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) arguments: Map<String, Value>,
-    /// The number of published messages, and how many of them are rejected.
+    /// The number of published messages, and the number of rejected ones.
     pub(super) messages: usize,
     pub(super) rejected: usize,
-    /// Definitions of its own policy before and after the plan.
+    /// The definitions of the queue's own policy before and after the plan.
     pub(super) before: Option<Value>,
     pub(super) after: Option<Value>,
     /// A policy of lower priority that does not change.
@@ -32,7 +32,7 @@ impl Case {
     }
 }
 
-/// A setting of policies and arguments under which no message is lost before the plan.
+/// Returns a setting of policies or arguments. Before the plan, the setting loses no messages.
 fn setting(random: &mut Random, node: &Node, is_after: bool) -> (&'static str, Value) {
     let dead_letters: &[&str] = if node.at_least(3, 10) { &["dead-letter-strategy"] } else { &[] };
     let mut keys = vec!["max-length", "max-length", "max-length", "max-length-bytes", "max-length-bytes", "overflow"];
@@ -59,7 +59,7 @@ fn definition(random: &mut Random, node: &Node, is_after: bool) -> Value {
     Value::Object((0..count).map(|_| setting(random, node, is_after)).map(|(key, it)| (key.to_owned(), it)).collect())
 }
 
-/// Pending dead-lettered messages: at-least-once, with an exchange without bindings.
+/// Returns settings with which dead-lettered messages stay pending: at-least-once, and an exchange without bindings.
 fn waiting() -> Value {
     json!({"dead-letter-exchange": "nowhere", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"})
 }
@@ -75,7 +75,7 @@ pub(super) fn draw(random: &mut Random, node: &Node) -> Case {
         let (key, value) = match random.below(3) {
             0 => ("x-max-length", json!(*random.pick(&[3, 1000]))),
             1 => ("x-dead-letter-exchange", json!("amq.fanout")),
-            // A quorum queue of 3.8.9 refuses overflow.
+            // A quorum queue of 3.8.9 refuses `x-overflow`.
             _ if kind == "quorum" => ("x-max-length-bytes", json!(1_000_000)),
             _ => ("x-overflow", json!(*random.pick(&["drop-head", "reject-publish"]))),
         };
@@ -91,7 +91,7 @@ pub(super) fn draw(random: &mut Random, node: &Node) -> Case {
     }
 }
 
-/// A queue with pending dead-lettered messages, and a change of its policy.
+/// Returns a queue with pending dead-lettered messages, and a change of its policy.
 fn backlog(random: &mut Random, node: &Node, arguments: Map<String, Value>) -> Case {
     let mut after = waiting();
     let changed = after.as_object_mut().unwrap();

@@ -1,10 +1,10 @@
-//! `--abort` restores the old queue with its messages as long as the queue exists.
+//! Tests that `--abort` restores the old queue with its messages while the queue exists.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TTL, concurrency, duplicates, expect_each_once, is_long, reported_duplicates,
+    Conversion, Fixture, Q, QUORUM, TTL, duplicates, expect_each_once, is_long, reported_duplicates, run_concurrently,
     supports_quorum_queues,
 };
 use super::killed::{has_moved, killed_before, points, request_count};
@@ -14,7 +14,7 @@ use crate::support::{Fault, Matching, Output, deletes, puts, writes};
 const MESSAGES: usize = 200;
 const HOLD: &str = "q.topo.hold";
 
-/// How many runs were rolled back, came too late, or had not started.
+/// The numbers of runs that were rolled back, came too late, or had not started.
 #[derive(Default)]
 struct Tally {
     is_rolled_back: AtomicUsize,
@@ -34,7 +34,7 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     let has_moved = has_moved(&proxy);
     fixture.unlock();
     fixture.directly();
-    // The events in between are part of the test.
+    // Messages arrive between the kill and the rollback.
     publisher.fill(50);
     let has_begun = !fixture.vhost.queue(HOLD).is_null();
     let is_old = !fixture.vhost.queue(Q).is_null() && !fixture.is_new();
@@ -67,14 +67,14 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     tally.too_late.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The exported topology without the migrated queue; its bindings to the tap count as its own.
+/// Returns the exported topology without the migrated queue. Bindings of the tap are exported as bindings of the queue.
 fn exported(fixture: &Fixture) -> Vec<String> {
     let output = fixture.topo.run(["export", "--vhost", fixture.vhost.name()]).expect_code(0);
     let changes = |line: &&str| ["messageTtl:", "maxLength:"].iter().any(|key| line.contains(key));
     output.stdout.lines().filter(|line| !changes(line)).map(str::to_owned).collect()
 }
 
-/// Messages in flight at the kill may be duplicated, and the next run reports that.
+/// Messages in flight at the kill may be duplicated, and the next run reports these possible duplicates.
 fn expect_each_once_or_killed(fixture: &Fixture, publisher: &Publisher, (has_moved, output): (bool, &Output)) {
     publisher.expect_all_taken();
     let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), output);
@@ -85,10 +85,10 @@ fn expect_each_once_or_killed(fixture: &Fixture, publisher: &Publisher, (has_mov
 fn abort_everywhere(conversion: Conversion, transport: &str, stride: usize) {
     let requests = request_count(conversion, transport);
     let tally = Tally::default();
-    // At every point: one while the old queue exists, one after its deletion.
+    // In every case, includes one request while the old queue exists, and one after its deletion.
     let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
     let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
-    concurrency(4, points, |point| aborted_at(conversion, transport, point, &tally));
+    run_concurrently(4, points, |point| aborted_at(conversion, transport, point, &tally));
     let [is_rolled_back, too_late, not_started] =
         [tally.is_rolled_back, tally.too_late, tally.not_started].map(AtomicUsize::into_inner);
     println!(
@@ -119,19 +119,19 @@ fn abort_without_a_migration_is_refused() {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(3);
     let refused = fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3);
-    let context = refused.expect_text("no migration of it is in progress");
+    let context = refused.expect_text("no migration of the queue is in progress");
     fixture.expect_as_before(&context);
     expect_each_once(emptied(&fixture.vhost, Q), 3, &context);
 }
 
-/// Killed during the return of messages, and then the spec declares the old queue again. The queue matches neither, so
-/// a rollback is impossible.
+/// The migration is killed while messages return, and then the spec declares the old queue again. The queue matches
+/// neither the old nor the new declaration, so a rollback is impossible.
 #[test]
 fn impossible_rollback_is_not_suggested() {
     let (mut fixture, proxy) = Fixture::new("changed-back", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(300);
-    // The second migration returns the messages of the first.
+    // The second migration returns the messages of the first one.
     proxy.add(puts().path("/api/parameters/shovel/").nth(2), Fault::HangBefore);
     assert!(killed_before(2, &proxy, fixture.start("shovel")));
     assert!(fixture.is_new());
@@ -155,7 +155,7 @@ fn impossible_rollback_is_not_suggested() {
     expect_each_once(emptied(&fixture.vhost, Q), 303, &context);
 }
 
-/// Without the queue, no run would return the held messages.
+/// Without the queue, no run would return the messages in the holding queues.
 #[test]
 fn queue_with_an_interrupted_migration_is_not_deleted() {
     let (mut fixture, proxy) = Fixture::new("cut-short", TTL).through();
@@ -171,7 +171,7 @@ fn queue_with_an_interrupted_migration_is_not_deleted() {
     for spec in [format!("{exchange}removed: {{queues: [{Q}]}}\n"), format!("owns: [\"**\"]\n{exchange}")] {
         fixture.topo.rewrite(&spec);
         let refused = fixture.topo.run(words).expect_code(3);
-        let context = refused.expect_text("was interrupted").expect_text("and this plan deletes it");
+        let context = refused.expect_text("was interrupted").expect_text("and this plan deletes the queue");
         assert_eq!(objects(&fixture.vhost), before, "{context}");
     }
     fixture.topo.rewrite(&fixture.conversion.spec());

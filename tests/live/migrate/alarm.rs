@@ -1,4 +1,4 @@
-//! A resource alarm during a migration: the broker blocks publishers, and messages wait.
+//! Tests a resource alarm during a migration: the broker blocks publishers, and messages wait.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use crate::support::node::Options;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};
 
 const MESSAGES: usize = 20_000;
-/// Sent before the first message is moved, see [`of_the_migration`].
+/// The number of writes before the first message is moved, see [`of_the_migration`].
 pub(super) const PREPARED: usize = 19;
-/// Sent before AMQP returns the first message.
+/// The number of writes before AMQP returns the first message.
 pub(super) const EXCHANGED: usize = PREPARED + 2;
 /// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
 
-/// Writes except lock renewals, which a slow run sends.
+/// Matches writes except lock renewals, which only a slow run sends.
 pub(super) fn of_the_migration() -> Matching {
     writes().but("/topo.lock")
 }
 
-/// Below the memory use of any node, and the default.
+/// Sets a memory limit below the memory use of any node, or the default.
 fn set_alarm(node: &Node, is_set: bool) {
     node.ctl(["set_vm_memory_high_watermark", if is_set { "0.00001" } else { "0.4" }]);
 }
@@ -38,11 +38,11 @@ fn alarm_during_a_migration_is_waited_out_or_reported() {
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
 
-        // A short alarm.
+        // This alarm is short.
         let running = fixture.start(transport);
         until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         set_alarm(&node, true);
-        // The duration of the alarm is the subject of this test.
+        // Waits for the duration of the alarm.
         std::thread::sleep(Duration::from_secs(3));
         set_alarm(&node, false);
         let output = running.wait().expect_code(0);
@@ -54,7 +54,7 @@ fn alarm_during_a_migration_is_waited_out_or_reported() {
 #[test]
 fn lasting_alarm_is_reported_and_the_next_run_resumes() {
     let node = Node::start(Options::default());
-    // The return of messages is given up after a minute.
+    // topo stops returning messages after a minute.
     for transport in if is_long() { &TRANSPORTS[..] } else { &TRANSPORTS[..1] } {
         let vhost = node.vhost("alarm-stays");
         declare_old(&vhost.amqp(), TTL, &[]);
@@ -63,7 +63,8 @@ fn lasting_alarm_is_reported_and_the_next_run_resumes() {
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
         let proxy = fixture.through_node(&node);
-        // The alarm takes seconds to set, in which all messages could move. A gate stops the run until it is set.
+        // Setting the alarm takes seconds, in which all messages could move. A gate delays the run until the alarm is
+        // set.
         let (set, is_set) = channel::<()>();
         let wait = move || is_set.recv().unwrap_or_default();
         proxy.add(of_the_migration().nth(PREPARED + 1), Fault::Meanwhile(Box::new(wait)));

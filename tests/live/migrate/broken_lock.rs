@@ -1,9 +1,9 @@
-//! A migration whose lock is broken stops without message loss, and the next run completes it.
+//! Tests that a migration stops without message loss if its lock is deleted, and that the next run completes it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, concurrency, duplicates, reported_duplicates};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, duplicates, reported_duplicates, run_concurrently};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Fault, Topo, writes};
 
@@ -11,7 +11,7 @@ use crate::support::{Fault, Topo, writes};
 fn migration_with_a_broken_lock_loses_no_message() {
     let stopped = AtomicUsize::new(0);
     let cases = TRANSPORTS.into_iter().flat_map(|transport| [1, 5].map(|n| (transport, n)));
-    concurrency(2, cases, |(transport, n)| {
+    run_concurrently(2, cases, |(transport, n)| {
         let (mut fixture, proxy) = Fixture::new("unlocked", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);

@@ -1,4 +1,4 @@
-//! Changes in the middle of a migration: a restarted broker, a deleted new queue, another spec.
+//! Tests changes during a migration: a broker restart, a deleted new queue, a different spec.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MESSAGES: usize = 20_000;
 /// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
 
-/// Closes every connection and does not answer for seconds.
+/// Restarts the broker, which closes every connection and does not respond for several seconds.
 fn restart(node: &Node) {
     node.ctl(["stop_app"]);
     node.ctl(["start_app"]);
@@ -37,7 +37,7 @@ fn broker_restart_loses_no_message() {
         restart(&node);
         let cut = running.wait();
         println!("by {transport}, after {begins} requests: {:?}", cut.code);
-        // The run usually waits for the broker; otherwise it rolls back or reports an interrupted migration.
+        // The run usually waits for the broker. Otherwise, it rolls back or reports an interrupted migration.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
         let is_reported = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
             .iter()
@@ -53,14 +53,14 @@ fn broker_restart_loses_no_message() {
     }
 }
 
-/// The returned messages are deleted with the queue. The others are held until the queue exists again.
+/// Messages that had returned are deleted with the queue. The remaining messages are held until the queue exists again.
 #[test]
 fn deletion_of_the_new_queue_keeps_held_messages() {
-    // If this process pauses, all messages are returned before the deletion, and none is held.
+    // If this process pauses, all messages return before the deletion, so that none are held.
     assert!((0..5).any(|_| deleted_late() < MESSAGES), "all messages had returned in each attempt");
 }
 
-/// The number of messages that were deleted with the new queue.
+/// Returns the number of messages that were deleted with the new queue.
 fn deleted_late() -> usize {
     let fixture = Fixture::new("deleted-late", TTL);
     Publisher::new(&fixture.vhost).fill(MESSAGES);
@@ -80,11 +80,13 @@ fn deleted_late() -> usize {
     deleted
 }
 
-/// A queue whose migration was killed after the deletion of the old queue and before the declaration of the new one.
+/// Returns a queue whose migration was killed after the deletion of the old queue and before the declaration of the new
+/// queue.
 fn without_a_queue(hint: &str) -> Fixture<'static> {
     let (mut fixture, proxy) = Fixture::new(hint, TTL).through();
     Publisher::new(&fixture.vhost).fill(200);
-    // The names of holding queues and of a probe begin with its name; AMQP swaps it without such a request.
+    // The names of holding queues and of a probe begin with the name of the queue. AMQP swaps the queue without such a
+    // request.
     proxy.add(puts().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(4), Fault::HangBefore);
     assert!(killed_before(4, &proxy, fixture.start("shovel")));
     assert!(fixture.vhost.queue(Q).is_null());
@@ -113,7 +115,7 @@ fn interrupted_migration_is_listed_first() {
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
-/// Messages published meanwhile and unmanaged bindings are lost with the tap. No earlier message is.
+/// Messages published after the deletion of the tap, and unmanaged bindings, are lost. Earlier messages are kept.
 #[test]
 fn deletion_of_the_tap_loses_no_held_message() {
     let with_the_old_queue = || {
@@ -130,10 +132,10 @@ fn deletion_of_the_tap_loses_no_held_message() {
             fixture.vhost.list("bindings").into_iter().filter(|it| it["destination"] == Q && it["source"] != "");
         bindings.map(|it| format!("{} {}", it["source"], it["routing_key"])).collect::<Vec<_>>()
     };
-    let is_reported =
-        "Nothing is routed to it now: if exchange q.topo.tap was deleted, its bindings were deleted with it";
+    let is_reported = "No messages are routed to the queue now: if exchange q.topo.tap was deleted, its bindings were \
+                       deleted with it";
     for fixture in [with_the_old_queue(), without_a_queue("tap")] {
-        fixture.topo.run(["plan"]).expect_text("was interrupted").expect_no_text("Nothing is routed to it now");
+        fixture.topo.run(["plan"]).expect_text("was interrupted").expect_no_text("No messages are routed to the queue");
         assert!(fixture.vhost.http().delete(&fixture.vhost.path("exchanges", &["q.topo.tap"])).is_success());
         fixture.topo.run(["plan"]).expect_text(is_reported);
         let output = fixture.migrate("amqp", &[]).expect_code(0).expect_text(is_reported);
@@ -143,7 +145,7 @@ fn deletion_of_the_tap_loses_no_held_message() {
         assert_eq!(plan.code, Some(0), "{plan}\n{output}");
         assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
     }
-    // Rolled back after all messages had moved out.
+    // The migration is rolled back after all messages have moved out.
     let (mut fixture, proxy) = Fixture::new("tap", TTL).through();
     Publisher::new(&fixture.vhost).fill(200);
     proxy.add(deletes().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(2), Fault::HangBefore);
@@ -158,7 +160,7 @@ fn deletion_of_the_tap_loses_no_held_message() {
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
-/// The limit was added after the messages moved out. The plan reports how many do not fit.
+/// The limit is added after the messages have moved out. The plan reports the number of messages that exceed it.
 #[test]
 fn new_limit_is_compared_with_held_messages() {
     let mut fixture = without_a_queue("limited-since");
@@ -170,7 +172,7 @@ fn new_limit_is_compared_with_held_messages() {
         fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     assert!(output.says("message-drop") && fixture.vhost.queue(Q).is_null(), "{output}");
 
-    // By a policy that also matches the new queue.
+    // The limit is in a policy that also matches the new queue.
     let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
     fixture.topo.rewrite(&policy);
     let drops = "max-length will become 20, and 200 messages will return: the oldest will be removed immediately";
@@ -181,7 +183,7 @@ fn new_limit_is_compared_with_held_messages() {
     fixture.expect_migrated(&output);
     assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 
-    // The rollback restores the queue with its bindings and without any object of the migration.
+    // The rollback restores the queue with its bindings, and leaves no object of the migration.
     let saved = output.stderr.split("import --file ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
     let saved: Value = serde_json::from_str(&std::fs::read_to_string(saved.trim_matches('\'')).unwrap()).unwrap();
     assert!(!saved.to_string().contains(".topo."), "{saved}");
@@ -189,7 +191,7 @@ fn new_limit_is_compared_with_held_messages() {
     assert_eq!(saved["bindings"].as_array().map(Vec::len), Some(4), "{saved}");
 }
 
-/// Its messages are in holding queues, so an empty queue proves nothing.
+/// The messages are in the holding queues, so an empty queue does not prove that there are no messages.
 #[test]
 fn interrupted_migration_is_not_recreated() {
     let (mut fixture, proxy) = Fixture::new("not-recreated", TTL).through();
@@ -203,17 +205,17 @@ fn interrupted_migration_is_not_recreated() {
     for how in ["ifEmpty", "discard"] {
         let flag = format!("--recreate={address}={how}");
         let output = fixture.topo.run(["apply", "-y", "--allow", "message-loss,routing-gap", &flag]).expect_code(3);
-        let output = output
-            .expect_text("a migration of it was interrupted: it can be resumed or rolled back, but not recreated");
+        let output =
+            output.expect_text("a migration of the queue was interrupted: resume the migration or roll it back first");
         output
             .expect_text(&format!("--recreate {address}=migrate"))
             .expect_no_text("=ifEmpty`")
             .expect_no_text("the queue is empty");
     }
-    // The plan reports it even if `--target` excludes it, and `ifEmpty` cannot resume it.
+    // The plan reports the migration even if `--target` excludes it, and `ifEmpty` cannot resume it.
     let output = fixture.topo.run(["plan", "--target", &format!("exchanges/{}/in", fixture.vhost.name())]);
     output.expect_text("a migration of queue q was interrupted").expect_text("`--target` excludes it from this plan");
-    // Bindings of the tap are not added to the queue: messages would be duplicated.
+    // topo does not add the bindings of the tap to the queue, because messages would be duplicated.
     let output =
         fixture.topo.run(["plan", "--target", &format!("bindings/{}/*", fixture.vhost.name()), "--format", "json"]);
     assert_eq!(output.json()["vhosts"][0]["changes"].as_array().map(Vec::len), Some(0), "{output}");

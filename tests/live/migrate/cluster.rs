@@ -1,4 +1,4 @@
-//! One node of a three-node cluster dies during a migration of replicated queues.
+//! Tests that one node of a three-node cluster dies during a migration of replicated queues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, duplicates, is
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
-/// Messages in the queue before the migration.
+/// The number of messages in the queue before the migration.
 const MESSAGES: usize = 1_000;
-/// Publishes per second during the migration.
+/// The number of publishes per second during the migration.
 const RATE: usize = 100;
 /// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
@@ -19,7 +19,7 @@ const LOCK: [&str; 2] = ["--lock-timeout", "2m"];
 /// The node that dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
-    /// The leader of the old queue, without any client connection.
+    /// The leader of the old queue, which has no client connections.
     Leader,
     /// The node that topo uses.
     Topos,
@@ -52,7 +52,7 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     let what = format!("{victim:?} dies after request {after}, by {transport}");
     let (mut outputs, was_in_time) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
-        // Also if the run fails the test: otherwise the publisher would never stop.
+        // Required if the run fails the test, because the publisher would otherwise never stop.
         let _over = Over(&full);
         let mut running = fixture.start(transport);
         until("the specified number of requests", || {
@@ -66,7 +66,7 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
         let mut outputs = vec![running.wait()];
         println!("{what}:\n{}", outputs[0]);
         if outputs[0].code != Some(0) {
-            // The next run uses another node.
+            // The next run uses a different node.
             fixture.directly();
             outputs.push(fixture.migrate(transport, &LOCK));
         }
@@ -78,14 +78,14 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     fixture.directly();
     publisher.expect_all_taken();
     if outputs.last().unwrap().says("none of its members is running") {
-        // A half-deleted queue: follow topo's instruction, then resume.
+        // If the queue is partially deleted, follows topo's instruction and resumes.
         fixture.vhost.http().delete(&fixture.vhost.path("queues", &[Q])).expect_status(204);
         outputs.push(fixture.migrate(transport, &LOCK));
         println!("{what}: {Q} was deleted partially");
     }
     let last = outputs.last().unwrap();
     if last.code != Some(0) {
-        // Up to 3.x, a queue whose declaration was interrupted by a node's death has no leader, but exists. topo
+        // Up to 3.x, a queue whose declaration is interrupted by the death of a node has no leader, but exists. topo
         // reports it and keeps all messages in the holding queues.
         assert!(!since(4, 0) && last.says("accepts no messages: it has no leader"), "{what}\n{}\n{last}", outputs[0]);
         let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&fixture.vhost, queue));
@@ -99,7 +99,7 @@ fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     println!("{what}: {} runs, {} messages, {duplicated} duplicates", outputs.len(), publisher.published());
 }
 
-/// Long form only: a cluster takes half a minute to start and all CPUs of a small machine.
+/// Runs only in the long form, because a cluster takes half a minute to start and uses all CPUs of a small machine.
 #[test]
 fn death_of_a_node_loses_no_message() {
     if !supports_quorum_queues() || !is_long() {
@@ -109,7 +109,7 @@ fn death_of_a_node_loses_no_message() {
     let victims = [Victim::Leader, Victim::Topos];
     let cases = victims.into_iter().flat_map(|victim| TRANSPORTS.map(|transport| (victim, transport)));
     for (victim, transport) in cases {
-        // An undisturbed run sends some 40 requests.
+        // An uninterrupted run sends about 40 requests.
         let after = 4 + usize::try_from(random.next() % 24).unwrap();
         kill_one_node(victim, transport, after);
     }

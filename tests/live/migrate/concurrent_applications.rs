@@ -1,4 +1,4 @@
-//! Applications that declare, bind or consume during a migration, and conditions that stop a transport.
+//! Tests applications that declare, bind or consume during a migration, and conditions that prevent a transport.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use lapin::types::FieldTable;
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, declare_old, duplicates,
-    expect_each_once, is_long, supports_quorum_queues,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, declare_old, duplicates,
+    expect_each_once, is_long, run_concurrently, supports_quorum_queues,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
@@ -37,7 +37,7 @@ fn with_concurrent(
             }
         });
         let publishing = scope.spawn(|| publisher.keep_on(100, over));
-        // Also if the run fails the test: otherwise the other threads would never stop.
+        // Required if the run fails the test, because the other threads would otherwise never stop.
         let migrated =
             std::panic::catch_unwind(AssertUnwindSafe(|| fixture.migrate(transport, &["--drain-timeout=20s"])));
         over.store(true, Ordering::Relaxed);
@@ -47,19 +47,19 @@ fn with_concurrent(
     })
 }
 
-/// The outdated application sometimes declares the name first.
+/// The outdated application sometimes declares the queue before topo does.
 #[test]
 fn redeclared_old_queue_does_not_block_the_migration() {
     let conversions = if is_long() && supports_quorum_queues() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
     let cases = conversions.into_iter().flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
-    concurrency(3, cases, |(conversion, transport)| {
+    run_concurrently(3, cases, |(conversion, transport)| {
         let fixture = Fixture::new("declares", conversion);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);
         let (mut amqp, mut tries) = (fixture.vhost.amqp(), 0);
         let won = AtomicUsize::new(0);
         let output = with_concurrent(&fixture, transport, &mut publisher, || {
-            // In lapin 4, each refusal permanently costs one of the connection's 2,047 channels.
+            // In lapin 4, each refusal permanently uses up one of the connection's 2,047 channels.
             tries += 1;
             if tries % 500 == 0 {
                 amqp = fixture.vhost.amqp();
@@ -69,8 +69,9 @@ fn redeclared_old_queue_does_not_block_the_migration() {
             won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
         });
         let mut context = format!("{} by {transport}\n{output}", conversion.name);
-        // A quorum queue takes 12 s to prove empty, and a shovel cannot swap it in one write: each attempt may lose the
-        // race. Then topo rolls back, and the user retries after updating the application.
+        // topo needs 12 s to confirm that a quorum queue is empty, and a shovel cannot swap the queue in one write, so
+        // the application may declare the queue first in each attempt. In this case, topo rolls back, and the user
+        // retries after updating the application.
         if conversion.from == "quorum" && transport == "shovel" && output.code != Some(0) {
             assert!(matches!(output.code, Some(1 | 4)), "{context}");
             assert!(!fixture.is_new(), "{context}");
@@ -93,10 +94,10 @@ fn redeclared_old_queue_does_not_block_the_migration() {
     });
 }
 
-/// Messages published by the application's new binding may be delivered twice; the plan reports that.
+/// Messages published over the application's new binding may be delivered twice; the plan reports this.
 #[test]
 fn rebound_old_queue_does_not_block_the_migration() {
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("binds", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);
@@ -108,14 +109,14 @@ fn rebound_old_queue_does_not_block_the_migration() {
         println!("binds by {transport}: code {:?}, {duplicated} of {} duplicated", output.code, publisher.published());
         match output.code {
             Some(0) => fixture.expect_migrated(&context),
-            // Given up by the deletion guard or by a timeout.
+            // The deletion guard or a timeout stopped the migration.
             Some(1 | 3) => fixture.expect_as_before(&context),
             _ => panic!("{context}"),
         }
     });
 }
 
-/// Binds the queue, which may be missing at that moment.
+/// Binds the queue, which may be missing at this time.
 fn bind(amqp: &crate::support::Amqp) {
     let bound = block_on(async {
         let channel = amqp.new_channel().await?;
@@ -126,10 +127,10 @@ fn bind(amqp: &crate::support::Amqp) {
     drop(bound);
 }
 
-/// A single active consumer receives every message, so it drains its messages itself.
+/// A single active consumer receives every message, so it drains the queue itself.
 #[test]
 fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let with = |hint| {
             let desired = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
             let more = [("x-single-active-consumer", Argument::Boolean(true))];
@@ -166,10 +167,10 @@ fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
     });
 }
 
-/// The broker refuses a second consumer next to an exclusive one.
+/// The broker refuses a second consumer in addition to an exclusive one.
 #[test]
 fn exclusive_consumer_rolls_the_migration_back() {
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("exclusive", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -237,7 +238,7 @@ fn missing_transport_is_refused_by_the_plan() {
     refused("amqp", &["topo cannot move its messages: AMQP:"]);
     refused("shovel", &["topo cannot move its messages: shovel: the broker does not support shovels"]);
     refused("auto", &["AMQP:", "shovel:", "give topo access to the AMQP port (--amqp-url)"]);
-    // One transport is sufficient.
+    // A single transport is sufficient.
     let output = fixture.migrate("auto", &[]).expect_code(0);
     fixture.expect_migrated(&output);
     expect_each_once(emptied(&fixture.vhost, Q), 50, &output);
@@ -261,7 +262,7 @@ fn missing_permissions_leave_no_object_behind() {
         ("no publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
         ("no read of the holding queue", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
     ];
-    concurrency(3, rights, |(what, (configure, write, read))| {
+    run_concurrently(3, rights, |(what, (configure, write, read))| {
         let fixture = Fixture::new("rights", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -278,7 +279,7 @@ fn missing_permissions_leave_no_object_behind() {
     });
 }
 
-/// The user has no write permission for the new dead-letter exchange; topo detects this before it moves any message.
+/// The user has no write permission for the new dead-letter exchange. topo detects this before it moves any message.
 #[test]
 fn refused_new_queue_is_detected_before_the_migration() {
     let fixture = Fixture::new("new-rights", DEAD_LETTERS);
@@ -296,8 +297,8 @@ fn refused_new_queue_is_detected_before_the_migration() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or the plan
-/// refuses. JSON hides some differences: integers of different width, `undefined` and void.
+/// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or refuses the
+/// plan. JSON hides some differences: integers of different widths, `undefined` and void.
 #[test]
 fn binding_that_http_cannot_copy_is_kept() {
     for transport in TRANSPORTS {

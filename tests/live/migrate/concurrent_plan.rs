@@ -1,4 +1,4 @@
-//! A plan during a migration of another process.
+//! Tests a plan during a migration by another process.
 
 use super::fixture::{Fixture, TTL};
 use super::traffic::Publisher;

@@ -1,4 +1,4 @@
-//! Messages at their delivery limit, which another return would drop.
+//! Tests messages at their delivery limit, which another return would drop.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::support::{Argument, until};
 const MESSAGES: u16 = 300;
 const LIMIT: u16 = 2;
 
-/// A killed transport returns at most one message in flight at its limit.
+/// A killed transport returns at most one message that is in flight at its limit.
 #[test]
 fn killed_run_loses_at_most_one_message_at_its_limit() {
     if !supports_quorum_queues() {
@@ -39,7 +39,7 @@ fn killed_run_loses_at_most_one_message_at_its_limit() {
     assert!(left.len() + 1 >= MESSAGES.into(), "{} of {MESSAGES} are left: {context}", left.len());
 }
 
-/// Redelivered messages move one by one, all others at full speed.
+/// Redelivered messages move one by one, and all other messages at full speed.
 #[test]
 fn undelivered_messages_move_in_parallel() {
     if !supports_quorum_queues() {

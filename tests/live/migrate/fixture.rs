@@ -1,4 +1,4 @@
-//! A queue in use, with declared and unmanaged bindings, and the checks after its migration.
+//! Provides a queue in use, with declared and unmanaged bindings, and the checks after its migration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::super::ownership::objects;
 use super::traffic::EXCHANGE;
 use crate::support::{Amqp, AmqpProxy, Argument, NONE, Node, Output, Proxy, Topo, User, Vhost, text};
 
-/// The queue.
+/// The name of the queue.
 pub(super) const Q: &str = "q";
 
 /// A conversion from one queue to another.
@@ -17,11 +17,11 @@ pub(super) const Q: &str = "q";
 pub(super) struct Conversion {
     pub(super) name: &'static str,
     pub(super) from: &'static str,
-    /// An argument other than the type, and its value.
+    /// An argument other than the type, with its value.
     pub(super) old: Option<(&'static str, i64)>,
     /// The entry in the spec.
     pub(super) new: &'static str,
-    /// The broker's form of it.
+    /// The argument that the broker then reports.
     pub(super) becomes: (&'static str, &'static str),
 }
 
@@ -68,10 +68,10 @@ pub(super) const QUORUM: Conversion = Conversion {
     becomes: ("x-max-length", "2000000"),
 };
 
-/// The transport.
+/// The transports.
 pub(super) const TRANSPORTS: [&str; 2] = ["amqp", "shovel"];
 
-/// Returns true from that version on.
+/// Returns true from this version on.
 pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
@@ -81,7 +81,7 @@ pub(super) fn supports_quorum_queues() -> bool {
     since(3, 10)
 }
 
-/// Returns true for the long form.
+/// Returns true in the long form.
 pub(super) fn is_long() -> bool {
     std::env::var_os("TOPO_LONG").is_some()
 }
@@ -96,13 +96,13 @@ impl Conversion {
         )
     }
 
-    /// Returns true if its proofs wait for 12 s.
+    /// Returns true if the confirmation that a queue is empty takes 12 s.
     pub(super) fn is_slow(&self) -> bool {
         self.from == "quorum" || self.becomes.1.contains("quorum")
     }
 }
 
-/// A vhost with the old queue, and topo with the spec of the new one.
+/// A vhost with the old queue, and topo with the spec of the new queue.
 pub(super) struct Fixture<'node> {
     pub(super) amqp: Amqp,
     pub(super) vhost: Vhost<'node>,
@@ -119,7 +119,7 @@ pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Ar
     amqp.declare_queue(Q, &arguments).unwrap();
     amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
     amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
-    // Unmanaged bindings: the same exchange with another key, another exchange, one with arguments.
+    // Unmanaged bindings: the same exchange with a different key, another exchange, and a binding with arguments.
     amqp.bind_queue(EXCHANGE, Q, "unmanaged.key", NONE);
     amqp.bind_queue("amq.topic", Q, "unmanaged.key", NONE);
     amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
@@ -135,7 +135,7 @@ impl Fixture<'static> {
         Self::on(Node::shared(), hint, conversion, more)
     }
 
-    /// Uses another node than the shared one.
+    /// Uses a node other than the shared one.
     pub(super) fn on(node: &'static Node, hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
         let vhost = node.vhost(hint);
         declare_old(&vhost.amqp(), conversion, more);
@@ -151,15 +151,15 @@ impl<'node> Fixture<'node> {
         Self { amqp, vhost, topo, conversion, before }
     }
 
-    /// Records the current objects as the expected ones.
+    /// Records the current objects as the expected objects.
     pub(super) fn remembered(mut self) -> Self {
         self.before = objects(&self.vhost);
         self
     }
 
-    /// Uses another user.
+    /// Uses a different user.
     pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
-        // Not every user may list the listeners.
+        // Some users may not read the listeners.
         let amqp = format!("amqp://127.0.0.1:{}", self.vhost.node().amqp_port());
         self.topo = self.topo.user(user).env("TOPO_AMQP_URL", &amqp);
         self
@@ -177,7 +177,7 @@ impl<'node> Fixture<'node> {
         self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url).without_env("TOPO_AMQP_URL");
     }
 
-    /// Connects through a proxy that lives as long as the returned value.
+    /// Connects through a proxy, which exists until the returned value is dropped.
     pub(super) fn through(mut self) -> (Self, Proxy) {
         let proxy = self.through_node(self.vhost.node());
         (self, proxy)
@@ -216,7 +216,7 @@ impl<'node> Fixture<'node> {
         self.vhost.queue(Q)["arguments"][argument] == value
     }
 
-    /// Expects the other type, the recorded bindings, no further object, and an empty plan.
+    /// Expects the new settings, the recorded bindings, no additional objects, and an empty plan.
     #[track_caller]
     pub(super) fn expect_migrated(&self, context: &dyn std::fmt::Display) {
         assert!(self.is_new(), "{context}: {}", self.vhost.queue(Q)["arguments"]);
@@ -229,7 +229,7 @@ impl<'node> Fixture<'node> {
         self.expect_no_shovel(context);
     }
 
-    /// Expects the unchanged vhost.
+    /// Expects an unchanged vhost.
     #[track_caller]
     pub(super) fn expect_as_before(&self, context: &dyn std::fmt::Display) {
         assert!(!self.is_new(), "{context}");
@@ -243,7 +243,8 @@ impl<'node> Fixture<'node> {
         assert!(shovels.as_array().is_none_or(Vec::is_empty), "{context}: {shovels}");
     }
 
-    /// Peer addresses of the consumers that the broker lists, such as `127.0.0.1:50000`. Statistics are delayed.
+    /// Returns the peer addresses of the consumers that the broker lists, such as `127.0.0.1:50000`. The list is
+    /// delayed.
     pub(super) fn addresses(&self) -> Vec<Option<String>> {
         let list = self.vhost.http().get(&self.vhost.path("consumers", &[])).expect_status(200);
         let of_queue = list.as_array().unwrap().iter().filter(|it| it["queue"]["name"] == Q);
@@ -252,7 +253,7 @@ impl<'node> Fixture<'node> {
         of_queue.map(|it| address(&it["channel_details"])).collect()
     }
 
-    /// The number of consumers.
+    /// Returns the number of consumers.
     pub(super) fn consumers(&self) -> usize {
         self.addresses().len()
     }
@@ -268,7 +269,7 @@ pub(super) fn expect_each_once(
     assert_eq!(duplicates(numbers, published, context), 0, "duplicates: {context}");
 }
 
-/// The number of possible duplicates that a run reports.
+/// Returns the number of possible duplicates that a run reports.
 pub(super) fn reported_duplicates(output: &Output) -> usize {
     let words: Vec<&str> = output.stdout.split_whitespace().collect();
     let phrase =
@@ -276,7 +277,7 @@ pub(super) fn reported_duplicates(output: &Output) -> usize {
     phrase.map_or(0, |phrase| phrase[0].replace(',', "").parse().unwrap())
 }
 
-/// The number of duplicates; fails unless each message was received.
+/// Returns the number of duplicates. Fails unless each message was received.
 #[track_caller]
 pub(super) fn duplicates(
     numbers: impl IntoIterator<Item = usize>,
@@ -298,8 +299,8 @@ pub(super) fn duplicates(
     counts.values().map(|count| count - 1).sum()
 }
 
-/// Calls a function for each item, a few in parallel: most of the time is spent waiting.
-pub(super) fn concurrency<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+/// Calls a function for each item. Several calls run concurrently, because they spend most of their time waiting.
+pub(super) fn run_concurrently<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
     let rest: std::sync::Mutex<std::collections::VecDeque<T>> = std::sync::Mutex::new(items.into_iter().collect());
     std::thread::scope(|scope| {
         for _ in 0..workers {

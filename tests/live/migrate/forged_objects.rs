@@ -1,4 +1,4 @@
-//! Objects that imitate those of a migration and would drop or copy messages; the plan refuses to use them.
+//! Tests objects that imitate those of a migration and would drop or copy messages. The plan refuses to use them.
 
 use super::fixture::{Fixture, Q, TTL};
 use super::traffic::{Publisher, emptied};
@@ -7,7 +7,7 @@ use crate::support::{Argument, Fault, puts, text};
 const MESSAGES: usize = 50;
 const DRAINED: &str = "q.topo.drained";
 
-/// The argument that marks the objects of a migration.
+/// Returns the argument that marks the objects of a migration.
 fn mark() -> (&'static str, Argument) {
     ("x-topo-migrates", text(Q))
 }
@@ -36,7 +36,7 @@ fn holding_queue_with_a_ttl_is_refused() {
     assert_eq!(emptied(&fixture.vhost, Q).len(), MESSAGES, "{output}");
 }
 
-/// An exchange with another destination would copy every returned message.
+/// An exchange with an additional destination would copy every returned message.
 #[test]
 fn exchange_with_another_destination_is_refused() {
     let fixture = Fixture::new("copies", TTL);
@@ -45,7 +45,7 @@ fn exchange_with_another_destination_is_refused() {
     fixture.amqp.declare_queue("spy", &[("x-queue-type", text("classic"))]).unwrap();
     fixture.amqp.bind_queue(back, "spy", "", crate::support::NONE);
     let fixture = fixture.remembered();
-    expect_refused(&fixture, "it also leads to queue spy");
+    expect_refused(&fixture, "it also routes to queue spy");
 }
 
 /// topo neither resumes nor rolls back an apparent migration whose holding queue drops messages.

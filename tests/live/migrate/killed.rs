@@ -1,26 +1,26 @@
-//! A run is killed before any of its requests or at any moment, and the next run completes the migration.
+//! Tests that a run is killed before any of its requests or at any time, and that the next run completes the migration.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, duplicates, is_long, reported_duplicates,
-    supports_quorum_queues,
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, duplicates, is_long, reported_duplicates,
+    run_concurrently, supports_quorum_queues,
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::{AmqpProxy, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
 
-/// Messages in the queue before the migration.
+/// The number of messages in the queue before the migration.
 const MESSAGES: usize = 200;
-/// Publishes per second during the migration.
+/// The number of publishes per second during the migration.
 const RATE: usize = 100;
 /// The in-flight limit of a transport.
 const PREFETCH: usize = 1000;
-/// The lease of the lock, in seconds.
+/// The time between two renewals of the lock, in seconds.
 const BETWEEN_RENEWALS: usize = 15;
 
-/// The number of writes of an undisturbed run without lock renewals, which a faster run sends less often.
+/// Returns the number of writes of an uninterrupted run, without lock renewals, which a faster run sends less often.
 pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
     let (fixture, proxy) = Fixture::new("undisturbed", conversion).through();
     let began = Instant::now();
@@ -30,13 +30,14 @@ pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
     proxy.count(&writes()) - renewals
 }
 
-/// The requests to kill at: every one in the long form, otherwise every few with a varying first one.
+/// Returns the requests at which the run is killed: every request in the long form, otherwise every n-th from a varying
+/// first one.
 pub(super) fn points(requests: usize, stride: usize) -> Vec<usize> {
     let first = usize::try_from(seed() % stride as u64).unwrap();
     if is_long() { (1..=requests).collect() } else { (1 + first..=requests).step_by(stride).collect() }
 }
 
-/// Kills the run when it sends its n-th request; returns false if it ended before.
+/// Kills the run when it sends its n-th request. Returns false if the run ended before this request.
 pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bool {
     until("a request that hangs", || (proxy.hangs() || running.is_over()).then_some(()));
     if !proxy.hangs() {
@@ -60,7 +61,7 @@ impl Fixture<'_> {
         self.topo.start(words.iter().map(String::as_str))
     }
 
-    /// Deletes the lock of a killed run. Its lease would expire; the test does not wait a minute.
+    /// Deletes the lock of a killed run. The lease would expire, but the test does not wait for a minute.
     pub(super) fn unlock(&self) {
         let lock = self.vhost.path("queues", &["topo.lock"]);
         assert!(matches!(self.vhost.http().delete(&lock).status, 204 | 404));
@@ -72,7 +73,7 @@ pub(super) fn has_moved(proxy: &Proxy) -> bool {
     proxy.count(&deletes().path("/e/q.topo.tap/q/")) > 0 || proxy.count(&puts().path("/parameters/shovel/")) > 0
 }
 
-/// Prints the outcome of a kill.
+/// Counts the outcomes of the kills.
 #[derive(Default)]
 struct Tally {
     kills: AtomicUsize,
@@ -93,7 +94,7 @@ impl Tally {
     }
 }
 
-/// Kills a run; the next run completes the migration with its own transport.
+/// Kills a run. The next run completes the migration with its own transport.
 fn killed(
     conversion: Conversion,
     transports: [&str; 2],
@@ -125,7 +126,7 @@ fn killed_on(
         let output = was_killed.then(|| {
             fixture.unlock();
             fixture.directly();
-            // The broker may execute a lock request after the kill of its sender.
+            // The broker may execute a lock request after its sender was killed.
             fixture.migrate(transports[1], &["--lock-timeout=2m"])
         });
         full.store(true, Ordering::Relaxed);
@@ -153,14 +154,14 @@ fn killed_on(
     tally.late.fetch_add(late, Ordering::Relaxed);
 }
 
-/// Kills at each of these requests; every third migration is resumed with the other transport.
+/// Kills at each of these requests. Every third migration is resumed with the other transport.
 fn kill_everywhere(conversion: Conversion, transport: &'static str, stride: usize) {
     let requests = request_count(conversion, transport);
     let tally = Tally::default();
     let other = if transport == "amqp" { "shovel" } else { "amqp" };
     let points = points(requests, stride);
     let count = points.len();
-    concurrency(4, points, |n| {
+    run_concurrently(4, points, |n| {
         let next = if n % 3 == 0 { other } else { transport };
         killed(conversion, [transport, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
     });
@@ -183,7 +184,7 @@ fn killed_quorum_migration_resumes() {
     if !supports_quorum_queues() {
         return;
     }
-    concurrency(
+    run_concurrently(
         4,
         [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")],
         |(conversion, transport)| {
@@ -194,7 +195,8 @@ fn killed_quorum_migration_resumes() {
     );
 }
 
-/// The AMQP methods that change something: one write deletes and declares, and one binds while nothing is in flight.
+/// The AMQP methods that make changes: one write deletes and declares the queue, and one write binds while no message
+/// is in flight.
 #[test]
 fn run_killed_at_any_method_is_completed() {
     let conversions =
@@ -209,7 +211,7 @@ fn run_killed_at_any_method_is_completed() {
             fixture.expect_migrated(&output);
             let methods = road.methods();
             println!("{}: {}", conversion.name, methods.join(", "));
-            // A quorum queue may delay the declaration of the new queue; then HTTP declares it.
+            // A quorum queue may delay the declaration of the new queue, which topo then sends over HTTP.
             let swaps = methods.windows(2).any(|two| two == ["queue.delete", "queue.declare"]);
             assert!(swaps || conversion.is_slow(), "{methods:?}");
             assert_eq!(methods.last(), Some(&"queue.bind"), "{methods:?}");
@@ -217,7 +219,7 @@ fn run_killed_at_any_method_is_completed() {
         })
         .collect();
     let count = cases.len();
-    concurrency(4, cases, |(conversion, stop)| {
+    run_concurrently(4, cases, |(conversion, stop)| {
         let fixture = Fixture::new("killed", conversion);
         let road = AmqpProxy::to(fixture.vhost.node(), Some(stop));
         let kill = |proxy: &Proxy, mut running: Running| {
@@ -252,9 +254,9 @@ fn run_killed_at_any_moment_is_completed() {
             (conversion, *random.pick(&TRANSPORTS), random.next() % longest)
         })
         .collect();
-    concurrency(3, cases, |(conversion, transport, moment)| {
+    run_concurrently(3, cases, |(conversion, transport, moment)| {
         let kill = |proxy: &Proxy, mut running: Running| {
-            // The moment is the subject of this test.
+            // The test kills the run after this time.
             std::thread::sleep(Duration::from_millis(moment));
             if !running.is_over() {
                 running.signal("KILL");
@@ -309,7 +311,7 @@ fn leftover_shovel_is_removed_or_reported() {
     let user = fixture.vhost.node().user("management").may_everything(&fixture.vhost);
     let fixture = fixture.by_user(&user);
     let before = objects(&fixture.vhost);
-    // Statistics list consumers with a delay.
+    // The statistics list consumers with a delay.
     let output = until("a plan that sees it", || {
         let words = Fixture::apply("amqp");
         let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
@@ -332,7 +334,7 @@ fn refused_new_queue_rolls_back_after_the_deletion() {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     let path = format!("/api/queues/{}/{Q}", fixture.vhost.name());
-    // The names of the holding queues and of a probe begin with its name.
+    // The names of the holding queues and of a probe begin with the name of the queue.
     proxy.add(puts().path(&path).nth(4), Fault::HangBefore);
     assert!(killed_before(4, &proxy, fixture.start("shovel")));
     assert!(proxy.requests().last().is_some_and(|last| last.path == path) && fixture.vhost.queue(Q).is_null());

@@ -1,19 +1,19 @@
-//! Messages of megabytes: the bytes in flight are bounded.
+//! Tests that the bytes in flight are bounded for messages of several megabytes.
 
 use std::path::Path;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, concurrency, is_long};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, is_long, run_concurrently};
 use crate::support::until;
 
 /// The size of one message.
 const SIZE: usize = 2 << 20;
-/// The memory that topo may use for 64 MiB in flight: the process, several buffers per message, and allocator caches.
+/// The memory that topo may use with 64 MiB in flight: the process, several buffers per message, and allocator caches.
 ///
-/// All messages are 300 MB, in the long form a gigabyte.
+/// All messages together have 300 MB, in the long form a gigabyte.
 const MOST_KIB: u64 = 256 << 10;
 
-/// The peak memory of a process, in KiB.
+/// Returns the peak memory of a process, in KiB.
 fn peak_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -23,13 +23,13 @@ fn peak_kib(pid: u32) -> Option<u64> {
 #[test]
 fn large_messages_are_moved_in_bounded_memory() {
     let messages = if is_long() { 500 } else { 150 };
-    concurrency(1, TRANSPORTS, |transport| {
+    run_concurrently(1, TRANSPORTS, |transport| {
         let fixture = Fixture::new("large", TTL);
         let body = "x".repeat(SIZE);
         for _ in 0..messages {
             fixture.amqp.publish("", Q, &body);
         }
-        // The sizes are statistics.
+        // The broker reports the message sizes in its statistics.
         until("the sizes", || {
             (fixture.vhost.queue(Q)["message_bytes"].as_u64() == Some((messages * SIZE) as u64)).then_some(())
         });

@@ -1,4 +1,4 @@
-//! Changes just before the deletion of the queue and during the return of its messages.
+//! Tests changes immediately before the deletion of the queue, and during the return of its messages.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once, supports_quorum_queues,
+    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently, supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
 
-/// Longer than the interval of binding reads during the drain.
+/// A time that exceeds the interval of binding reads during the drain.
 const NO_READ: Duration = Duration::from_secs(4);
 
-/// The proof that a quorum queue is empty takes two ticks, 12 s with the default interval; a binding added meanwhile
-/// would be lost.
+/// To confirm that a quorum queue is empty, topo waits for two ticks, 12 s with the default interval. Without a check,
+/// a binding that is added during this time would be lost.
 #[test]
 fn binding_added_during_the_proof_is_kept() {
     if !supports_quorum_queues() {
         return;
     }
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let (fixture, proxy) = Fixture::on(Node::with_default_intervals(), "late", QUORUM, &[]).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -43,9 +43,8 @@ fn binding_added_during_the_proof_is_kept() {
     });
 }
 
-/// Calls a function once during the proof of emptiness, inside a read of the message count, so that the proof waits.
-///
-/// The returned value receives the queue's state at that time.
+/// Calls a function once while topo confirms that the queue is empty, inside a read of the message count, so that topo
+/// waits for the function. The returned value receives the state of the queue at that time.
 fn during_the_proof(
     fixture: &Fixture<'_>,
     proxy: &Proxy,
@@ -77,8 +76,8 @@ fn during_the_proof(
     told
 }
 
-/// Calls a function before the declaration of the return exchange: the queue was swapped or will not be. It runs once,
-/// even if the request is retried.
+/// Calls a function before the declaration of the return exchange, when the queue has been swapped or will not be
+/// swapped. The function runs once, even if topo retries the request.
 fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
     let mut what = Some(what);
     let once = move || {
@@ -89,12 +88,12 @@ fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
     proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(once)));
 }
 
-/// A separate connection for concurrent changes.
+/// Opens a separate connection for concurrent changes.
 fn amqp(fixture: &Fixture<'_>) -> Amqp {
     Amqp::connect(fixture.vhost.node().amqp_port(), fixture.vhost.name(), "guest", "guest")
 }
 
-/// Puts one of `policies` or `operator-policies`.
+/// Returns a function that writes a policy or an operator policy.
 fn policy(fixture: &Fixture<'_>, kind: &str) -> impl FnMut() + Send + use<> {
     let (http, path) = (fixture.vhost.http(), fixture.vhost.path(kind, &["late"]));
     let body = json!({"pattern": "^q.topo", "definition": {"max-length": 3}, "apply-to": "queues"});
@@ -110,21 +109,20 @@ fn policy(fixture: &Fixture<'_>, kind: &str) -> impl FnMut() + Send + use<> {
     }
 }
 
-/// Policies of users and of operators.
+/// Policies and operator policies: the path segment and the word in messages.
 const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", "operator policy")];
 
-/// After the swap, no rollback is possible: topo completes the migration and reports the loss.
+/// After the swap, a rollback is impossible, so topo completes the migration and reports the loss.
 #[test]
 fn policy_on_the_holding_queue_is_reported() {
-    concurrency(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
+    run_concurrently(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taken", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
         before_the_return(&proxy, policy(&fixture, kind));
         let output = fixture.migrate(transport, &[]).expect_code(4);
-        let policy = &format!("{word} late sets max-length on q.topo.hold, which held them");
-        let output =
-            output.expect_error(&format!("but messages may be missing: {word} late sets max-length on q.topo.hold"));
+        let policy = &format!("because {word} late sets max-length on q.topo.hold");
+        let output = output.expect_error(&format!("but messages may be missing, {policy}"));
         assert!(fixture.is_new(), "{output}");
         let left = emptied(&fixture.vhost, Q).len();
         assert_eq!(left, 3, "{output}");
@@ -136,11 +134,11 @@ fn policy_on_the_holding_queue_is_reported() {
     });
 }
 
-/// Before the swap, topo rolls back.
+/// Before the swap, topo rolls the migration back.
 #[test]
 fn policy_before_the_swap_rolls_back() {
-    // Combined the other way round, so that both transports meet both kinds.
-    concurrency(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
+    // The combinations differ from those of the previous test, so that both transports are tested with both kinds.
+    run_concurrently(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taking", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
@@ -153,7 +151,8 @@ fn policy_before_the_swap_rolls_back() {
     });
 }
 
-/// A policy must not add an alternate exchange to topo's own exchanges: a redirected message would count as returned.
+/// topo's own exchanges must not use the alternate exchange of a policy, because topo would treat a redirected message
+/// as returned.
 #[test]
 fn alternate_exchange_policy_does_not_redirect_returned_messages() {
     let fixture = Fixture::new("alternate", TTL);
@@ -182,7 +181,7 @@ fn alternate_exchange_policy_does_not_redirect_returned_messages() {
     expect_each_once(emptied(&fixture.vhost, Q), 300, &output);
 }
 
-/// Deletes it between the declaration and the bind.
+/// The new queue is deleted between its declaration and its first binding.
 #[test]
 fn deleted_new_queue_is_declared_again() {
     let (fixture, proxy) = Fixture::new("deleted", TTL).through();
@@ -195,10 +194,10 @@ fn deleted_new_queue_is_declared_again() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// Messages that do not fit are held until they do.
+/// Messages that exceed the limit are held until the queue has room.
 #[test]
 fn full_queue_that_rejects_is_reported() {
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let limit = Conversion {
             old: Some(("x-max-length", 60)),
             new: "type: classic, maxLength: 50, overflow: reject-publish",
@@ -227,13 +226,13 @@ fn full_queue_that_rejects_is_reported() {
     });
 }
 
-/// Parses `14/30 move messages …`.
+/// Parses the numbers in `14/30 move messages …`.
 fn number_of_line(line: &str) -> Option<(usize, usize)> {
     let (step, of) = line.split_whitespace().next()?.split_once('/')?;
     Some((step.parse().ok()?, of.parse().ok()?))
 }
 
-/// The report mentions the changed order of moved messages and nothing untrue.
+/// The report mentions the changed order of moved messages, and makes no false statement.
 #[test]
 fn rollback_report_lists_reordered_messages() {
     let (fixture, proxy) = Fixture::new("undone", TTL).through();
@@ -241,15 +240,15 @@ fn rollback_report_lists_reordered_messages() {
     publisher.fill(20);
     let held = fixture.amqp.hold(Q, 5);
     let amqp = amqp(&fixture);
-    // Through the default exchange, which nothing redirects.
+    // The message is published through the default exchange, which topo cannot redirect.
     before_the_return(&proxy, move || {
         for number in 20..22 {
             assert_eq!(amqp.publish("", Q, &number.to_string()), Outcome::Routed);
         }
     });
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
-    let output = output.expect_error("was rolled back: all messages have returned, 15 of them behind newer ones");
-    let output = output.expect_text("15 messages returned; 15 messages behind newer ones.");
+    let output = output.expect_error("was rolled back: all messages have returned, 15 of them behind newer messages");
+    let output = output.expect_text("15 messages returned; 15 messages behind newer messages.");
     let output = output.expect_text("Rolled back: 1 migration, because of the errors above.");
     let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
     let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();

@@ -1,11 +1,11 @@
-//! Policies and limits that would affect holding queues or prevent their declaration.
+//! Tests policies and limits that would affect holding queues or prevent their declaration.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once, since,
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently, since,
 };
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, deletes, puts, text};
@@ -21,7 +21,7 @@ fn policy_does_not_drop_held_messages() {
     let cases = conflicting_policies
         .into_iter()
         .flat_map(|conflicting_policy| TRANSPORTS.map(|transport| (conflicting_policy.clone(), transport)));
-    concurrency(4, cases, |(conflicting_policy, transport)| {
+    run_concurrently(4, cases, |(conflicting_policy, transport)| {
         let fixture = Fixture::new("eater", TTL);
         put(
             &fixture,
@@ -46,14 +46,14 @@ fn policy_does_not_drop_held_messages() {
     });
 }
 
-/// An unnecessary shield policy would be visible to others, so topo adds none.
+/// topo adds the shield policy only if it is necessary, because the policy is visible to other users.
 #[test]
 fn shield_policy_is_added_only_if_necessary() {
     let of_the_queue = json!({"pattern": "^q$", "definition": {"max-length": 100_000}});
     let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
     let conflicting_policy = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
     let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(conflicting_policy), true)];
-    concurrency(4, cases, |(policy, is_shielded)| {
+    run_concurrently(4, cases, |(policy, is_shielded)| {
         let fixture = Fixture::new("shield", TTL);
         if let Some(body) = &policy {
             put(&fixture, "policies", "theirs", body);
@@ -72,7 +72,7 @@ fn shield_policy_is_added_only_if_necessary() {
     });
 }
 
-/// Expects a refusal by the plan and an unchanged broker.
+/// Expects that topo refuses the plan and that the broker is unchanged.
 fn refused(fixture: Fixture, why: &str) {
     let fixture = fixture.remembered();
     let mut publisher = Publisher::new(&fixture.vhost);
@@ -92,7 +92,7 @@ fn operator_policy_on_holding_queues_is_refused() {
     refused(fixture, "operator policy theirs sets max-length on q.topo.hold");
 }
 
-/// A harmless operator policy does not block.
+/// A harmless operator policy does not block the migration.
 #[test]
 fn operator_policy_of_other_queues_does_not_block() {
     let fixture = Fixture::new("operator", TTL);
@@ -127,7 +127,7 @@ fn taken_name_is_refused() {
     let fixture = Fixture::new("taken", TTL);
     fixture.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
     refused(fixture, "exchange q.topo.tap exists, and no migration created it");
-    // Its marker names a migration of another queue.
+    // The existing object has a marker for a migration of a different queue.
     let fixture = Fixture::new("taken", TTL);
     fixture.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
     refused(fixture, "queue q.topo.drained exists, and no migration created it");
@@ -151,7 +151,7 @@ fn migration_of_a_stream_suggests_an_alternative() {
 
 /// Fills the queue and migrates it with the allowances of [`Fixture::migrate`] except `duplicates`.
 ///
-/// Expects success from 3.10 on and a refusal before; returns true for a refusal.
+/// Expects success from 3.10 on, and a refusal before. Returns true for a refusal.
 fn is_refused_before_3_10(fixture: &Fixture) -> bool {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(100);
@@ -169,16 +169,16 @@ fn is_refused_before_3_10(fixture: &Fixture) -> bool {
     true
 }
 
-/// Under load, these versions are less proven than the others.
+/// Migrations under load are less reliable on these versions.
 #[test]
 fn quorum_queue_before_3_10_requires_duplicates_allowance() {
     let conversions = [QUORUM, TO_QUORUM];
-    concurrency(2, conversions, |conversion| {
+    run_concurrently(2, conversions, |conversion| {
         let fixture = Fixture::new("reservation", conversion);
         if !is_refused_before_3_10(&fixture) {
             return;
         }
-        // It may stop in the middle, as reported; the next run resumes.
+        // The run may stop halfway and report this. The next run resumes.
         let mut output = fixture.migrate("auto", &[]);
         for _ in 0..3 {
             if output.code == Some(4) {
@@ -194,7 +194,7 @@ fn quorum_queue_before_3_10_requires_duplicates_allowance() {
 /// Quorum queues hold the messages of a mirrored queue.
 #[test]
 fn mirrored_queue_requires_duplicates_allowance() {
-    // From 4.0 on, mirrors do not exist.
+    // From 4.0 on, RabbitMQ does not support mirrored queues.
     if since(4, 0) {
         return;
     }

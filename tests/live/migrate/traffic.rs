@@ -1,4 +1,4 @@
-//! Publishers with confirms, and consumers that subscribe again after a cancel, as client libraries do.
+//! Provides publishers with confirms, and consumers that subscribe again after a cancel, as client libraries do.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ use crate::support::{Amqp, Vhost, block_on, until};
 pub(super) const EXCHANGE: &str = "in";
 /// The interval between two publishes.
 const BEAT: Duration = Duration::from_millis(10);
-/// The prefetch of a consumer.
+/// The prefetch count of a consumer.
 const PREFETCH: u16 = 20;
-/// After this time, no further message is expected.
+/// The time without messages after which no further message is expected.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// A publisher of messages with increasing numbers.
@@ -50,7 +50,7 @@ impl Publisher {
         Self { channel, under_way, next: 0, returned: 0, nacked: 0, slowest, _amqp: amqp }
     }
 
-    /// The number of messages so far.
+    /// Returns the number of messages published so far.
     pub(super) fn published(&self) -> usize {
         self.next
     }
@@ -127,12 +127,12 @@ impl Publisher {
     }
 }
 
-/// Progress of one consumer.
+/// The progress of one consumer.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// Received messages.
+    /// The number of received messages.
     pub(super) seen: AtomicUsize,
-    /// Cancels by the broker.
+    /// The number of cancels by the broker.
     pub(super) cancelled: AtomicUsize,
 }
 
@@ -140,9 +140,9 @@ pub(super) struct Counts {
 #[derive(Default)]
 pub(super) struct Consumed {
     pub(super) seen: Vec<usize>,
-    /// Cancels by the broker.
+    /// The number of cancels by the broker.
     pub(super) cancelled: usize,
-    /// Connections lost while subscribing again.
+    /// The number of connections lost while subscribing again.
     pub(super) reconnected: usize,
 }
 
@@ -154,11 +154,11 @@ async fn subscribe(amqp: &Amqp, queue: &str, prefetch: u16) -> lapin::Result<(Ch
     Ok((channel, consumer))
 }
 
-/// A typical client: it subscribes again after a cancel, and reconnects after a connection loss.
+/// A typical client, which subscribes again after a cancel, and reconnects after a connection loss.
 struct Client<'a> {
     vhost: &'a Vhost<'a>,
     queue: &'a str,
-    /// Closed after the channel.
+    /// The consumer is closed after its channel.
     subscribed: Option<(Channel, Consumer)>,
     amqp: Amqp,
 }
@@ -170,7 +170,7 @@ impl<'a> Client<'a> {
         Self { vhost, queue, subscribed: Some(subscribed), amqp }
     }
 
-    /// Subscribes until it succeeds or is stopped; returns true if the connection was lost.
+    /// Subscribes until it succeeds or is stopped. Returns true if the connection was lost.
     fn again(&mut self, consumed: &mut Consumed, stop: &AtomicBool) {
         self.subscribed = None;
         until("a queue to consume from", || match block_on(subscribe(&self.amqp, self.queue, PREFETCH)) {
@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
                 Some(())
             }
             Err(_) => {
-                // RabbitMQ 3.10 has closed whole connections (541) that subscribed during a deletion.
+                // RabbitMQ 3.10 sometimes closes a whole connection (541) that subscribes during a deletion.
                 if block_on(self.amqp.new_channel()).is_err() {
                     consumed.reconnected += 1;
                     self.amqp = self.vhost.amqp();
@@ -190,7 +190,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Consumes until it is stopped and no message arrives. Each message takes a while.
+/// Consumes until it is stopped and no further message arrives. Processing a message takes some time.
 pub(super) fn consume_until(
     vhost: &Vhost<'_>,
     queue: &str,
@@ -230,14 +230,14 @@ fn number_of(body: &[u8]) -> usize {
 
 /// Drains a queue and returns its messages in order.
 ///
-/// A busy quorum queue ignores acknowledgements that are in flight when their channel closes. The messages that it
-/// redelivers for this reason were delivered before, and only here.
+/// A busy quorum queue ignores acknowledgements that are in flight when their channel closes, and redelivers these
+/// messages. This function omits messages that were delivered before.
 pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
     let asking = vhost.amqp();
     let mut numbers = Vec::new();
     let mut acknowledged = BTreeSet::new();
     loop {
-        // Ends with its connection, even if the broker does not answer the close of a channel.
+        // The channel ends with its connection, even if the broker does not respond to the close of a channel.
         let amqp = vhost.amqp();
         let (channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
         while let Ok(delivery) = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await }) {
@@ -251,8 +251,8 @@ pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
         }
         block_on(caught_up(&channel)).expect("the channel is open");
         drop((consumer, channel, amqp));
-        // Messages in flight to this consumer return: a slow queue is not empty. A queue requeues them when it removes
-        // the consumer.
+        // Messages in flight to this consumer return when the queue removes the consumer, so a slow queue is not empty
+        // yet.
         let counted = until("the end of the consumer", || {
             let counted = asking.counted(queue);
             (counted.consumers == 0).then_some(counted)
@@ -263,10 +263,10 @@ pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
     }
 }
 
-/// Deviation from the publishing order.
+/// The deviation from the publishing order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Disorder {
-    /// Messages that arrived after a later one.
+    /// The number of messages that arrived after a later message.
     pub(super) late: usize,
     /// The largest distance in messages.
     pub(super) furthest: usize,

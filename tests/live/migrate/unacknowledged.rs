@@ -1,4 +1,4 @@
-//! Migrations with unacknowledged, expiring and dead-lettered messages.
+//! Tests migrations with unacknowledged, expiring and dead-lettered messages.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use topo::model::intervals::in_words;
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, concurrency, expect_each_once,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, expect_each_once, run_concurrently,
     supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
@@ -17,15 +17,15 @@ use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, p
 fn unacknowledged_messages_are_awaited_and_never_deleted() {
     let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || supports_quorum_queues());
     let cases = conversions.flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
-    concurrency(4, cases, |(conversion, transport)| {
+    run_concurrently(4, cases, |(conversion, transport)| {
         let fixture = Fixture::new("held", conversion);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
         let held = fixture.amqp.hold(Q, 5);
         assert_eq!(held.bodies.len(), 5);
         let peer = until("the consumer's address", || fixture.addresses().into_iter().flatten().next());
-        // The counts of a quorum queue are up to a tick old. With a consumer, the transport starts after a third of the
-        // timeout.
+        // The counts of a quorum queue are up to a tick old. If the queue has a consumer, the transport starts after a
+        // third of the timeout.
         let tick = in_words(crate::live::transport::fixture::intervals_of(fixture.vhost.node()).tick());
         let counted = if conversion.is_slow() { format!(" (counted up to {tick} ago)") } else { String::new() };
         let timeout = if conversion.is_slow() { "20s" } else { "15s" };
@@ -37,7 +37,7 @@ fn unacknowledged_messages_are_awaited_and_never_deleted() {
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");
-        // The progress shows it during the wait.
+        // The progress line shows the consumer during the wait.
         let stalled = format!(" left, stalled: 5 messages are held unacknowledged{counted}; consumers: {peer}: move");
         assert!(output.stderr.contains(&stalled), "{context}");
         fixture.expect_as_before(&context);
@@ -67,7 +67,7 @@ fn failed_rollback_is_reported_and_the_next_run_resumes() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// Unacknowledged through `basic.get`, so no consumer can be named.
+/// The messages were fetched with `basic.get`, so topo cannot report a consumer.
 #[test]
 fn fetched_messages_are_awaited() {
     let fixture = Fixture::new("fetched", TTL);
@@ -81,14 +81,15 @@ fn fetched_messages_are_awaited() {
     expect_each_once(emptied(&fixture.vhost, Q), 3, &context);
 }
 
-/// Shortens the republish interval of unroutable dead-lettered messages from three minutes. It applies to queues that
-/// start dead-lettering later. It stays set, because tests run in parallel.
+/// Shortens the interval after which the broker publishes unroutable dead-lettered messages again, which is three
+/// minutes. Applies to queues that start dead-lettering later. The setting is not restored, because tests run
+/// concurrently.
 fn shorten_the_dead_letter_republish_interval() {
     let set = "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, 10_000).";
     Node::shared().ctl(["eval", set]);
 }
 
-/// A queue with at-least-once dead-lettering to an exchange without bindings.
+/// Returns a queue with at-least-once dead-lettering to an exchange without bindings.
 fn at_least_once(name: &str) -> Fixture<'static> {
     let more = [
         ("x-dead-letter-exchange", text("not.there")),
@@ -119,20 +120,20 @@ fn publish_that_expires(fixture: &Fixture<'_>) {
     assert_eq!(outcome, Outcome::Routed);
 }
 
-/// Ready 0, unacknowledged 0, total 4.
+/// The queue reports 0 ready and 0 unacknowledged messages, but a total of 4.
 #[test]
 fn pending_dead_lettered_messages_are_not_lost() {
     if !supports_quorum_queues() {
         return;
     }
     shorten_the_dead_letter_republish_interval();
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let fixture = at_least_once("backlog");
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(4);
         until("messages", || (fixture.amqp.ready(Q) == 4).then_some(()));
         assert_eq!(fixture.amqp.reject(Q, 4), 4);
-        // The queue's statistics are from its last tick.
+        // The statistics of the queue are from its last tick.
         until("a tick that counts them", || {
             let counts = ["messages", "messages_ready", "messages_unacknowledged"];
             let queue = fixture.vhost.queue(Q);
@@ -143,7 +144,7 @@ fn pending_dead_lettered_messages_are_not_lost() {
         assert_eq!(output.code, Some(1), "{context}");
         assert!(output.says("4 messages are neither ready nor held by a consumer"), "{context}");
         fixture.expect_as_before(&context);
-        // All messages exist, and arrive when the exchange is bound.
+        // All messages still exist, and arrive after the exchange is bound.
         fixture.amqp.declare_queue("dead", NONE).unwrap();
         fixture.amqp.bind_queue("not.there", "dead", "", NONE);
         until("the dead-lettered messages", || (fixture.amqp.ready("dead") == 4).then_some(()));
@@ -154,7 +155,7 @@ fn pending_dead_lettered_messages_are_not_lost() {
 /// An unacknowledged message of the old queue delays the migration beyond the TTL.
 #[test]
 fn message_that_expires_while_held_is_dead_lettered() {
-    concurrency(2, TRANSPORTS, |transport| {
+    run_concurrently(2, TRANSPORTS, |transport| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.exchange"))];
         let fixture = Fixture::with(
@@ -198,7 +199,7 @@ fn message_that_expires_while_held_is_dead_lettered() {
     });
 }
 
-/// The holding queue also keeps messages for at-least-once dead-lettering.
+/// The holding queue also keeps messages with at-least-once dead-lettering.
 #[test]
 fn message_that_expires_while_held_waits_for_its_exchange() {
     if !supports_quorum_queues() {
@@ -227,7 +228,7 @@ fn message_that_expires_while_held_waits_for_its_exchange() {
 /// Messages in tiers return to the migrated queue and keep their remaining retries.
 #[test]
 fn migrated_queue_keeps_its_retries() {
-    concurrency(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
+    run_concurrently(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
         let spec = |more: &str| {
             format!(
                 "exchanges: {{in: {{type: topic}}}}\nqueues:\n  q: {{type: classic, {more}retry: {{strategy: {strategy}, delays: \
@@ -235,7 +236,7 @@ fn migrated_queue_keeps_its_retries() {
                  deadLetterQueues: {{dead: {{type: classic}}}}\n"
             )
         };
-        // Repeats a run that was so slow that the messages returned from the tier before.
+        // Repeats the setup if it was so slow that the messages returned from the tier early.
         let (fixture, contract) = until("five that wait and five that do not", || {
             let vhost = Node::shared().vhost("tiers");
             let topo = Topo::new(&vhost).spec(&spec("")).timeout(Duration::from_secs(300));
@@ -260,7 +261,7 @@ fn migrated_queue_keeps_its_retries() {
         let context = format!("{strategy} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         fixture.expect_migrated(&context);
-        // Five failed once and five never, with two retries each.
+        // Five messages failed once and five never failed, with two retries each.
         fail(&fixture.amqp, &contract, 5 * 2 + 5 * 3, 2);
         until("all dead letters", || (fixture.amqp.ready("dead") == 10).then_some(()));
         expect_each_once(emptied(&fixture.vhost, "dead"), 10, &context);

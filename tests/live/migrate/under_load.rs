@@ -1,24 +1,24 @@
-//! Every conversion under load: no loss, no duplicates, the order kept, and consumers continue.
+//! Tests every conversion under load: no loss, no duplicates, the same order, and consumers that continue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, concurrency,
-    expect_each_once, is_long, since, supports_quorum_queues,
+    Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, expect_each_once,
+    is_long, run_concurrently, since, supports_quorum_queues,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::{Output, until};
 
-/// Publishes per second during the migration.
+/// Returns the number of publishes per second during the migration.
 fn rate() -> usize {
     if is_long() { 300 } else { 150 }
 }
 
-/// The number of messages that may be overtaken on a busy quorum queue; observed: 3 messages by 3.
+/// The maximum number of messages that may be overtaken on a busy quorum queue. Observed: 3 messages, overtaken by 3.
 const LAST_FEW: usize = 10;
 
-/// The age of a quorum queue's statistics: its last tick is up to 5 s old, and the statistics interval comes on top.
+/// The age of a quorum queue's statistics: the last tick is up to 5 s old, and the statistics interval is added.
 const TICK: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl std::fmt::Display for Flow {
     }
 }
 
-/// All conversions of this run.
+/// Returns all conversions of this run.
 fn flows() -> Vec<Flow> {
     let conversions = [TO_QUORUM, QUORUM, TTL, LIMIT, DEAD_LETTERS, PRIORITY];
     let mut flows = Vec::new();
@@ -70,7 +70,7 @@ fn flows() -> Vec<Flow> {
     flows
 }
 
-/// The outcome.
+/// The outcome of a migration under load.
 struct Flowed {
     output: Output,
     took: Duration,
@@ -91,7 +91,7 @@ impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
     }
 }
 
-/// A busy quorum queue applies acknowledgements late, and ignores those in flight when their channel closes.
+/// A busy quorum queue applies acknowledgements late, and ignores those that are in flight when their channel closes.
 fn until_acknowledged(fixture: &Fixture<'_>) {
     let mut since = Instant::now();
     until("the last acknowledgement", || {
@@ -121,7 +121,7 @@ fn flow(flow: Flow) -> Flowed {
             publisher.keep_on(rate(), &full);
             publisher.published()
         });
-        // On a failure, the other threads are stopped; otherwise the test would never end.
+        // Stops the other threads after a failure, because the test would otherwise never end.
         let stop = || [&full, &over].map(|flag| flag.store(true, Ordering::Relaxed));
         let _stop = OnPanic(stop);
         // The report counts the consumers that the broker lists, with a delay.
@@ -182,14 +182,14 @@ fn shown(flow: Flow, flowed: &Flowed) {
     );
 }
 
-/// 3.8 subscribes the consumers of a deleted queue to a new one with its name. 3.9 to 3.13 do so without delivering, so
-/// they must find none (`rabbit_channel:queue_down_consumer_action`).
+/// 3.8 subscribes the consumers of a deleted queue to a new queue with its name. 3.9 to 3.13 do this too, but deliver
+/// no messages, so the channel must not find a new queue (`rabbit_channel:queue_down_consumer_action`).
 fn is_each_cancelled() -> bool {
     since(3, 9)
 }
 
-/// The permitted number of late messages and their distance; `None` with consumers, which finish in any order. A
-/// shovel's return ends with up to 50 messages to come (`apply::migrate::stall_detector`).
+/// Returns the maximum number of late messages and their distance; `None` with consumers, which finish in any order. A
+/// shovel may leave up to 50 messages to return after the switch (`apply::migrate::stall`).
 fn latest(one: Flow) -> Option<usize> {
     let under_way = if one.transport == "shovel" { 50 } else { 0 };
     (one.consumers == 0).then_some(under_way + LAST_FEW)
@@ -197,15 +197,14 @@ fn latest(one: Flow) -> Option<usize> {
 
 #[test]
 fn migration_under_load_keeps_every_message_and_the_order() {
-    concurrency(3, flows(), |one| {
+    run_concurrently(3, flows(), |one| {
         // Messages that the broker has not delivered before the switch back are overtaken: none on an idle machine, a
-        // few if quorum queues confirm late, and more if the machine pauses at that moment.
-        //
-        // The test retries for this reason; every attempt must keep all messages.
+        // few if quorum queues confirm late, and more if the machine pauses at that moment. Therefore, the test
+        // retries. Every attempt must keep all messages.
         for tries_left in (0..3).rev() {
             let flowed = flow(one);
             shown(one, &flowed);
-            // Once each, plus one duplicate delivery after a lost connection.
+            // Each message once, plus one duplicate delivery after a lost connection.
             let fewest = if is_each_cancelled() { one.consumers } else { 0 };
             let cancels = fewest..=one.consumers + flowed.reconnected;
             assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);

@@ -1,4 +1,4 @@
-//! Messages that an AMQP library cannot parse: they are moved byte by byte or by a shovel.
+//! Tests messages that an AMQP library cannot parse. topo copies their bytes, or a shovel moves them.
 
 use super::fixture::{Fixture, Q, TTL};
 use super::killed::killed_before;
@@ -28,7 +28,7 @@ fn expect_taken(fixture: &Fixture<'_>, messages: &[RawMessage], context: &dyn st
     assert!(taken == messages, "a message has changed: {context}");
 }
 
-/// Header tables of 12,000 and 120,000 bytes.
+/// Returns messages with header tables of 12,000 and 120,000 bytes.
 fn deep() -> [RawMessage; 3] {
     [2_000, 20_000, 1].map(|levels| message(b"work.deep", headers(&nested(levels))))
 }
@@ -56,7 +56,7 @@ fn deeply_nested_headers_survive_an_abort() {
     expect_taken(&fixture, &deep(), &output);
 }
 
-/// Non-UTF-8 bytes in a property and in a header name.
+/// A property and a header name contain bytes that are not UTF-8.
 #[test]
 fn properties_are_moved_byte_by_byte() {
     let fixture = Fixture::new("bytes", TTL);
@@ -68,7 +68,7 @@ fn properties_are_moved_byte_by_byte() {
     expect_taken(&fixture, &messages, &output);
 }
 
-/// A full frame and a non-UTF-8 routing key.
+/// Returns messages with a full frame and with a routing key that is not UTF-8.
 fn unsupported_by_amqp() -> [RawMessage; 2] {
     [message(b"work.full", properties_that_leave(0)), message(b"work.\xff", vec![0, 0])]
 }

@@ -1,12 +1,13 @@
-//! Resolutions for values that are set under `arguments` or in the defaults: each names the origin and is sufficient.
+//! Tests resolutions for values that are set under `arguments` or in the defaults. Each resolution contains the origin
+//! and is sufficient.
 
 use serde_json::{Value, json};
 
 use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo, Vhost, until};
 
-/// A name, the current arguments (none without a queue), its entry, and the value that the policy must set, if one
-/// helps.
+/// A name, the current arguments (`None` if the queue does not exist), its entry, and the value that the policy must
+/// set, if a policy helps.
 type Case = (&'static str, Option<Value>, &'static str, Option<Value>);
 
 const DEFAULTS: &str = "defaults:
@@ -154,7 +155,7 @@ fn suggestion_changes_the_origin_of_the_value() {
     }
 }
 
-/// A default of many queues is not copied into each entry; the resolution says that it is incomplete.
+/// topo does not copy a default of many queues into each entry. The resolution states that it is incomplete.
 #[test]
 fn shared_default_is_an_incomplete_resolution() {
     let node = Node::shared();

@@ -1,4 +1,5 @@
-//! Resolutions for dead-letter settings match the export: after they are applied, the queue is unchanged.
+//! Tests that resolutions for dead-letter settings match the export: after a resolution is applied, the queue is
+//! unchanged.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::live::export::round_trip::exported;
 use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo, Vhost, until};
 
-/// The wiring of the current queues.
+/// The names of the current queues, by the setting that dead-letters their messages.
 const LIVE: [&str; 5] = ["nowhere", "argument", "own-policy", "own-policy-key", "other-policy"];
 
 fn make(vhost: &Vhost<'_>, name: &str) {
@@ -31,7 +32,7 @@ fn make(vhost: &Vhost<'_>, name: &str) {
     http.put(&vhost.path("policies", &[&policy]), &policy_body).expect_status(201);
 }
 
-/// The effective dead-letter settings of a queue.
+/// Returns the effective dead-letter settings of a queue.
 fn wiring(vhost: &Vhost<'_>, name: &str) -> [Value; 2] {
     vhost.amqp().ready(name);
     let queue = vhost.queue(name);
@@ -41,7 +42,7 @@ fn wiring(vhost: &Vhost<'_>, name: &str) -> [Value; 2] {
     })
 }
 
-/// The place where the spec sets the dead-letter exchange.
+/// The location at which the spec sets the dead-letter exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
     Key,
@@ -103,7 +104,7 @@ fn applied_resolution_keeps_the_dead_letter_settings() {
         for name in LIVE {
             let keep = resolutions_of(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0].clone();
             assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
-            // Without a key the default would apply; `none` does not end the dead-lettering by the policy.
+            // Without a key, the default would apply. `none` does not disable the dead-lettering by the policy.
             if name == "other-policy" && set.has_default() {
                 let remark = "# policy theirs dead-letters the messages of other-policy to exchange live.dlx\n";
                 assert!(keep["yaml"].as_str().unwrap().contains(remark), "{keep:#}");
@@ -114,7 +115,7 @@ fn applied_resolution_keeps_the_dead_letter_settings() {
         topo.rewrite(&kept);
         let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         let changes = again["vhosts"][0]["changes"].as_array().unwrap();
-        // Only the dead-letter queues of the spec, which are new.
+        // Only the new dead-letter queues of the spec differ.
         let new = ["queues/V/dead", "queues/V/other", "exchanges/V/dead.dlx", "exchanges/V/other.dlx"];
         let new = new.map(|address| address.replace('V', vhost.name()));
         let is_new = |change: &&Value| {

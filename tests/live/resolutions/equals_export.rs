@@ -1,4 +1,4 @@
-//! Keeping the current settings of a queue writes the keys that an export writes, each with the same value.
+//! Tests that the resolution `keep` contains the same keys and values as an export of the queue.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::live::export::round_trip::exported;
 use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo};
 
-/// The keys of a queue with the defaults of its document, without bindings and without `none`.
+/// Returns the keys of a queue, including the defaults of its document, without bindings and without `none`.
 pub(super) fn keys(spec: &Value, queue: &str) -> Map<String, Value> {
     let defaults = &spec["defaults"];
     let mut keys = defaults["queue"].as_object().cloned().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(super) fn keys(spec: &Value, queue: &str) -> Map<String, Value> {
     keys
 }
 
-/// The keys with the values that topo infers: `maxRetries` from the delays, and the strategy.
+/// Adds the values that topo infers: `maxRetries` from the delays, and the strategy.
 fn complete(mut keys: Map<String, Value>) -> Map<String, Value> {
     let delays = keys.get("retry").and_then(|retry| retry["delays"].as_array()).map(Vec::len);
     if let Some(delays) = delays {
@@ -30,7 +30,7 @@ fn complete(mut keys: Map<String, Value>) -> Map<String, Value> {
     keys
 }
 
-/// A queue, its current arguments, and other settings in the spec.
+/// A queue, its current arguments, and different settings in the spec.
 type Case = (&'static str, Value, &'static str);
 
 fn cases(node: &Node) -> Vec<Case> {
@@ -65,7 +65,7 @@ fn cases(node: &Node) -> Vec<Case> {
             json!({"x-queue-type": "classic", "x-dead-letter-exchange": "gone"}),
             "    type: classic\n    deadLetter: other\n",
         ),
-        // It exists already.
+        // This queue already exists.
         ("ladder", Value::Null, "    type: classic\n    deadLetter: other\n"),
         ("type", json!({"x-queue-type": "quorum", "x-max-length": 12}), "    type: classic\n    maxLength: 12\n"),
     ];
@@ -112,7 +112,7 @@ fn kept_settings_equal_those_of_an_export() {
     for (name, ..) in &cases {
         assert_eq!(complete(keys(&pasted, name)), complete(keys(&export, name)), "{name}: {kept}\n{export:#}");
     }
-    // The exchange that does not exist is named in the same way.
+    // Both contain the exchange that does not exist, with the same settings.
     let gone = json!({"external": true, "optional": true});
     assert_eq!((&pasted["exchanges"]["gone"], &export["exchanges"]["gone"]), (&gone, &gone));
     topo.rewrite(&kept);

@@ -1,4 +1,5 @@
-//! A change of the retry strategy can be resolved by keeping the current retries, for each strategy.
+//! Tests, for each strategy, that a conflict because of a different strategy can be resolved by keeping the current
+//! retries.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use crate::support::apply_resolution::{apply_resolution_to, resolutions_of};
 use crate::support::{Node, Topo};
 
-/// Retry settings of a queue as the keys of its entry.
+/// Returns the retry settings of a queue as the keys of its entry.
 fn strategies(node: &Node) -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut all: BTreeMap<_, _> = [
         ("none", vec!["retry: none"]),
@@ -48,7 +49,7 @@ fn current_retries_can_be_kept() {
     };
     let topo = Topo::new(&vhost).spec(&spec(vhost.name(), &queues(|(old, _)| (old, "dead"))));
     topo.run(["apply", "-y"]).expect_code(0);
-    // Some also use another dead-letter queue.
+    // Some queues also use a different dead-letter queue.
     let changed = queues(|(old, new)| (new, if old < new { "dead" } else { "other" }));
     let mut kept = spec(vhost.name(), &changed);
     topo.rewrite(&kept);

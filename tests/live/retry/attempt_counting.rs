@@ -1,4 +1,4 @@
-//! Attempt counting: rejections, returns, and workers that crash.
+//! Tests the counting of attempts: rejections, requeues, and workers that crash.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,16 @@ use super::fixture::{Fixture, TIMEOUT, deaths_in, fail_times, fail_until_dead, i
 use super::worker::{Verb, ack, channel, consume, next, publish_plain, ready, take_next};
 use crate::support::{Vhost, block_on};
 
-/// More than any delivery limit of the tests, and than the broker's default.
+/// A number that exceeds the delivery limits of the tests and the broker's default.
 const MANY: usize = 30;
 
 const DEAD: &str = "deadLetterQueues: {dead: {type: classic}}\n";
 
-/// After the last crash, no message is expected after this time.
+/// The time without messages after the last crash.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Takes a message on its own connection and closes it without an acknowledgement. `None` if none arrives in time.
+/// Takes a message on a separate connection, and closes the connection without an acknowledgement. Returns `None` if no
+/// message arrives in time.
 fn crash(vhost: &Vhost<'_>, queue: &str, within: Duration) -> Option<Instant> {
     let amqp = vhost.amqp();
     let mut consumer = block_on(async { consume(&channel(&amqp).await, queue, 1).await });
@@ -29,7 +30,7 @@ fn crashes(vhost: &Vhost<'_>, queue: &str, times: usize) -> Vec<Instant> {
     std::iter::repeat_with(|| crash(vhost, queue, TIMEOUT)).take(times).map_while(|it| it).collect()
 }
 
-/// A worker that returns messages with `basic.nack`: from 4.3 on, the limit does not apply.
+/// The worker requeues messages with `basic.nack`. From 4.3 on, the limit does not apply to such messages.
 #[test]
 fn requeue_by_nack_is_not_counted_from_4_3() {
     let fixture = Fixture::new(
@@ -48,7 +49,7 @@ fn requeue_by_nack_is_not_counted_from_4_3() {
             fail_times(&channel, "nacked", &Verb::NackBack, MANY).await;
             until_ready(&channel, "nacked", 1).await;
             assert_eq!(ready(&channel, "dead").await, 0);
-            // A rejection of the same message is counted.
+            // The broker counts a rejection of the same message.
             let (seen, _) = fail_until_dead(&channel, "nacked", &Verb::RejectBack, "dead").await;
             assert_eq!(seen.len(), 4);
         } else {
@@ -64,7 +65,7 @@ fn requeue_by_nack_is_not_counted_from_4_3() {
     fixture.is_left_empty();
 }
 
-/// The delayed redelivery of 4.3: the delay stays the first one, and the limit does not apply.
+/// With the delayed retries of 4.3, the delay stays at the first value, and the limit does not apply.
 #[test]
 fn delayed_redelivery_does_not_count_a_requeue_by_nack() {
     if !since(4, 3) {
@@ -84,7 +85,7 @@ fn delayed_redelivery_does_not_count_a_requeue_by_nack() {
     fixture.is_left_empty();
 }
 
-/// The counting of crashes, and the fate of a message whose worker always crashes.
+/// The number of deliveries of a message whose worker always crashes.
 struct Crashing {
     queue: String,
     strategy: Strategy,
@@ -133,7 +134,7 @@ impl Crashing {
             }
             None => {
                 assert_eq!(seen.len(), MANY + 1, "{queue}");
-                // Crashes are not attempts: the last worker has all attempts.
+                // Crashes do not use attempts, so the last worker has all attempts.
                 let verb = match self.strategy {
                     Strategy::Republish => Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 },
                     Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed | Strategy::Final => Verb::NackAway,
@@ -166,7 +167,7 @@ fn only_quorum_queues_count_crashes() {
     fixture.is_left_empty();
 }
 
-/// A crash under a ladder uses no attempt. After a retry, it does not return the message to the first tier.
+/// A crash on a ladder uses no attempt. After a retry, it does not return the message to the first tier.
 #[test]
 fn crash_between_retries_uses_no_attempt() {
     let keys = |kind| format!("{{type: {kind}, deadLetter: {kind}.dead, retry: {{delays: [200ms, 300ms]}}}}");
@@ -192,7 +193,8 @@ fn crash_between_retries_uses_no_attempt() {
     fixture.is_left_empty();
 }
 
-/// From 4.3 on, crashes add up over all retries; before, each visit of the queue counts separately. No message is lost.
+/// From 4.3 on, crashes add up over all retries. Before, each return to the queue starts a new count. No message is
+/// lost.
 #[test]
 fn crashes_add_up_over_retries_from_4_3() {
     if !since(4, 0) {
@@ -216,7 +218,7 @@ fn crashes_add_up_over_retries_from_4_3() {
     fixture.is_left_empty();
 }
 
-/// A successful worker after crashes leaves no message.
+/// A worker that succeeds after crashes leaves no message.
 #[test]
 fn message_can_succeed_after_a_crash() {
     let fixture = Fixture::new(

@@ -1,5 +1,5 @@
-//! A queue with retries, one message, and its expected deliveries. Many cases share a vhost, each with its own queue,
-//! and run in parallel.
+//! Runs a queue with retries and one message, and compares its deliveries with the expected ones. Many cases share a
+//! vhost, each with a separate queue, and run concurrently.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,19 +13,19 @@ use super::fixture::until_ready;
 use super::worker::{self, Seen, Verb, channel, consume, next, publish, take};
 use crate::support::{Amqp, Message, NONE, Node, TimingBaseline, Topo, Vhost, block_on, until};
 
-/// The maximum delay beyond the expected one.
+/// The maximum delay in addition to the expected delay.
 const LATE: Duration = Duration::from_secs(1);
 
 /// The resolution of the broker's clock.
 const TICK: Duration = Duration::from_millis(1);
 
-/// After the end, no message is expected after this time.
+/// The time without messages after the last expected message.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// If plain queues are this late, the machine is too slow to judge delays.
+/// If messages of plain queues are this late, the machine is too slow to check delays.
 const STANDSTILL: Duration = Duration::from_secs(10);
 
-/// Longer than any case.
+/// The time limit of a case.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub(super) enum Strategy {
     Republish,
     Redeliver,
     Delayed,
-    /// No retry: the first failure is final.
+    /// No retry, so the first failure is final.
     Final,
 }
 
 impl Strategy {
-    /// The strategies that support a queue of that type on this broker.
+    /// Returns the strategies that support a queue of this type on this broker.
     pub(super) fn of(kind: &str) -> Vec<Self> {
         let mut strategies = vec![Self::Ladder, Self::Republish];
         if kind == "quorum" {
@@ -56,13 +56,13 @@ pub(super) struct Case {
     pub(super) queue: String,
     pub(super) kind: &'static str,
     pub(super) strategy: Strategy,
-    /// Its keys except type and dead letters, as YAML.
+    /// The keys of the queue except the type and dead-lettering, as YAML.
     pub(super) keys: String,
-    /// Its `deadLetter`; without it, the name of its dead-letter queue.
+    /// The value of `deadLetter`. If it is `None`, topo uses the default, the dead-letter queue of the case.
     pub(super) dead_letter: Option<String>,
-    /// Keys of its dead-letter queue except the type.
+    /// The keys of the dead-letter queue except the type.
     pub(super) dead_keys: String,
-    /// Milliseconds, one per retry.
+    /// The delays in milliseconds, one per retry.
     pub(super) waits: Vec<u64>,
     /// The time by which the worker shortens each delay.
     pub(super) jitter: u64,
@@ -78,7 +78,7 @@ pub(super) struct Observation {
 }
 
 impl Case {
-    /// A worker that always fails. The keys list the delays explicitly; delays of 0 are omitted.
+    /// Returns a case whose worker always fails. The keys list the delays explicitly; delays of 0 are omitted.
     pub(super) fn new(queue: &str, kind: &'static str, strategy: Strategy, waits: &[u64]) -> Self {
         let (count, delays) = (waits.len(), delays(waits));
         let keys = match strategy {
@@ -105,7 +105,7 @@ impl Case {
         }
     }
 
-    /// The same with other keys.
+    /// Replaces the keys.
     pub(super) fn keys(mut self, keys: &str) -> Self {
         keys.clone_into(&mut self.keys);
         self
@@ -120,7 +120,7 @@ impl Case {
         format!("{}.dead", self.queue)
     }
 
-    /// The action of the worker according to the contract.
+    /// Returns the action of the worker according to the contract.
     pub(super) fn verb(&self) -> Verb {
         match self.strategy {
             Strategy::Ladder | Strategy::Final => Verb::NackAway,
@@ -133,7 +133,7 @@ impl Case {
         }
     }
 
-    /// Publishes the message and works until it is dead-lettered or done.
+    /// Publishes the message, and works until it is dead-lettered or succeeds.
     pub(super) async fn run(&self, amqp: &Amqp, key: &str) -> Observation {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, &self.queue, 1).await;
@@ -211,7 +211,8 @@ impl Case {
         }
     }
 
-    /// The expirations in the headers of a dead-lettered message, in order: the publisher's, or the worker's.
+    /// Returns the expirations in the headers of a dead-lettered message, in order: those of the publisher, or those of
+    /// the worker.
     fn expirations(&self) -> Vec<String> {
         let mut expirations: Vec<String> = match self.strategy {
             Strategy::Republish if self.jitter > 0 => {
@@ -226,10 +227,10 @@ impl Case {
         expirations
     }
 
-    /// The tiers in the headers of a dead-lettered message that was republished.
+    /// Returns the tiers in the headers of a dead-lettered message that was republished.
     fn known_tiers(&self) -> RangeInclusive<usize> {
         let retries = self.waits.len();
-        // Up to 3.13, the broker keeps headers of the publisher; from 4.0 on, it ignores them (release notes of 4.0).
+        // Up to 3.13, the broker keeps headers of the publisher. From 4.0 on, it ignores them (release notes of 4.0).
         let first = if Node::shared().at_least(4, 0) { retries.max(1) } else { 1 };
         let last = if self.has_tiers() { retries } else { 0 };
         first..=last
@@ -239,7 +240,7 @@ impl Case {
         matches!(self.strategy, Strategy::Ladder | Strategy::Republish) && self.waits.iter().any(|wait| *wait > 0)
     }
 
-    /// The exchange and the key of the delivery after this number of retries.
+    /// Returns the exchange and the routing key of the delivery after this number of retries.
     fn comes_by(&self, retries: usize, key: &str) -> (String, String) {
         let queue = &self.queue;
         match self.strategy {
@@ -252,7 +253,7 @@ impl Case {
         }
     }
 
-    /// The deaths in the headers of a dead-lettered message.
+    /// Returns the deaths in the headers of a dead-lettered message.
     fn deaths(&self, key: &str) -> BTreeSet<Death> {
         let queue = self.queue.as_str();
         let retries = self.waits.len();
@@ -279,7 +280,7 @@ impl Case {
     }
 }
 
-/// A delivered message has the application's headers, and before its first death its `expiration`.
+/// Checks that a delivered message has the application's headers, and until its first death its `expiration`.
 fn unchanged_on_the_way(message: &Message, published: &AMQPProperties, context: &str) {
     let now = Message { properties: worker::without_expiration(&message.properties), ..message.clone() };
     unchanged(&now, published, context);
@@ -289,13 +290,13 @@ fn waits_of(seen: &[Seen]) -> impl Iterator<Item = Duration> + '_ {
     seen.windows(2).map(|pair| pair[1].at - pair[0].failed)
 }
 
-/// `[300ms, 1s]`.
+/// Formats delays as `[300ms, 1s]`.
 pub(super) fn delays(waits: &[u64]) -> String {
     let written: Vec<String> = waits.iter().map(|wait| written(*wait)).collect();
     format!("[{}]", written.join(", "))
 }
 
-/// A duration below a minute in topo's notation.
+/// Formats a duration below a minute in topo's notation.
 fn written(wait: u64) -> String {
     match (wait / 1000, wait % 1000) {
         (0, rest) => format!("{rest}ms"),
@@ -304,7 +305,7 @@ fn written(wait: u64) -> String {
     }
 }
 
-/// The routing key of the case's message.
+/// Returns the routing key of the case's message.
 fn key_of(number: usize) -> String {
     format!("case{number}.created")
 }
@@ -324,18 +325,18 @@ fn spec(cases: &[Case]) -> String {
     format!("exchanges: {{orders: {{type: topic}}}}\nqueues:\n{queues}deadLetterQueues:\n{dead}")
 }
 
-/// Applies all of them, runs all of them in parallel, and judges each.
+/// Applies the specs of all cases, runs the cases concurrently, and checks each one.
 pub(super) fn prove(hint: &str, cases: &[Case]) {
     prove_with(hint, cases, "");
 }
 
-/// The same with additions to the spec.
+/// Runs cases as [`prove`], with additions to the spec.
 pub(super) fn prove_with(hint: &str, cases: &[Case], more: &str) {
-    // Lateness of the machine proves nothing about the retries; then the cases run once more.
+    // If the machine is slow, late messages prove nothing about the retries, so the cases run again.
     assert!((0..3).any(|_| run_cases(hint, cases, more) < STANDSTILL), "the machine paused in each attempt");
 }
 
-/// Runs and judges all cases; returns the largest delay of plain queues.
+/// Runs and checks all cases. Returns the largest delay of plain queues.
 fn run_cases(hint: &str, cases: &[Case], more: &str) -> Duration {
     let vhost = Node::shared().vhost(hint);
     applied(&vhost, &format!("{}{more}", spec(cases)));
@@ -353,7 +354,7 @@ fn run_cases(hint: &str, cases: &[Case], more: &str) -> Duration {
     latest
 }
 
-/// Applies a spec and expects an empty plan.
+/// Applies a spec, and expects an empty plan.
 pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
     let topo = Topo::new(vhost).spec(spec).timeout(Duration::from_secs(150));
     topo.run(["apply", "-y"]).expect_code(0);
@@ -362,7 +363,7 @@ pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
 }
 
 /// Waits until every queue is empty. Messages between a quorum tier and its target appear only in the statistics, which
-/// are as old as the last tick, 5 s.
+/// are as old as the last tick (5 s).
 pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     let amqp = vhost.amqp();
     let names = vhost.names("queues");
@@ -376,7 +377,7 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
     until("the statistics of empty queues", || {
         let listed = vhost.http().get(&path);
-        // A new node may answer its first request with 500.
+        // A new node may respond to its first request with 500.
         let listed = listed.body.as_array().filter(|_| listed.status == 200)?;
         let mine = listed.iter().filter(|queue| names.iter().any(|name| queue["name"] == *name));
         let counts: Vec<Option<u64>> = mine.map(|queue| queue["messages"].as_u64()).collect();
@@ -385,7 +386,7 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     });
 }
 
-/// Returns true if this broker accepts transient queues; some builds of 4.3 do not.
+/// Returns true if this broker accepts transient queues; some builds of 4.3 refuse them.
 pub(super) fn supports_transient_queues() -> bool {
     let vhost = Node::shared().vhost("transient");
     let options = lapin::options::QueueDeclareOptions::default();

@@ -1,4 +1,5 @@
-//! Changes of retries while messages wait: no loss, no duplicate, the specified attempts, and no old object left.
+//! Tests changes of retries while messages wait: no loss, no duplicates, the specified number of attempts, and no
+//! obsolete objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use crate::support::{Amqp, Output, block_on, number};
 
 /// The maximum number of retries of the worker.
 const MOST: u32 = 3;
-/// The broker completes each change within this time.
+/// The time within which the broker completes each change.
 const SLACK: Duration = Duration::from_secs(1);
 
 fn spec(kind: &str, retry: &str) -> String {
@@ -42,9 +43,10 @@ impl RetryChange {
         }
     }
 
-    /// The minimum and maximum retries of a message that failed between those moments.
+    /// Returns the minimum and maximum number of retries of a message that failed between these times.
     ///
-    /// `applied` has the start and end of each apply; during one, both the old and the new delays are possible.
+    /// `applied` contains the start and the end of each apply. During an apply, both the old and the new delays are
+    /// possible.
     fn promised(&self, applied: &[(Instant, Instant)], tries: &Tries) -> (usize, usize) {
         let held = |index: &usize| {
             let is_over = applied.get(*index).is_some_and(|(_, until)| *until + SLACK < tries.first);
@@ -54,7 +56,7 @@ impl RetryChange {
         self.counts(held)
     }
 
-    /// The minimum and maximum retries of those delays.
+    /// Returns the minimum and maximum number of retries of the selected delays.
     fn counts(&self, held: impl Fn(&usize) -> bool) -> (usize, usize) {
         let counts = || (0..self.delays.len()).filter(&held).map(|index| self.delays[index].split(", ").count());
         (counts().min().unwrap(), counts().max().unwrap())
@@ -83,10 +85,10 @@ const STORIES: [RetryChange; 4] = [
     RetryChange { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
 ];
 
-/// Fewer messages prove nothing.
+/// The minimum number of messages of a meaningful test.
 const ENOUGH: usize = 60;
 
-/// Publishes continuously until it is stopped and has published enough; returns the count.
+/// Publishes continuously until it is stopped and has published enough messages. Returns the number of messages.
 fn publish_until(amqp: &Amqp, stop: &AtomicBool) -> usize {
     block_on(async {
         let channel = channel(amqp).await;
@@ -110,14 +112,14 @@ struct Tries {
     last: Instant,
 }
 
-/// Fails every delivery until it is stopped and no message arrives; returns the fate of each message.
+/// Fails every delivery until it is stopped and no message arrives. Returns the deliveries of each message.
 fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> BTreeMap<String, Tries> {
     let mut seen: BTreeMap<String, Tries> = BTreeMap::new();
     block_on(async {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, "work", 50).await;
         let mut last = Instant::now();
-        // The longest wait plus a margin.
+        // The longest delay plus a margin.
         while !stop.load(Ordering::Relaxed) || last.elapsed() < Duration::from_millis(600) + 2 * QUIET {
             let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await else { continue };
             let body = String::from_utf8(delivery.data.clone()).expect("bodies are text here");
@@ -131,8 +133,8 @@ fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> BTreeMap<String, T
     seen
 }
 
-/// Waits until each message is dead-lettered. A worker that stops before would leave a late one in a tier. The caller
-/// counts.
+/// Waits until each message is dead-lettered. A worker that stops earlier would leave a late message in a tier. The
+/// caller compares the counts.
 fn until_dead(amqp: &Amqp, messages: usize) {
     let began = Instant::now();
     while (amqp.ready("dead") as usize) < messages && began.elapsed() < TIMEOUT {
@@ -151,7 +153,7 @@ fn dead_lettered(amqp: &Amqp, queue: &str) -> Counts {
     found
 }
 
-/// Applies each spec in turn while messages fail, then waits for the end.
+/// Applies each spec in turn while messages fail, and then waits for the last dead-lettered message.
 fn apply_in_turn(retry_change: &RetryChange) {
     let fixture = Fixture::new(retry_change.name, &retry_change.spec(0));
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -166,7 +168,7 @@ fn apply_in_turn(retry_change: &RetryChange) {
             assert!(applied.stdout.contains("the broker matches the spec"), "{applied}");
             times.push((began, Instant::now()));
         }
-        // Messages published last use only the last delays.
+        // The messages published last use only the last delays.
         std::thread::sleep(2 * SLACK);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();
@@ -198,7 +200,7 @@ fn apply_in_turn(retry_change: &RetryChange) {
 
     fixture.topo.run(["apply", "-y"]).expect_code(0);
     fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
-    // A vhost that had only this spec.
+    // Compares with a vhost to which only this spec was applied.
     let fresh = Fixture::new("fresh", &retry_change.spec(retry_change.delays.len() - 1));
     for kind in ["queues", "exchanges"] {
         assert_eq!(fixture.vhost.names(kind), fresh.vhost.names(kind), "{}", retry_change.name);
@@ -240,7 +242,7 @@ fn planned(fixture: &Fixture, code: i32) -> Output {
     fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(code)
 }
 
-/// A tier whose message returns after an hour.
+/// The message in the tier returns only after an hour.
 #[test]
 fn incomplete_retirement_is_reported() {
     for kind in ["classic", "quorum"] {
@@ -255,7 +257,7 @@ fn incomplete_retirement_is_reported() {
 
         fixture.topo.rewrite(&with("100ms"));
         let report = fixture.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
-        // The progress shows it during the wait.
+        // The progress line shows the message during the wait.
         let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
         assert!(report.stderr.lines().any(waits), "{report}");
         report
@@ -274,7 +276,7 @@ fn incomplete_retirement_is_reported() {
         );
         assert_eq!(again["result"], "applied");
 
-        // New failures use the new tier; the message of the old one returns with an obsolete key.
+        // New failures use the new tier. The message in the old tier returns with an obsolete key.
         block_on(async {
             let channel = fixture.channel().await;
             publish_plain(&channel, "orders", "order.created", "new").await;
@@ -289,7 +291,8 @@ fn incomplete_retirement_is_reported() {
     }
 }
 
-/// Retries that a policy wires are added and removed in place, and the plan reports the changed contract.
+/// Retries whose dead-lettering is set by a policy are added and removed in place, and the plan reports the changed
+/// contract.
 #[test]
 fn retries_wired_by_a_policy_change_in_place() {
     let with = |retry: &str| spec("classic", &format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}"));
@@ -304,7 +307,7 @@ fn retries_wired_by_a_policy_change_in_place() {
     });
     failing(&fixture, 1);
 
-    // Removed while a message is in a tier: it returns, and its next failure is final.
+    // The retries are removed while a message is in a tier. The message returns, and its next failure is final.
     fixture.topo.rewrite(&with("maxRetries: 0"));
     let refused = fixture.topo.run(["apply", "-y"]).expect_code(3);
     refused.expect_text(
@@ -318,7 +321,7 @@ fn retries_wired_by_a_policy_change_in_place() {
     fixture.is_left_empty();
 }
 
-/// Another strategy conflicts with the queue's arguments, and workers must use another method.
+/// A different strategy conflicts with the arguments of the queue, and workers must use a different method.
 #[test]
 fn changed_strategy_names_both_worker_methods() {
     let with = |retry: &str| spec("quorum", &format!("{retry}, deadLetter: dead"));
@@ -330,7 +333,7 @@ fn changed_strategy_names_both_worker_methods() {
     {
         assert!(refused.contains(reported), "{reported}: {refused}");
     }
-    // The empty queue may be recreated; then the ladder is removed.
+    // topo recreates the empty queue, and then deletes the ladder.
     let apply = [
         "apply",
         "-y",
@@ -351,7 +354,7 @@ fn changed_strategy_names_both_worker_methods() {
     one_dead_lettered_message(&fixture, || {});
 }
 
-/// The next run completes a change that was killed at any point.
+/// The next run completes a change that was killed at any request.
 #[test]
 fn killed_change_is_completed() {
     let seed = crate::support::seed();
@@ -374,7 +377,8 @@ fn killed_change_is_completed() {
             let lock = fixture.vhost.path("queues", &["topo.lock"]);
             assert!(matches!(fixture.vhost.http().delete(&lock).status, 204 | 404));
         }
-        // The broker may execute requests of a killed run later, including its lock, which lasts for its lease.
+        // The broker may execute requests of a killed run later, including the request for its lock, which expires with
+        // its lease.
         fixture.topo.run(["apply", "-y", "--drain-timeout=0s", "--lock-timeout=2m"]).expect_code(0);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();

@@ -1,4 +1,4 @@
-//! Dead-letter queues in every notation, for every strategy that supports it.
+//! Tests dead-letter queues in every notation, for every strategy that supports the notation.
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::AMQPValue;
@@ -17,7 +17,7 @@ fn waits(strategy: Strategy) -> &'static [u64] {
     }
 }
 
-/// Wired by a policy or by arguments, through each exchange type, including an internal one.
+/// Dead-lettering is set by a policy or by arguments, and uses each exchange type, including an internal exchange.
 #[test]
 fn dead_lettered_messages_arrive_with_any_wiring() {
     let mut cases = Vec::new();
@@ -32,7 +32,7 @@ fn dead_lettered_messages_arrive_with_any_wiring() {
                 ("named", "arguments", ", exchange: {type: fanout, name: NAME}"),
             ] {
                 if strategy == Strategy::Ladder && matches!(what, "direct" | "key") {
-                    // Refused: a ladder keeps the keys of dead-lettered messages.
+                    // topo refuses this: a ladder keeps the keys of dead-lettered messages.
                     continue;
                 }
                 let queue = format!("{kind}.{strategy:?}.{what}").to_lowercase();
@@ -43,12 +43,12 @@ fn dead_lettered_messages_arrive_with_any_wiring() {
             }
         }
     }
-    // It governs all queues without a wiring policy of their own.
+    // This policy governs all queues without a dead-lettering policy from topo.
     let policy = "policies: {all: {pattern: '.*', applyTo: queues, priority: 5, definition: {expires: 1h}}}\n";
     prove_with("wired", &cases, policy);
 }
 
-/// One dead-letter queue of many queues with different strategies; the headers name the origin.
+/// Many queues with different strategies share a dead-letter queue. The headers identify the original queue.
 #[test]
 fn many_queues_can_share_a_dead_letter_queue() {
     let fixture = Fixture::new(
@@ -78,7 +78,7 @@ fn many_queues_can_share_a_dead_letter_queue() {
     fixture.is_left_empty();
 }
 
-/// An unmanaged exchange, external in the spec or unknown, with a key if the strategy permits one.
+/// The exchange is unmanaged: external in the spec, or undeclared; with a routing key if the strategy permits one.
 #[test]
 fn dead_letters_can_use_an_unmanaged_exchange() {
     let vhost = crate::support::Node::shared().vhost("external");
@@ -118,7 +118,7 @@ fn dead_letters_can_use_an_unmanaged_exchange() {
     super::case::nothing_left(&vhost);
 }
 
-/// Intentional: a failed message is dropped.
+/// The broker intentionally drops a failed message.
 #[test]
 fn failed_message_is_dropped_without_a_dead_letter_queue() {
     let spec = "queues:\n  none: {type: classic, deadLetter: none}\n  \
@@ -140,7 +140,7 @@ fn failed_message_is_dropped_without_a_dead_letter_queue() {
     fixture.is_left_empty();
 }
 
-/// Unlimited, where the broker supports it; and the limit of the spec, which finally drops a message.
+/// The limit is unlimited, where the broker supports it, or the limit in the spec, which finally drops a message.
 #[test]
 fn delivery_limit_of_a_dead_letter_queue_matches_the_spec() {
     let fixture = Fixture::new(
@@ -168,7 +168,7 @@ fn delivery_limit_of_a_dead_letter_queue_matches_the_spec() {
     fixture.is_left_empty();
 }
 
-/// A dead-letter queue may have its own dead-letter exchange: here messages expire into an archive.
+/// A dead-letter queue may have its own dead-letter exchange. Here, messages expire into an archive.
 #[test]
 fn dead_letter_queue_can_dead_letter_too() {
     let fixture = Fixture::new(

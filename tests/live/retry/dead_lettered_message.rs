@@ -1,4 +1,4 @@
-//! A message with every possible property, and the expected dead-lettered message.
+//! Builds a message with every possible property, and compares the dead-lettered message with it.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,14 @@ use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use super::worker::{COUNT, without_expiration};
 use crate::support::{Argument, Message, text};
 
-/// Bytes that are not text.
+/// Bytes that are not valid UTF-8.
 pub(super) const BODY: &[u8] = b"poison \x00\xff\xfe\n";
 
-/// Longer than any test.
+/// An expiration that exceeds every test.
 const EXPIRATION: &str = "600000";
 
-/// Every basic property, and headers of every type that the broker accepts. The user must be the publisher's.
+/// Returns every basic property, and headers of every type that the broker accepts. The user must be the publisher's
+/// user.
 pub(super) fn properties(delivery_mode: u8) -> AMQPProperties {
     AMQPProperties::default()
         .with_content_type("application/vnd.poison+json".into())
@@ -72,7 +73,7 @@ pub(super) struct Death {
     pub(super) routing_keys: Vec<String>,
 }
 
-/// For example `death("work", "rejected", 3, "orders", "order.created")`.
+/// Builds an entry, for example `death("work", "rejected", 3, "orders", "order.created")`.
 pub(super) fn death(queue: &str, reason: &str, count: i64, exchange: &str, key: &str) -> Death {
     Death {
         queue: queue.to_owned(),
@@ -101,7 +102,7 @@ fn deaths_in_order(message: &Message) -> Vec<&FieldTable> {
     }
 }
 
-/// The deaths of a message, sorted: before 3.13, only the first position is reliable.
+/// Returns the deaths of a message, sorted. Before 3.13, only the first position in the header is reliable.
 pub(super) fn deaths(message: &Message) -> BTreeSet<Death> {
     let all: Vec<Death> = deaths_in_order(message).into_iter().map(read).collect();
     let set: BTreeSet<Death> = all.iter().cloned().collect();
@@ -129,7 +130,7 @@ fn read(death: &FieldTable) -> Death {
     }
 }
 
-/// The publisher's `expiration`, which the broker moves to a header.
+/// Returns the publisher's `expiration`, which the broker moves to a header.
 pub(super) fn original_expirations(message: &Message) -> Vec<String> {
     let noted = |death: &&FieldTable| death.inner().contains_key("original-expiration");
     deaths_in_order(message).iter().filter(|it| noted(it)).map(|it| string(it, "original-expiration")).collect()
@@ -145,7 +146,7 @@ fn is_bookkeeping(name: &str) -> bool {
     added.contains(&name) || name.starts_with("x-first-death-") || name.starts_with("x-last-death-")
 }
 
-/// The properties with only the application's headers.
+/// Returns the properties with only the application's headers.
 fn applications(properties: &AMQPProperties) -> AMQPProperties {
     let mut own = FieldTable::default();
     for (name, value) in properties.headers().iter().flat_map(|headers| headers.inner()) {
@@ -156,8 +157,8 @@ fn applications(properties: &AMQPProperties) -> AMQPProperties {
     properties.clone().with_headers(own)
 }
 
-/// Compares body, properties and application headers with the published message. Only `expiration` is missing: the
-/// broker removes it on a death, and a worker when it republishes.
+/// Compares the body, the properties and the application headers with the published message. Only `expiration` is
+/// missing, because the broker removes it when the message dies, and a worker removes it when it republishes.
 #[track_caller]
 pub(super) fn unchanged(dead_message: &Message, published: &AMQPProperties, context: &str) {
     assert_eq!(dead_message.body, BODY, "{context}");

@@ -1,4 +1,4 @@
-//! A vhost with an applied spec and a worker's channel, for tests with several messages.
+//! Provides a vhost with an applied spec and a worker's channel, for tests with several messages.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,14 +12,15 @@ use super::dead_lettered_message::{Death, deaths};
 use super::worker::{Verb, channel, consume, fail, next, publish, ready, take};
 use crate::support::{Amqp, Message, Node, Topo, Vhost};
 
-/// Longer than any step of these tests.
+/// The time limit of a step in these tests.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After the end, no message is expected after this time.
+/// The time without messages after the last expected message.
 pub(super) const QUIET: Duration = Duration::from_millis(700);
 
 pub(super) struct Fixture {
-    // Closed before its vhost is deleted: a close that crosses the broker's own may block.
+    // Closed before the vhost is deleted, because a close may block if the broker closes the connection at the same
+    // time.
     pub(super) amqp: Amqp,
     pub(super) vhost: Vhost<'static>,
     pub(super) topo: Topo,
@@ -43,7 +44,7 @@ impl Fixture {
     }
 }
 
-/// Returns true from that version on.
+/// Returns true from this version on.
 pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
@@ -53,7 +54,7 @@ async fn cancel(channel: &Channel, consumer: &Consumer) {
     channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
 }
 
-/// Fails this number of deliveries with that method, and stops.
+/// Fails this number of deliveries with this method, and stops.
 pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, times: usize) -> Vec<Message> {
     let mut consumer = consume(channel, queue, 1).await;
     let mut seen = Vec::new();
@@ -83,7 +84,7 @@ pub(super) async fn fail_on_arrival(
     fail(channel, queue, delivery, verb).await;
 }
 
-/// Fails every delivery until a message is dead-lettered and no further one arrives. Returns the deliveries and the
+/// Fails every delivery until a message is dead-lettered and no further message arrives. Returns the deliveries and the
 /// dead-lettered messages.
 pub(super) async fn fail_until_dead(
     channel: &Channel,
@@ -123,7 +124,7 @@ pub(super) async fn until_ready(channel: &Channel, queue: &str, count: u32) {
     }
 }
 
-/// The reasons and counts of a message's deaths in that queue, such as `rejected 3`.
+/// Returns the reasons and counts of a message's deaths in this queue, such as `rejected 3`.
 pub(super) fn deaths_in(message: &Message, queue: &str) -> Vec<String> {
     let of_queue = |death: &Death| death.queue == queue;
     deaths(message).into_iter().filter(of_queue).map(|it| format!("{} {}", it.reason, it.count)).collect()
@@ -137,8 +138,8 @@ fn add(to: &mut ByBody, message: Message) {
     to.entry(body).or_default().push(message);
 }
 
-/// Fails every delivery until this number of messages is dead-lettered and none arrives. Returns all deliveries and all
-/// dead-lettered messages.
+/// Fails every delivery until this number of messages is dead-lettered and no further message arrives. Returns all
+/// deliveries and all dead-lettered messages.
 pub(super) async fn fail_all(
     channel: &Channel,
     queue: &str,
@@ -165,12 +166,12 @@ pub(super) async fn fail_all(
     [seen, found]
 }
 
-/// The routing keys of a message's deliveries.
+/// Returns the routing keys of a message's deliveries.
 pub(super) fn keys(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|it| it.routing_key.as_str()).collect()
 }
 
-/// Calls a function for each item in parallel, each on its own thread.
+/// Calls a function for each item concurrently, each on a separate thread.
 pub(super) fn in_parallel<T: Send>(items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         for item in items {

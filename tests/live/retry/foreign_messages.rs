@@ -1,4 +1,4 @@
-//! Messages whose keys and headers have a meaning for this ladder or another one.
+//! Tests messages whose keys and headers have a meaning for this ladder or for another ladder.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::fixture::{Fixture, deaths_in, fail_all, fail_times, in_parallel, keys
 use super::worker::{Verb, publish, ready};
 use crate::support::{Argument, Message, block_on, text};
 
-/// A ladder with three attempts, and a second ladder with the same dead-letter queue.
+/// Returns a spec with a ladder of three attempts, and a second ladder with the same dead-letter queue.
 fn spec(kind: &str) -> String {
     format!(
         "defaults: {{queue: {{type: {kind}}}, deadLetter: dead, retry: {{delays: [200ms, 300ms]}}}}\n\
@@ -39,7 +39,7 @@ fn list(items: &[&str]) -> Argument {
     Argument::FieldArray(list)
 }
 
-/// A forged entry of `x-death`.
+/// Returns a forged entry of `x-death`.
 fn forged(queue: &str, reason: &str, count: i64) -> Argument {
     let mut death = FieldTable::default();
     let mut keys = FieldArray::default();
@@ -65,7 +65,7 @@ fn forged_list(deaths: &[(&str, &str, i64)]) -> Argument {
     Argument::FieldArray(list)
 }
 
-/// A message, and the keys of its deliveries after the first.
+/// A message, and the keys of its deliveries after the first one.
 struct Stray {
     exchange: &'static str,
     key: String,
@@ -80,7 +80,7 @@ fn stray(exchange: &'static str, key: &str) -> Stray {
 }
 
 /// Publishes all messages and fails them until they are dead-lettered. Compares the number of deliveries, and expects
-/// one dead-lettered copy each.
+/// one dead-lettered copy of each message.
 fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
     let [seen, dead_messages] = block_on(async {
         let channel = fixture.channel().await;
@@ -113,7 +113,7 @@ fn ladder_accepts_messages_from_any_route() {
         strays.push(stray("orders", &"k".repeat(255)));
         let tagged = with_headers(&[("for", text("work"))]);
         strays.push(Stray { properties: tagged, ..stray("tagged", "other.retry.2") });
-        // With several keys, the retry exchange matches none, so there is one copy.
+        // A message with several keys matches none of the retry exchange, so there is one copy.
         for name in ["CC", "BCC"] {
             let copies = with_headers(&[(name, list(&["other.retry.1", "elsewhere"]))]);
             strays.push(Stray { properties: copies, ..stray("orders", "order.created") });
@@ -127,7 +127,7 @@ fn ladder_accepts_messages_from_any_route() {
     });
 }
 
-/// A publisher whose keys begin with the queue's name and `.retry.` skips tiers, which topo cannot prevent.
+/// A publisher whose keys begin with the queue's name and `.retry.` skips tiers. topo cannot prevent this.
 #[test]
 fn publisher_can_enter_a_later_tier() {
     in_parallel(["classic", "quorum"], |kind| {
@@ -136,7 +136,7 @@ fn publisher_can_enter_a_later_tier() {
             Stray { retries: &["work.retry.2"], ..stray("orders", "work.retry.1") },
             Stray { retries: &[], ..stray("orders", "work.retry.2") },
         ];
-        // A key with a word instead of the number matches no tier, as after the last one.
+        // A key with a word instead of a number matches no tier, like a key after the last retry.
         let keys =
             ["work.retry.0", "work.retry.3", "work.retry.01", "work.retry.first", "work.retry.1 ", "work.retry."];
         strays.extend(keys.map(|key| Stray { retries: &[], ..stray("orders", key) }));
@@ -168,13 +168,13 @@ fn forged_deaths_have_no_effect() {
         ];
         for reason in ["delivery_limit", "expired", "maxlen", "rejected"] {
             let last = [("x-last-death-queue", text("work")), ("x-last-death-reason", text(reason))];
-            // Versions with the guard's bindings and without an authoritative header trust the publisher's, for example
-            // from a newer broker. The message is not retried.
+            // Versions that have the guard exchange's bindings but no authoritative header trust the header of the
+            // publisher, for example from a newer broker. The message is not retried.
             let is_believed = since(3, 10) && !since(3, 13) && reason != "rejected";
             strays.push(Stray { retries: if is_believed { &[] } else { ALL }, ..of(&last) });
         }
         if since(4, 0) {
-            // Earlier brokers trust these headers: see below.
+            // Earlier brokers trust these headers; see the last test.
             strays.push(x_death(&[("work", "expired", 1)]));
             strays.push(x_death(&[("work.retry.1.200ms", "expired", 1), ("work", "expired", 1)]));
             strays.push(of(&[("x-death", text("no list"))]));
@@ -220,7 +220,7 @@ fn two_ladders_can_share_a_dead_letter_queue() {
     });
 }
 
-/// The ladder is created, and the last tiers are used; the full wait would take too long.
+/// Creates the ladder and uses only its last tiers, because the complete delay would take too long.
 #[test]
 fn ladder_can_have_a_hundred_tiers() {
     let kind = if std::env::var_os("TOPO_LONG").is_some() { "quorum" } else { "classic" };
@@ -246,8 +246,8 @@ fn ladder_can_have_a_hundred_tiers() {
     });
 }
 
-/// Up to 3.12, the broker trusts the history in a message's headers. It drops a retry as a cycle if the history has
-/// another death than a rejection in this queue, as in a replay with all headers.
+/// Up to 3.12, the broker trusts the history in a message's headers. It drops a retry as a cycle if the history
+/// contains a death in this queue for another reason than a rejection, as in a replay with all headers.
 #[test]
 fn history_of_other_deaths_loses_a_message_before_3_13() {
     if since(3, 13) {

@@ -1,5 +1,5 @@
-//! Each strategy on each supported queue type: the number of deliveries, their delays, and dead-lettering; or nothing
-//! after a success.
+//! Tests each strategy on each supported queue type: the number of deliveries, their delays, and dead-lettering, or no
+//! dead-lettering after a success.
 
 use lapin::protocol::basic::AMQPProperties;
 
@@ -8,7 +8,7 @@ use super::dead_lettered_message;
 
 const KINDS: [&str; 2] = ["classic", "quorum"];
 
-/// Three attempts each.
+/// Returns the delays for three attempts.
 fn waits(strategy: Strategy) -> &'static [u64] {
     match strategy {
         Strategy::Ladder | Strategy::Republish => &[300, 700],
@@ -69,8 +69,8 @@ fn message_that_succeeds_leaves_no_copy() {
     prove("succeeds", &cases);
 }
 
-/// Fewer delays than retries, computed delays, delays shortened by the worker, no delay; and no retry, in each
-/// notation.
+/// Tests fewer delays than retries, computed delays, delays that the worker shortens, no delays, and no retries, in
+/// each notation.
 #[test]
 fn delays_match_the_schedule() {
     let mut cases = Vec::new();
@@ -94,7 +94,7 @@ fn delays_match_the_schedule() {
         let keys = "retry: {strategy: republish, delays: [900ms, 600ms], jitter: 400ms}";
         cases.push(Case { jitter: 400, ..jitter.keys(keys) });
     }
-    // As in the article "Three strikes": three deliveries.
+    // Three deliveries, as in the article "Three strikes".
     cases.push(Case::new("strikes", "classic", Strategy::Republish, &[0, 0]));
     cases.push(Case::new("redeliver.zero", "quorum", Strategy::Redeliver, &[]));
     if Strategy::of("quorum").contains(&Strategy::Delayed) {
@@ -119,7 +119,7 @@ fn queue_can_have_any_name() {
         cases.push(Case::new(name, kind, Strategy::Ladder, &[200, 300]));
         cases.push(Case::new(&format!("{name} r"), KINDS[1 - number % 2], Strategy::Republish, &[200, 300]));
     }
-    // Its words are wildcards, which must not match other keys on the ladder.
+    // The words of this name are wildcards, which must not match other keys on the ladder.
     cases.push(Case::new("#.*", "quorum", Strategy::Republish, &[200, 300]));
     cases.push(Case::new("*.#", "quorum", Strategy::Redeliver, &[0, 0]));
     prove("names", &cases);

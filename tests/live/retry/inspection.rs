@@ -1,4 +1,4 @@
-//! Inspection of dead-lettered messages: however often they are returned, they stay in the queue.
+//! Tests the inspection of dead-lettered messages: they stay in the queue, regardless of how often they are returned.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::fixture::{Fixture, TIMEOUT, fail_times, since, until_ready};
 use super::worker::{Verb, publish, publish_plain, ready, take_next};
 use crate::support::{Vhost, block_on, until};
 
-/// More than the 21 deliveries after which a quorum queue drops a message since 4.0.
+/// A number that exceeds the 21 deliveries after which a quorum queue drops a message since 4.0.
 const LOOKS: usize = 50;
 
 /// A method of inspection.
@@ -26,7 +26,7 @@ enum By {
 const WAYS: [By; 4] = [By::Http("ack_requeue_true"), By::Http("reject_requeue_true"), By::Nack, By::Reject];
 
 impl By {
-    /// Reads the first message and returns it to the queue; false if there was none.
+    /// Reads the first message and returns it to the queue. Returns false if there was none.
     async fn inspect(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> bool {
         let Self::Http(how) = self else {
             let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await.expect("the channel is open");
@@ -48,7 +48,7 @@ impl By {
         })
     }
 
-    /// The number of inspections until the message is dropped, at most [`LOOKS`].
+    /// Returns the number of inspections after which the broker drops the message, at most [`LOOKS`].
     async fn inspections(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> usize {
         for inspect in 0..LOOKS {
             if !self.inspect(vhost, channel, queue).await {
@@ -59,7 +59,7 @@ impl By {
     }
 }
 
-/// Messages that exhausted their retries have a delivery count, which moves along on 4.3.
+/// A message that exhausted its retries has a delivery count, which 4.3 keeps when it dead-letters the message.
 #[test]
 fn inspection_does_not_drop_a_dead_lettered_message() {
     let fixture = Fixture::new(
@@ -71,14 +71,14 @@ fn inspection_does_not_drop_a_dead_lettered_message() {
     block_on(async {
         let channel = fixture.channel().await;
         let [by_http, by_nack, by_rejecting_over_http, by_reject] = WAYS;
-        for (queue, verb, times, resolutions_of) in [
+        for (queue, verb, times, ways) in [
             ("ladder", Verb::NackAway, 2, [by_http, by_reject]),
             ("redeliver", Verb::RejectBack, 16, [by_nack, by_rejecting_over_http]),
         ] {
             publish(&channel, "", queue, BODY, properties(2)).await;
             fail_times(&channel, queue, &verb, times).await;
             until_ready(&channel, "dead", 1).await;
-            for way in resolutions_of {
+            for way in ways {
                 assert_eq!(way.inspections(&fixture.vhost, &channel, "dead").await, LOOKS, "{way:?}");
             }
             until_ready(&channel, "dead", 1).await;
@@ -91,7 +91,7 @@ fn inspection_does_not_drop_a_dead_lettered_message() {
     fixture.is_left_empty();
 }
 
-/// For comparison: an unprotected quorum queue.
+/// For comparison, this test uses a quorum queue without protection.
 #[test]
 fn inspection_counts_as_delivery() {
     let fixture = Fixture::new("wears", "queues: {plain: {type: quorum}}\n");
@@ -100,8 +100,8 @@ fn inspection_counts_as_delivery() {
         for way in WAYS {
             publish_plain(&channel, "", "plain", "message").await;
             let inspections = way.inspections(&fixture.vhost, &channel, "plain").await;
-            // From 4.3 on, a requeue by nack is not counted. The management plugin requeues by nack unless the request
-            // demands a reject.
+            // From 4.3 on, the broker does not count a requeue by nack. The management plugin requeues by nack unless
+            // the request asks for a reject.
             let is_nack = matches!(way, By::Nack | By::Http("ack_requeue_true"));
             let is_counted = since(4, 0) && !(since(4, 3) && is_nack);
             assert_eq!(inspections, if is_counted { 21 } else { LOOKS }, "{way:?}");

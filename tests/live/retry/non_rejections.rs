@@ -1,6 +1,6 @@
-//! Ladders whose messages also die by a TTL, an overflow or a delivery limit.
+//! Tests ladders whose messages also die because of a TTL, an overflow or a delivery limit.
 //!
-//! Such a death is final, before and after a retry. Below 3.13, the broker cannot distinguish it from a rejection, and
+//! Such a death is final, before and after a retry. Before 3.13, the broker cannot distinguish it from a rejection, and
 //! topo refuses the ladder.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::{Node, Topo, block_on};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Ttl,
-    /// The message's own `expiration`, which is removed on its first death.
+    /// The message's own `expiration`, which the broker removes at the first death.
     Expiration,
     Overflow,
     Limit,
@@ -30,7 +30,7 @@ enum By {
 struct Dying {
     by: By,
     kind: &'static str,
-    /// True if the message is rejected once before and returns from a tier.
+    /// True if the message was first rejected once and has returned from a tier.
     after_a_tier: bool,
     /// True if the queue dead-letters at least once.
     at_least_once: bool,
@@ -43,8 +43,8 @@ impl Dying {
             for kind in ["classic", "quorum"] {
                 for (after_a_tier, at_least_once) in [(false, false), (true, false), (false, true), (true, true)] {
                     let counts = matches!(by, By::Limit | By::DefaultLimit);
-                    // Classic queues do not count deliveries, and have no at-least-once strategy, which forbids
-                    // drop-head. The first death removes an `expiration`.
+                    // Classic queues do not count deliveries, and do not support the at-least-once strategy. This
+                    // strategy excludes drop-head. The first death removes an `expiration`.
                     let cannot = kind == "classic" && (counts || at_least_once)
                         || at_least_once && by == By::Overflow
                         || after_a_tier && by == By::Expiration;
@@ -88,7 +88,7 @@ impl Dying {
         let properties = AMQPProperties::default().with_delivery_mode(2);
         let properties = if self.by == By::Expiration { properties.with_expiration("300".into()) } else { properties };
         if self.after_a_tier {
-            // A worker that starts after the publish may miss the TTL.
+            // A worker that starts after the publish may receive the message after its TTL.
             fail_on_arrival(channel, ("orders", &queue), &Verb::NackAway, (b"first", properties)).await;
             if self.by != By::Ttl {
                 until_ready(channel, &queue, 1).await;
@@ -99,8 +99,8 @@ impl Dying {
         match self.by {
             By::Ttl | By::Expiration => {}
             By::Overflow => publish_plain(channel, "orders", &queue, "second").await,
-            // A limit of N permits N + 1 deliveries. A rejection into a tier is not counted, although on 4.3 the count
-            // moves along.
+            // A limit of N permits N + 1 deliveries. A rejection into a tier is not counted, although 4.3 keeps the
+            // count.
             By::Limit => drop(fail_times(channel, &queue, &Verb::RejectBack, 3).await),
             By::DefaultLimit => drop(fail_times(channel, &queue, &Verb::RejectBack, 21).await),
         }
@@ -109,7 +109,7 @@ impl Dying {
         let original = |reason| death(&queue, reason, 1, "orders", &queue);
         let expected = if self.after_a_tier {
             let tier = death(&format!("{queue}.retry.1.200ms"), "expired", 1, &format!("{queue}.dlx"), &queue);
-            // It returns through another exchange with another key, which its headers contain.
+            // The message returns through a different exchange with a different key, which its headers contain.
             let again = death(&queue, self.reason(), 1, &format!("{queue}.return"), &format!("{queue}.retry.1"));
             [original("rejected"), tier, again].into()
         } else {
@@ -144,7 +144,7 @@ fn death_other_than_a_rejection_is_final() {
     fixture.is_left_empty();
 }
 
-/// By the version of the live broker, and by `--broker-version`.
+/// The version is that of the live broker, or of `--broker-version`.
 #[test]
 fn ladder_without_death_routing_is_refused() {
     let vhost = Node::shared().vhost("unguarded");
@@ -180,8 +180,8 @@ fn ladder_without_death_routing_is_refused() {
     }
 }
 
-/// No plan can see the `expiration` of a publisher's messages. Below 3.13, a message that expires in the queue enters
-/// the first tier. The broker drops it as a cycle when it returns.
+/// A plan cannot detect the `expiration` of a publisher's messages. Before 3.13, a message that expires in the queue
+/// enters the first tier. When it returns, the broker drops it as a cycle.
 #[test]
 fn expiration_of_a_message_loses_it_before_3_13() {
     if since(3, 13) {
@@ -198,7 +198,7 @@ fn expiration_of_a_message_loses_it_before_3_13() {
         until_ready(&channel, "work.retry.1.5s", 0).await;
         tokio::time::sleep(QUIET).await;
         assert!(take(&channel, "work").await.is_none() && take(&channel, "dead").await.is_none());
-        // A message that is rejected in time is not affected: the first death removes its expiration.
+        // A message that is rejected in time is not affected, because its first death removes its expiration.
         publish(&channel, "", "work", b"rejected", properties.with_expiration("60000".into())).await;
         fail_times(&channel, "work", &Verb::NackAway, 2).await;
         let dead_message = take_next(&channel, "dead", Duration::from_secs(20)).await;

@@ -1,6 +1,6 @@
-//! Poison among healthy messages under a ladder: it does not delay the healthy ones.
+//! Tests that poison messages on a ladder do not delay healthy messages.
 //!
-//! `TOPO_LONG=1` sends 1,000 among 10,000, otherwise 100 among 1,000.
+//! With `TOPO_LONG=1`, the test sends 1,000 poison messages among 10,000 messages, otherwise 100 among 1,000.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use super::fixture::{Fixture, in_parallel};
 use super::worker::{channel, consume, next};
 use crate::support::{Amqp, Node, TimingBaseline, block_on};
 
-/// One of this number of messages is poison.
+/// Every n-th message is a poison message.
 const EVERY: usize = 11;
 
-/// The number of messages in flight: the queue stays short, so that a delay shows.
+/// The number of messages in flight. The queue stays short, so that a delay is visible.
 const WINDOW: usize = 100;
 
-/// Much longer than the wait for a hundred other messages.
+/// The delays, which are much longer than the time to process a hundred other messages.
 const DELAYS: [u64; 2] = [3000, 2000];
 
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -29,11 +29,11 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Default)]
 struct Run {
     sent: BTreeMap<usize, Instant>,
-    /// The latency of the healthy messages, in order of arrival.
+    /// The latency of each healthy message, in order of arrival.
     healthy: Vec<(usize, Duration)>,
     /// The number of deliveries of each poison message.
     poison: BTreeMap<usize, usize>,
-    /// Healthy messages that arrived through another exchange than the publisher's.
+    /// The healthy messages that arrived through a different exchange than the publisher's.
     astray: Vec<usize>,
     took: Duration,
 }
@@ -43,7 +43,7 @@ fn is_poison(number: usize, with_poison: bool) -> bool {
 }
 
 impl Run {
-    /// Publishes and works until all healthy messages are done and each poison message had its deliveries.
+    /// Publishes and works until all healthy messages are processed and each poison message has had all its deliveries.
     async fn of(amqp: &Amqp, queue: &str, count: usize, with_poison: bool) -> Self {
         let mut run = Self::default();
         let sender = amqp.new_channel().await.expect("the connection is open");
@@ -57,7 +57,7 @@ impl Run {
                 let (body, options) = (next_number.to_string(), BasicPublishOptions::default());
                 let properties = AMQPProperties::default().with_delivery_mode(2);
                 run.sent.insert(next_number, Instant::now());
-                // Without confirms: the arrivals are counted.
+                // Published without confirms, because the test counts the arrivals.
                 let sent = sender.basic_publish("".into(), queue.into(), options, body.as_bytes(), properties).await;
                 drop(sent.expect("the channel is open"));
                 next_number += 1;
@@ -70,9 +70,9 @@ impl Run {
                 run.took = began.elapsed();
             }
             let is_done = run.healthy.len() + poison >= count && run.poison.values().sum::<usize>() >= poison * 3;
-            // After the end, no further message may arrive.
-            let drain_timeout = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
-            match next(&mut consumer, drain_timeout).await {
+            // After the last expected message, no further message may arrive.
+            let timeout = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
+            match next(&mut consumer, timeout).await {
                 Some(delivery) => run.work(delivery, with_poison).await,
                 None if is_done => return run,
                 None => panic!("{queue}: {} healthy of {count} came, poison {:?}", run.healthy.len(), run.poison),
@@ -107,7 +107,7 @@ impl Run {
     }
 }
 
-/// Returns the messages that are there, without waiting.
+/// Returns the available messages without waiting.
 trait Now<T> {
     fn now(self) -> Option<T>;
 }
@@ -142,8 +142,7 @@ fn poison_does_not_delay_healthy_messages() {
             assert!(healthy.into_iter().eq(expected), "{kind}: each healthy one comes once, in its order");
             assert_eq!(run.astray, [0; 0], "{kind}: these came by a tier");
         }
-        // A pause of the machine delays plain queues, too; on a busy machine, messages wait in them without a cause in
-        // the queue.
+        // A pause of the machine delays plain queues, too. On a busy machine, messages also wait in plain queues.
         let stalled = lateness.between(began, Instant::now());
         let allowed = Duration::from_millis(second) + stalled + without.longest();
         let [alone, among] = [&without, &with].map(Run::longest);
@@ -169,16 +168,15 @@ fn poison_does_not_delay_healthy_messages() {
     });
 }
 
-/// Takes all dead-lettered messages, each once.
+/// Receives all dead-lettered messages, each exactly once.
 fn dead_lettered(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
     block_on(async {
         let channel = fixture.channel().await;
         let mut consumer = consume(&channel, "dead", 100).await;
         let mut numbers = BTreeSet::new();
         loop {
-            let drain_timeout =
-                if numbers.len() < count { Duration::from_secs(20) } else { Duration::from_millis(700) };
-            let Some(delivery) = next(&mut consumer, drain_timeout).await else { return numbers };
+            let timeout = if numbers.len() < count { Duration::from_secs(20) } else { Duration::from_millis(700) };
+            let Some(delivery) = next(&mut consumer, timeout).await else { return numbers };
             delivery.ack(BasicAckOptions::default()).await.expect("the channel is open");
             let number = std::str::from_utf8(&delivery.data).unwrap().parse().unwrap();
             assert!(numbers.insert(number), "{number} is a duplicate");

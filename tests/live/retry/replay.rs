@@ -1,4 +1,4 @@
-//! Replays of dead-lettered messages by hand, and workers that give up early.
+//! Tests manual replays of dead-lettered messages, and workers that give up early.
 
 use lapin::Channel;
 use lapin::protocol::basic::AMQPProperties;
@@ -19,8 +19,8 @@ fn ladder(kind: &str) -> String {
     )
 }
 
-/// Replays a message to each of these routes, unchanged and without its headers. Fails all until they are dead-lettered
-/// again, and compares the keys of their deliveries.
+/// Replays a message to each of these routes, unchanged and without its headers. Fails all messages until they are
+/// dead-lettered again, and compares the keys of their deliveries.
 async fn replays(channel: &Channel, dead_message: &Message, to: &[(&str, &str, &[&str])]) -> Vec<Message> {
     for (exchange, key, _) in to {
         for keeps_headers in [true, false] {
@@ -51,15 +51,15 @@ fn replays_of(kind: &str) {
         let (_, dead_messages) = fail_until_dead(&channel, "work", &Verb::NackAway, "dead").await;
         let dead_message = &dead_messages[0];
         assert_eq!(dead_message.routing_key, "work.retry.2");
-        let resolutions_of: [(&str, &str, &[&str]); 5] = [
+        let expected_keys: [(&str, &str, &[&str]); 5] = [
             ("orders", "work.retry.2", &["work.retry.2"]),
             ("work.return", "work.retry.2", &["work.retry.2"]),
             ("", "work", &["work", "work.retry.1", "work.retry.2"]),
             ("orders", "order.created", &["order.created", "work.retry.1", "work.retry.2"]),
-            // Any key that is not one of the ladder's.
+            // Any key that is not a key of the ladder.
             ("work.return", "", &["", "work.retry.1", "work.retry.2"]),
         ];
-        replays(&channel, dead_message, &resolutions_of).await;
+        replays(&channel, dead_message, &expected_keys).await;
     });
     fixture.is_left_empty();
 }
@@ -69,7 +69,7 @@ fn replay_on_a_ladder_is_retried_unless_it_has_its_old_key() {
     in_parallel(["classic", "quorum"], replays_of);
 }
 
-/// The message has `x-last-death-reason: delivery_limit`, which marks a final death.
+/// The message has the header `x-last-death-reason: delivery_limit`, which marks a final death.
 #[test]
 fn last_death_of_a_replayed_message_is_ignored() {
     if !since(3, 13) {
@@ -92,7 +92,7 @@ fn last_death_of_a_replayed_message_is_ignored() {
     fixture.is_left_empty();
 }
 
-/// The broker counts anew; so does a worker if the count header is removed.
+/// The broker starts a new count. A worker starts a new count if the count header is removed.
 #[test]
 fn other_replays_have_all_attempts_again() {
     let fixture = Fixture::new(
@@ -121,7 +121,7 @@ fn other_replays_have_all_attempts_again() {
     fixture.is_left_empty();
 }
 
-/// On the first attempt, and on a later one.
+/// The worker gives up on the first attempt, and on a later one.
 #[test]
 fn worker_can_give_up_early() {
     in_parallel(["classic", "quorum"], |kind| {
@@ -129,7 +129,7 @@ fn worker_can_give_up_early() {
             "deadLetterQueues",
             &format!("  republish: {{type: {kind}, deadLetter: dead, retry: {{strategy: republish, delays: [200ms, 300ms]}}}}\ndeadLetterQueues"),
         );
-        // The ladder's spec has the queues on one line.
+        // The spec of the ladder has the queues on one line.
         let spec = spec.replace("queues: {work: ", "queues:\n  work: ").replace("}]}}\n", "}]}\n");
         let fixture = Fixture::new("gives-up", &spec);
         block_on(async {
@@ -146,7 +146,7 @@ fn worker_can_give_up_early() {
                     ("work.retry", "work.retry.2")
                 );
                 unchanged(&dead_message, &given_up, kind);
-                // The message did not die: its headers are from before.
+                // The message did not die, so its headers describe earlier deaths.
                 let before = [
                     death("work", "rejected", 1, "", "work"),
                     death("work.retry.1.200ms", "expired", 1, "work.dlx", "work"),

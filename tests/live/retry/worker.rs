@@ -1,4 +1,5 @@
-//! Workers that fail as their contract specifies, one channel each. Async, so that one test can run many.
+//! Provides workers that fail as their contract specifies, each with its own channel. The functions are async, so that
+//! one test can run many workers.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use lapin::{Channel, Confirmation, Consumer};
 
 use crate::support::{Amqp, Message};
 
-/// The header with the attempt count of a worker that republishes.
+/// The header with the number of attempts of a worker that republishes.
 pub(super) const COUNT: &str = "x-retry-count";
 
 /// The action of a worker on a failure.
@@ -26,13 +27,13 @@ pub(super) enum Verb {
     NackBack,
     /// `basic.reject` with `requeue=true`.
     RejectBack,
-    /// Republishes and acknowledges until the retries are exhausted; then `requeue=false`.
+    /// Republishes and acknowledges until the retries are exhausted; then `basic.nack` with `requeue=false`.
     Republish {
         /// The number of retries.
         retries: u32,
-        /// The TTL of each tier; empty for the back of the queue.
+        /// The TTL of each tier; empty if the worker publishes to the back of the queue.
         tiers: Vec<u64>,
-        /// Milliseconds by which the worker shortens each wait.
+        /// The time in milliseconds by which the worker shortens each delay.
         jitter: u64,
     },
 }
@@ -42,12 +43,12 @@ pub(super) enum Verb {
 pub(super) struct Seen {
     /// The time of arrival.
     pub(super) at: Instant,
-    /// The time before the worker's action: the wait for the next attempt does not start earlier.
+    /// The time immediately before the worker's action. The delay of the next attempt does not start earlier.
     pub(super) failed: Instant,
     pub(super) message: Message,
 }
 
-/// A channel with publisher confirms.
+/// Opens a channel with publisher confirms.
 pub(super) async fn channel(amqp: &Amqp) -> Channel {
     let channel = amqp.new_channel().await.expect("the connection is open");
     channel.confirm_select(ConfirmSelectOptions::default()).await.expect("the channel is open");
@@ -67,7 +68,7 @@ pub(super) async fn publish_plain(channel: &Channel, exchange: &str, key: &str, 
     publish(channel, exchange, key, body.as_bytes(), AMQPProperties::default().with_delivery_mode(2)).await;
 }
 
-/// The number of ready messages, from the queue itself instead of the statistics.
+/// Returns the number of ready messages from the queue itself, not from the statistics.
 pub(super) async fn ready(channel: &Channel, queue: &str) -> u32 {
     let counted = crate::support::amqp::counted(channel, queue).await;
     counted.unwrap_or_else(|error| panic!("{queue}: {error}")).ready
@@ -75,20 +76,21 @@ pub(super) async fn ready(channel: &Channel, queue: &str) -> u32 {
 
 /// Takes a message, if there is one.
 pub(super) async fn take(channel: &Channel, queue: &str) -> Option<Message> {
-    // Without acknowledgement: the last frame before a connection closes may be lost (observed on a busy 3.10.8).
+    // Uses no acknowledgement, because the last frame before a connection closes may be lost (observed on a busy
+    // 3.10.8).
     let got = channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await;
     let message = got.unwrap_or_else(|error| panic!("{queue}: {error}"))?;
     Some(message.delivery.into())
 }
 
 /// Waits for a message and takes it.
-pub(super) async fn take_next(channel: &Channel, queue: &str, drain_timeout: Duration) -> Message {
-    let deadline = Instant::now() + drain_timeout;
+pub(super) async fn take_next(channel: &Channel, queue: &str, timeout: Duration) -> Message {
+    let deadline = Instant::now() + timeout;
     loop {
         if let Some(message) = take(channel, queue).await {
             return message;
         }
-        assert!(Instant::now() < deadline, "within {drain_timeout:?} nothing came to {queue}");
+        assert!(Instant::now() < deadline, "within {timeout:?} nothing came to {queue}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -101,8 +103,8 @@ pub(super) async fn consume(channel: &Channel, queue: &str, prefetch: u16) -> Co
 }
 
 /// Returns the next delivery, if it arrives in time.
-pub(super) async fn next(consumer: &mut Consumer, drain_timeout: Duration) -> Option<Delivery> {
-    let next = tokio::time::timeout(drain_timeout, consumer.next()).await.ok()?;
+pub(super) async fn next(consumer: &mut Consumer, timeout: Duration) -> Option<Delivery> {
+    let next = tokio::time::timeout(timeout, consumer.next()).await.ok()?;
     Some(next.expect("the consumer is not cancelled").expect("the channel is open"))
 }
 
@@ -112,7 +114,7 @@ pub(super) async fn ack(delivery: Delivery) -> Seen {
     Seen { at, failed: at, message: delivery.into() }
 }
 
-/// Fails a delivery that arrived now.
+/// Fails a delivery that has just arrived.
 pub(super) async fn fail(channel: &Channel, queue: &str, delivery: Delivery, verb: &Verb) -> Seen {
     let at = Instant::now();
     let done = match verb {
@@ -138,7 +140,7 @@ pub(super) async fn fail(channel: &Channel, queue: &str, delivery: Delivery, ver
     Seen { at, failed: at, message: delivery.into() }
 }
 
-/// The number of times that a message was republished.
+/// Returns the number of times that a message was republished.
 pub(super) fn count(properties: &AMQPProperties) -> u32 {
     let count = properties.headers().as_ref().and_then(|headers| headers.inner().get(COUNT));
     count.map_or(0, |count| {
@@ -147,7 +149,8 @@ pub(super) fn count(properties: &AMQPProperties) -> u32 {
     })
 }
 
-/// The same properties with another count. The first publisher's `expiration` would shorten a tier.
+/// Returns the properties with a different count, and without the first publisher's `expiration`, which would shorten
+/// the delay of a tier.
 fn counted(properties: &AMQPProperties, count: u32, expiration: Option<u64>) -> AMQPProperties {
     let mut headers = properties.headers().clone().unwrap_or_default();
     headers.insert(COUNT.into(), AMQPValue::LongInt(i32::try_from(count).expect("few retries")));

@@ -1,4 +1,4 @@
-//! Random topologies and messages.
+//! Generates random topologies and messages.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use topo::model::{
 
 use crate::support::{Random, Vhost};
 
-/// The names allow policies to match some of them.
+/// The names of the exchanges. Policies match some of them.
 const EXCHANGES: [&str; 8] = ["e1", "e2", "e3", "e4", "e5", "f1", "f2", "f3"];
 pub(super) const QUEUES: [&str; 6] = ["order", "a", "b.order", "q1", "q2", "q3"];
 const WORDS: [&str; 5] = ["order", "a", "b", "", "x"];
@@ -28,24 +28,24 @@ pub(super) struct Publication {
     pub(super) exchange: ExchangeName,
     pub(super) key: String,
     pub(super) headers: Arguments,
-    /// The pattern of the key.
+    /// The pattern that the key matches.
     pub(super) like: Option<String>,
     /// True if a word of the key is a wildcard.
     pub(super) is_odd: bool,
 }
 
-/// One of these words.
+/// Returns one of these words.
 fn one_of(random: &mut Random, words: &[&'static str]) -> &'static str {
     words[random.below(words.len())]
 }
 
-/// One to three words, possibly wildcards.
+/// Returns one to three words, some of which may be wildcards.
 fn pattern(random: &mut Random) -> String {
     let count = 1 + random.below(3);
     let mut hashes = 0;
     let words: Vec<&str> = (0..count)
         .map(|_| match random.below(10) {
-            // More than two are refused since 4.3.5.
+            // Since 4.3.5, the broker refuses more than two.
             0..=2 if hashes < 2 => {
                 hashes += 1;
                 "#"
@@ -57,7 +57,7 @@ fn pattern(random: &mut Random) -> String {
     words.join(".")
 }
 
-/// A key that a pattern matches.
+/// Returns a key that a pattern matches.
 fn key_like(pattern: &str, random: &mut Random) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for word in pattern.split('.').filter(|_| !pattern.is_empty()) {
@@ -67,7 +67,7 @@ fn key_like(pattern: &str, random: &mut Random) -> Option<String> {
             word => words.push(word),
         }
     }
-    // The empty key has no word.
+    // The empty key has no words.
     (words != [""]).then(|| words.join("."))
 }
 
@@ -91,7 +91,7 @@ fn headers(random: &mut Random, most: usize) -> Arguments {
     (0..count).map(|_| ((*random.pick(&["region", "tier", "x-kind"])).to_owned(), value(random))).collect()
 }
 
-/// The arguments of a headers binding.
+/// Returns the arguments of a headers binding.
 pub(super) fn match_headers(random: &mut Random, version: BrokerVersion) -> Arguments {
     let mut arguments = headers(random, 2);
     if random.chance(20) {
@@ -105,7 +105,7 @@ pub(super) fn match_headers(random: &mut Random, version: BrokerVersion) -> Argu
     arguments
 }
 
-/// An exchange of some type, sometimes with an alternate.
+/// Returns an exchange of one of these types, sometimes with an alternate exchange.
 fn exchange(random: &mut Random, kinds: &[&str]) -> Exchange {
     let mut arguments = Arguments::new();
     if random.chance(30) {
@@ -121,7 +121,7 @@ fn exchange(random: &mut Random, kinds: &[&str]) -> Exchange {
     Exchange { kind, durable: true, auto_delete: false, internal: random.chance(10), arguments }
 }
 
-/// An exchange policy that sets an alternate.
+/// Returns an exchange policy that sets an alternate exchange.
 fn alternate_policy(random: &mut Random) -> Policy {
     Policy {
         pattern: (*random.pick(&["^e", "[13]$", "^f2$"])).to_owned(),
@@ -134,7 +134,7 @@ fn alternate_policy(random: &mut Random) -> Policy {
 impl Case {
     pub(super) fn draw(random: &mut Random, version: BrokerVersion) -> Self {
         let mut topology = exchanges(random, &["direct", "direct", "fanout", "topic", "topic", "headers"]);
-        // Rarely, because too much would be unpredictable.
+        // Used rarely, because too many routes would be unpredictable.
         if random.chance(35) {
             topology.exchanges.insert("e1".into(), exchange(random, &["x-consistent-hash"]));
         }
@@ -163,7 +163,7 @@ impl Case {
         };
         let like = pattern(random);
         let (key, like) = match random.below(10) {
-            // As if the key were a pattern.
+            // Treats the key as a pattern.
             0 => (like, None),
             1 | 2 => (one_of(random, &QUEUES).to_owned(), None),
             _ => match key_like(&like, random) {
@@ -180,7 +180,7 @@ impl Case {
     }
 }
 
-/// A vhost with exchanges, and a policy for some of them.
+/// Returns a vhost with exchanges, and with a policy for some of them.
 pub(super) fn exchanges(random: &mut Random, kinds: &[&str]) -> Topology {
     let mut topology = Topology::missing("v".into());
     for name in EXCHANGES {
@@ -197,7 +197,7 @@ pub(super) fn queue(arguments: &[(&str, ArgumentValue)]) -> Queue {
     Queue { durable: true, auto_delete: false, exclusive: false, arguments }
 }
 
-/// This number of bindings, mostly to queues.
+/// Adds this number of bindings, mostly to queues.
 pub(super) fn bindings(topology: &mut Topology, random: &mut Random, version: BrokerVersion, count: usize) {
     for _ in 0..count {
         let source = if random.chance(6) { "amq.topic" } else { one_of(random, &EXCHANGES) };
@@ -241,7 +241,7 @@ pub(super) fn properties(headers: &Arguments) -> AMQPProperties {
     AMQPProperties::default().with_delivery_mode(2).with_headers(table)
 }
 
-/// Declares a topology. Bindings over AMQP: HTTP cannot represent "any value".
+/// Declares a topology. Declares bindings over AMQP, because HTTP cannot represent "any value".
 pub(super) fn declare(topology: &Topology, vhost: &Vhost<'_>) {
     let created = |kind: &str, name: &str, body: serde_json::Value| {
         let answer = vhost.http().put(&vhost.path(kind, &[name]), &body);
@@ -273,11 +273,11 @@ pub(super) fn declare(topology: &Topology, vhost: &Vhost<'_>) {
     }
 }
 
-/// The dead-letter destination of a queue, by argument or policy, for all questions about dead letters.
+/// Returns random dead-letter settings of a queue, for its arguments or a policy.
 pub(super) fn dead_lettering(random: &mut Random) -> BTreeMap<&'static str, ArgumentValue> {
     let mut reported = BTreeMap::new();
     if random.chance(35) {
-        // Directly to a queue, which creates cycles.
+        // Dead-letters directly to a queue, which creates cycles.
         reported.insert("dead-letter-exchange", "".into());
         reported.insert("dead-letter-routing-key", one_of(random, &QUEUES).into());
         return reported;
@@ -296,7 +296,7 @@ pub(super) fn name(queue: &str) -> QueueName {
     queue.into()
 }
 
-/// One line per object, for output.
+/// Formats the objects for output, one per line.
 pub(super) fn shown(topology: &Topology) -> String {
     let exchanges =
         topology.exchanges.iter().map(|(name, it)| format!("exchange {name}: {} {:?}", it.kind, it.arguments));

@@ -1,4 +1,4 @@
-//! Connections that break during a transfer, and a transport that is dropped.
+//! Tests connections that break during a transfer, and a transport that is dropped.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const MESSAGES: usize = 30_000;
 /// The number of messages before the next break.
 const MORE: usize = 5_000;
 
-/// The names of a user's connections. The list is delayed, both for new and for closed connections.
+/// Returns the names of a user's connections. The list is delayed, for new and for closed connections.
 fn connections(vhost: &Vhost<'_>, user: &str) -> BTreeSet<String> {
     let listed = vhost.http().get("/api/connections").expect_status(200);
     let of_user = listed.as_array().unwrap().iter().filter(|connection| connection["user"] == user);
@@ -26,9 +26,9 @@ fn cut(vhost: &Vhost<'_>, names: BTreeSet<String>) -> BTreeSet<String> {
     names.into_iter().filter(close).collect()
 }
 
-/// Expects each message in one of the queues; returns the number of duplicates.
+/// Expects each message in one of the queues. Returns the number of duplicates.
 fn twice(fixture: &Fixture<'_>, published: usize, left: u64) -> usize {
-    // Reads the queues themselves: the totals of a quorum queue are as old as its last tick.
+    // Queries the queues themselves, because the totals of a quorum queue are as old as its last tick.
     let there = usize::try_from(u64::from(fixture.amqp.ready(&fixture.new)) + left).unwrap();
     let mut all = numbers(&take(&fixture.amqp, &fixture.new, there - usize::try_from(left).unwrap()));
     all.extend(numbers(&take(&fixture.amqp, &fixture.old, usize::try_from(left).unwrap())));
@@ -48,7 +48,7 @@ fn broken_connection_is_restored() {
         let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         fill(&fixture.amqp, &fixture.old, 0..MESSAGES, 20);
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        // The connection is found before the transfer: this takes a while, in which all messages could move.
+        // Finds the connection before the transfer, because this takes some time, in which all messages could move.
         let listed = until("its connection", || {
             Some(connections(&vhost, &user.name)).filter(|connections| !connections.is_empty())
         });
@@ -59,7 +59,7 @@ fn broken_connection_is_restored() {
             assert!(!moving.progress().state.is_over(), "{:?} after {closed:?}", moving.progress());
             let open = &connections(&vhost, &user.name) - &closed;
             if !open.is_empty() {
-                // All messages may have moved by now: the connection breaks while more move.
+                // All messages may have moved. The connection breaks while more messages move.
                 fill(&fixture.amqp, &fixture.old, published..published + MORE, 20);
                 published += MORE;
                 closed.extend(cut(&vhost, open));
@@ -96,7 +96,7 @@ fn dropped_transport_loses_nothing() {
             let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("the first", || (moving.progress().moved > Some(1000)).then_some(()));
             drop(moving);
-            // The broker returns unacknowledged messages when it detects the closed connection.
+            // The broker requeues unacknowledged messages when it detects the closed connection.
             let mut last = 0;
             let mut same = 0;
             until("silence", || {
@@ -121,9 +121,9 @@ fn unrestorable_connection_ends_the_transfer() {
     let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
     let mut moving = block_on(transport.start(fixture.order())).unwrap();
-    // The broker closes the connections of a deleted user and refuses its login.
+    // The broker closes the connections of a deleted user, and refuses to log the user in again.
     drop(user);
-    let last = block_on(moving.over());
+    let last = block_on(moving.wait_until_over());
     let State::Failed(Fault::Broker(error)) = &last.state else { panic!("{last:?}") };
     assert!(matches!(error, BrokerError::Unauthorized { .. }), "{error:?}");
 }

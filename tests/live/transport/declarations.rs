@@ -1,4 +1,4 @@
-//! Declares and deletions of the AMQP connection, as the broker stores them.
+//! Tests declarations and deletions over AMQP, as the broker stores them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn queue(arguments: Value) -> Queue {
     Queue { durable: true, auto_delete: false, exclusive: false, arguments: serde_json::from_value(arguments).unwrap() }
 }
 
-/// Swaps with a companion queue that exists.
+/// Swaps the queue, with a companion queue that exists.
 fn swap(vhost: &Vhost<'_>, transport: &AmqpTransport, name: &str, queue: &Queue) -> Result<(), BrokerError> {
     swap_with_companion(vhost, transport, (name, name), queue)
 }
@@ -53,14 +53,14 @@ fn swap_declares_the_new_queue() {
             let seen = vhost.queue(&name);
             assert_eq!(seen["arguments"], arguments);
             assert_eq!((&seen["durable"], &seen["auto_delete"]), (&json!(true), &json!(false)));
-            // HTTP yields the same arguments: the broker's integers have the same width.
+            // HTTP declares the same arguments, because the integers have the same width on the broker.
             let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
             assert!(vhost.http().put(&vhost.path("queues", &[&name]), &body).is_success());
         }
     }
 }
 
-/// The connection may have been restored to another broker.
+/// topo may have restored its connection to a different broker.
 #[test]
 fn swap_requires_the_companion_queue() {
     let vhost = Node::shared().vhost("beside");
@@ -103,7 +103,7 @@ fn concurrent_declare_does_not_separate_the_swap() {
             let swap = scope.spawn(|| swap(&vhost, &transport, "q", &desired));
             let mut declares = 0;
             while !swap.is_finished() {
-                // The application's declare is refused after the swap.
+                // The application's declaration is refused after the swap.
                 let _ = application.declare_queue("q", NONE);
                 declares += 1;
             }

@@ -1,4 +1,4 @@
-//! Faults during a transfer. Every message that was not moved remains in the queue.
+//! Tests faults during a transfer. Every message that was not moved remains in the queue.
 
 use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
 use lapin::protocol::basic::AMQPProperties;
@@ -13,7 +13,7 @@ fn failure(fixture: &Fixture<'_>, by: By, moving: &mut Move) -> Fault {
     failure_while(fixture, by, moving, || {})
 }
 
-/// The same with a concurrent operation.
+/// Returns the fault of a transfer during a concurrent operation.
 fn failure_while(fixture: &Fixture<'_>, by: By, moving: &mut Move, mut goes_on: impl FnMut()) -> Fault {
     until(&format!("the end of a move by {by:?} from {}", fixture.old), || {
         match block_on(moving.progress()).unwrap().state {
@@ -55,7 +55,7 @@ fn exclusive_consumer_is_reported() {
                     channel.basic_consume(fixture.old.as_str().into(), "".into(), options, FieldTable::default()).await;
                 (channel, consumer.unwrap())
             });
-            // Quorum queues permit other consumers next to it, on all versions.
+            // On all versions, quorum queues permit other consumers in addition to an exclusive one.
             if types.0 == "classic" {
                 let fault = fixture.refusal(by);
                 let Fault::Exclusive { reason } = &fault else { panic!("{by:?}: {fault:?}") };
@@ -91,7 +91,7 @@ fn unroutable_target_keeps_every_message() {
         let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         let http = vhost.http();
         let binding = vhost.path("bindings", &["e", &fixture.tap, "q", &fixture.new, "~"]);
-        // In the middle of a transfer, and at its beginning.
+        // The target becomes unroutable during the transfer, or is unroutable from the start.
         fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
         let mut moving = fixture.start(By::Amqp);
         let Move::Amqp(progress) = &moving else { panic!("by AMQP") };
@@ -99,7 +99,8 @@ fn unroutable_target_keeps_every_message() {
         http.delete(&binding).expect_status(204);
         let mut published = 20_000;
         let fault = failure_while(&fixture, By::Amqp, &mut moving, || {
-            // All messages may have moved before the target was unbound: more are published until one is unroutable.
+            // All messages may have moved before the target was unbound. More messages are published until one is
+            // unroutable.
             if fixture.amqp.ready(&fixture.old) == 0 {
                 fill(&fixture.amqp, &fixture.old, published..published + 100, 20);
                 published += 100;
@@ -112,7 +113,7 @@ fn unroutable_target_keeps_every_message() {
         let mut moving = fixture.start(By::Amqp);
         assert!(matches!(failure(&fixture, By::Amqp, &mut moving), Fault::Unroutable { .. }));
         assert_eq!(block_on(moving.stop()).unwrap().moved, Some(0));
-        // Each message is in one place, although many were in flight.
+        // Each message is in exactly one queue, although many messages were in flight.
         assert!(numbers(&take(&fixture.amqp, &fixture.new, moved)).into_iter().eq(0..moved), "{types:?}");
         let mut left = numbers(&take(&fixture.amqp, &fixture.old, published - moved));
         if types.0 == "quorum" {
@@ -123,7 +124,7 @@ fn unroutable_target_keeps_every_message() {
             left[..=alone].rotate_right(1);
         }
         assert!(left.into_iter().eq(moved..published), "{types:?}");
-        // A shovel would lose the messages: it does not start.
+        // A shovel would lose the messages, so topo does not start it.
         assert!(matches!(fixture.refusal(By::Shovel), Fault::Unroutable { .. }));
     }
     assert!(shovels(&vhost).is_empty());
@@ -152,7 +153,7 @@ fn queue_deleted_during_the_transfer_is_reported() {
         until("all of them", || (moving.progress().moved == Some(100)).then_some(()));
         assert_eq!(fixture.amqp.ready(&fixture.old), 0);
         vhost.http().delete(&vhost.path("queues", &[&fixture.old])).expect_status(204);
-        let last = block_on(moving.over());
+        let last = block_on(moving.wait_until_over());
         assert!(matches!(last.state, State::Failed(Fault::SourceGone { .. })), "{last:?}");
         assert_eq!((last.moved, last.possible_duplicates), (Some(100), 0));
         take(&fixture.amqp, &fixture.new, 100);
@@ -162,7 +163,7 @@ fn queue_deleted_during_the_transfer_is_reported() {
 #[test]
 fn rejecting_target_is_retried_in_order() {
     let vhost = Node::shared().vhost("rejects");
-    // In 3.8, quorum queues do not reject.
+    // In 3.8, quorum queues do not reject messages.
     let kinds: &[&str] = if Node::shared().at_least(3, 10) { &["classic", "quorum"] } else { &["classic"] };
     for kind in kinds.iter().copied() {
         let fixture = Fixture::create(&vhost, &format!("{kind} "), (kind, kind));
@@ -176,7 +177,7 @@ fn rejecting_target_is_retried_in_order() {
         let fixture = Fixture { tap: "to full".to_owned(), new: full.clone(), ..fixture };
         let moving = fixture.start(By::Amqp);
         let Move::Amqp(moving) = moving else { panic!("by AMQP") };
-        // A quorum queue accepts some more before it rejects; in later versions all of these.
+        // A quorum queue accepts some more messages before it rejects, in later versions all of these.
         until("a rejection", || {
             let progress = moving.progress();
             (progress.state == State::Rejected || kind == "quorum" && progress.moved == Some(200)).then_some(())
@@ -201,7 +202,7 @@ fn stop_while_the_target_rejects_keeps_the_order() {
     let vhost = Node::shared().vhost("rejecting");
     for kind in ["classic", "quorum"] {
         let fixture = Fixture::create(&vhost, &format!("{kind} "), (kind, kind));
-        // Classic queues reject the first excess message in each version.
+        // Classic queues reject the first message above the limit in every version.
         let limit = [("x-max-length", Argument::LongInt(10)), ("x-overflow", text("reject-publish"))];
         let full = format!("{kind} full");
         fixture.amqp.declare_queue(&full, &limit).unwrap();
@@ -235,7 +236,7 @@ fn messages_of_other_users_are_reported() {
         }
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
         let mut moving = block_on(transport.start(fixture.order())).unwrap();
-        let last = block_on(moving.over());
+        let last = block_on(moving.wait_until_over());
         let State::Failed(Fault::ForeignUser { user_id, reason }) = &last.state else { panic!("{last:?}") };
         assert_eq!(*user_id, author.name);
         assert!(reason.contains("user_id property set to"), "{reason}");
@@ -297,7 +298,7 @@ fn single_active_consumer_keeps_its_messages() {
 
 #[test]
 fn alarm_stops_the_transfer() {
-    // Below the memory use of any node.
+    // The limit is below the memory use of any node.
     let node = Node::start(Options::default().line("vm_memory_high_watermark.absolute = 10MB"));
     let vhost = node.vhost("alarm");
     let fixture = Fixture::create(&vhost, "", TYPES[0]);

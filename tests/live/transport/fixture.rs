@@ -1,4 +1,4 @@
-//! A source queue, and a fanout exchange bound to a target queue.
+//! Provides a source queue, and a fanout exchange that is bound to a target queue.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl By {
     pub(crate) const BOTH: [Self; 2] = [Self::Amqp, Self::Shovel];
 }
 
-/// The pairs of queue types; the last one is the return from a holding queue.
+/// The pairs of queue types. The last pair is that of messages that return from a holding queue.
 pub(crate) const TYPES: [(&str, &str); 4] =
     [("classic", "classic"), ("classic", "quorum"), ("quorum", "quorum"), ("quorum", "classic")];
 
@@ -43,7 +43,7 @@ pub(crate) fn of_type(name: &str) -> [(&'static str, Argument); 1] {
     [("x-queue-type", text(name))]
 }
 
-/// The intervals of a node, for the library.
+/// Returns the intervals of a node, for the library.
 pub(crate) fn intervals_of(node: &Node) -> Intervals {
     let [statistics, tick] = node.broker_intervals();
     Intervals::new(Some(statistics), Some(tick))
@@ -107,7 +107,7 @@ impl<'a> Fixture<'a> {
         block_on(transport(by, self.vhost).start(self.order())).unwrap()
     }
 
-    /// The reason why a transfer cannot start.
+    /// Returns the reason why a transfer cannot start.
     pub(crate) fn refusal(&self, by: By) -> Fault {
         match block_on(transport(by, self.vhost).start(self.order())) {
             Ok(_) => panic!("a move by {by:?} from {} was started", self.old),
@@ -115,7 +115,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Moves messages until the target has this number, and stops.
+    /// Moves messages until the target contains this number of messages, and stops.
     pub(crate) fn move_all(&self, by: By, messages: u32) -> Progress {
         let moving = self.start(by);
         until(&format!("{messages} in {}", self.new), || (self.amqp.ready(&self.new) >= messages).then_some(()));
@@ -123,7 +123,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// Publishes this number of messages of that size through the default exchange, without waiting.
+/// Publishes this number of messages of this size through the default exchange, without waiting.
 pub(crate) fn fill(amqp: &Amqp, queue: &str, numbers: std::ops::Range<usize>, size: usize) {
     block_on(async {
         let channel = amqp.new_channel().await.unwrap();
@@ -143,7 +143,7 @@ pub(crate) fn fill(amqp: &Amqp, queue: &str, numbers: std::ops::Range<usize>, si
     });
 }
 
-/// Takes this number of messages and expects no further one.
+/// Receives this number of messages, and expects no further message.
 pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
     let taken = block_on(async {
         let channel = amqp.new_channel().await.unwrap();
@@ -151,7 +151,7 @@ pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
         let consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await.unwrap();
         let mut taken = Vec::new();
         let mut consumer = std::pin::pin!(consumer);
-        // Ends after two seconds without a message; the caller counts.
+        // Ends after two seconds without a message; the caller compares the number.
         while let Ok(Some(next)) = tokio::time::timeout(
             if taken.len() < messages { Duration::from_secs(30) } else { Duration::from_millis(500) },
             consumer.next(),
@@ -167,23 +167,23 @@ pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
     taken
 }
 
-/// The number at the start of each body.
+/// Returns the number at the start of each body.
 pub(crate) fn numbers(messages: &[Message]) -> Vec<usize> {
     let number = |message: &Message| String::from_utf8_lossy(&message.body).split(' ').next().unwrap().parse().unwrap();
     messages.iter().map(number).collect()
 }
 
-/// The total of a queue in the broker's list.
+/// Returns the total of a queue in the broker's list.
 pub(crate) fn total(vhost: &Vhost<'_>, queue: &str) -> u64 {
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
-    // A node that has just started answers 500 while it has no statistics of a new queue.
+    // A node that has just started responds with 500 while it has no statistics of a new queue.
     let answer = until("the totals", || Some(vhost.http().get(&path)).filter(|answer| answer.status != 500));
     let listed = answer.expect_status(200);
     let mut queues = listed.as_array().unwrap().iter();
     queues.find(|entry| entry["name"] == queue).map_or(0, |entry| entry["messages"].as_u64().unwrap_or(u64::MAX))
 }
 
-/// The names of all defined shovels.
+/// Returns the names of all defined shovels.
 pub(crate) fn shovels(vhost: &Vhost<'_>) -> Vec<String> {
     let listed = vhost.http().get(&format!("/api/parameters/shovel/{}", encoded(vhost.name()))).expect_status(200);
     listed.as_array().unwrap().iter().map(|entry: &Value| entry["name"].as_str().unwrap().to_owned()).collect()

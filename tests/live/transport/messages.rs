@@ -1,4 +1,4 @@
-//! Moved messages are unchanged, complete and in order.
+//! Tests that moved messages are unchanged, complete and in order.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn table(fields: &[(&str, AMQPValue)]) -> FieldTable {
     table
 }
 
-/// A header of each type.
+/// Returns a header of each type.
 fn headers() -> FieldTable {
     let list = FieldArray::from(vec![AMQPValue::LongInt(1), text("two")]);
     table(&[
@@ -51,7 +51,7 @@ fn headers() -> FieldTable {
     ])
 }
 
-/// Messages of all kinds: key, properties, body.
+/// Returns messages of all kinds: routing key, properties, body.
 fn all_kinds() -> Vec<(&'static str, AMQPProperties, Vec<u8>)> {
     let every = AMQPProperties::default()
         .with_content_type("text/plain".into())
@@ -77,7 +77,7 @@ fn all_kinds() -> Vec<(&'static str, AMQPProperties, Vec<u8>)> {
     ]
 }
 
-/// The parts of a message that a consumer sees, except its route. Missing headers equal an empty table.
+/// Returns the parts of a message that a consumer sees, except its route. Missing headers are equal to an empty table.
 fn seen(message: &Message) -> (String, AMQPProperties, Vec<u8>) {
     let headers = message.properties.headers().clone().unwrap_or_default();
     (message.routing_key.clone(), message.properties.clone().with_headers(headers), message.body.clone())
@@ -93,14 +93,14 @@ fn publish_all(amqp: &Amqp, exchange: &str) {
 fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
     let prefix = format!("{by:?} {types:?} ");
     let fixture = Fixture::create(vhost, &prefix, types);
-    // The same messages in a queue of the target's type, published directly.
+    // The same messages are also published directly to a queue of the target's type.
     let unmoved = format!("{prefix}unmoved");
     fixture.amqp.declare_queue(&unmoved, &super::fixture::of_type(types.1)).unwrap();
     fixture.amqp.declare_exchange(&format!("{prefix}in"), "fanout", &[]).unwrap();
     for queue in [&fixture.old, &unmoved] {
         fixture.amqp.bind_queue(&format!("{prefix}in"), queue, "", &[]);
     }
-    // `CC` routes to this queue: through the default exchange, or through the fanout exchange's own key.
+    // `CC` routes to this queue: through the default exchange, or through the fanout exchange's own routing key.
     let bystander = "bystander";
     fixture.amqp.declare_queue(bystander, &[]).unwrap();
     publish_all(&fixture.amqp, &format!("{prefix}in"));
@@ -133,7 +133,7 @@ fn order_is_kept_over_5000_messages() {
             let fixture = Fixture::create(&vhost, &format!("{by:?} {types:?} "), types);
             fill(&fixture.amqp, &fixture.old, 0..5000, 20);
             let moving = fixture.start(by);
-            // Includes messages published during the transfer.
+            // Includes messages that are published during the transfer.
             fill(&fixture.amqp, &fixture.old, 5000..5500, 20);
             until("all of them", || (fixture.amqp.ready(&fixture.new) >= 5500).then_some(()));
             let last = block_on(moving.stop()).unwrap();
@@ -156,7 +156,7 @@ fn stop_leaves_each_message_in_one_queue() {
     }
 }
 
-/// Returns true if messages were left at the stop.
+/// Returns true if messages were left when the transfer stopped.
 fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) -> bool {
     let fixture = Fixture::create(vhost, &format!("{types:?} {game} "), types);
     fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
@@ -171,7 +171,7 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
     moved < 20_000
 }
 
-/// Expects all other messages in the source queue, none of them delivered.
+/// Expects the remaining messages in the source queue, without a delivery.
 fn rest_is_there(fixture: &Fixture<'_>, types: (&str, &str), moved: usize) {
     until("all others, where they were", || {
         (usize::try_from(fixture.amqp.ready(&fixture.old)).unwrap() + moved == 20_000).then_some(())
@@ -197,7 +197,7 @@ fn stop_with_a_slow_queue_requeues_no_message() {
             until("the first poll", || looks.exists().then_some(()));
             let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("a slow queue", || is_slow.exists().then_some(()));
-            // The queue has not processed the acknowledgements of its deliveries yet: it will deliver as many again.
+            // The queue has not processed the acknowledgements of its deliveries yet, and would deliver them again.
             until_ok(&format!("all acknowledgements of {types:?}"), || {
                 let progress = moving.progress();
                 assert!(!progress.state.is_over(), "{types:?}: {progress:?}");
@@ -220,12 +220,13 @@ fn stop_with_a_slow_queue_requeues_no_message() {
     }
 }
 
-/// Erlang code that suspends the old queue after it has delivered more than 1100 of 20,000 messages. So the queue has
-/// processed acknowledgements of the consumer with the prefetch of 1000: 3.8 queries a quorum queue again after it has
-/// delivered the first 1000 messages and before it replies to `basic.consume`. A quorum queue may not have applied all
-/// publishes when they are confirmed, so the code first waits until all messages are ready. Then it writes the first
-/// file. It writes the second file after the suspension. It resumes the queue after the third file exists, or after a
-/// minute. It fails if the queue delivers nothing, or everything between two polls.
+/// Returns Erlang code that suspends the old queue after it has delivered more than 1100 of 20,000 messages.
+///
+/// The consumer has a prefetch count of 1000, so the queue has then processed acknowledgements. This is necessary
+/// because 3.8 queries a quorum queue after the first 1000 deliveries, before it replies to `basic.consume`. A quorum
+/// queue may not have applied all publishes when they are confirmed, so the code first waits until all messages are
+/// ready, and writes the first file. It writes the second file after the suspension. It resumes the queue when the
+/// third file exists, or after a minute. It fails if the queue delivers no messages, or all of them between two polls.
 fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
@@ -250,7 +251,7 @@ fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) ->
     )
 }
 
-/// Expects consecutive numbers from the first on, and reports gaps.
+/// Expects consecutive numbers from the first one on, and reports gaps.
 fn in_order(numbers: &[usize], first: usize, what: &str) {
     if let Some(at) = numbers.iter().zip(first..).position(|(number, expected)| *number != expected) {
         let near = &numbers[at.saturating_sub(3)..numbers.len().min(at + 20)];

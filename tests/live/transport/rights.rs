@@ -1,4 +1,4 @@
-//! Logins, permissions and tags are checked before the transfer.
+//! Tests that logins, permissions and tags are checked before the transfer.
 
 use topo::broker::transport::{AmqpAddress, AmqpOptions, AmqpTransport, Fault};
 use topo::broker::{Broker, BrokerError};
@@ -26,7 +26,7 @@ fn failed_connections_are_reported() {
     let options = AmqpOptions { vhost: "not-there".into(), ..options_of(&vhost, "guest", "guest") };
     let error = refused(options);
     assert!(matches!(&error, BrokerError::AccessRefused { reason, .. } if reason.contains("not-there")), "{error:?}");
-    // The port is open, but does not speak AMQP.
+    // The port is open, but the server does not use AMQP.
     let mut options = options_of(&vhost, "guest", "guest");
     options.address.port = node.http_port();
     options.retries = topo::broker::Retries::NONE;
@@ -121,6 +121,6 @@ fn amqp_address_comes_from_the_broker() {
     assert_eq!(address("guest", "guest"), expected);
     let monitoring = monitoring.may_everything(&vhost);
     assert_eq!(address(&monitoring.name, &monitoring.password), expected);
-    // A user who cannot see the listeners uses the default port.
+    // For a user who cannot read the listeners, topo uses the default port.
     assert_eq!(address(&plain.name, &plain.password).port, 5672);
 }

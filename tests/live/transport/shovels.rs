@@ -1,4 +1,4 @@
-//! Properties of the shovel transport.
+//! Tests properties of the shovel transport.
 
 use topo::broker::transport::{Fault, Leftover, Move, State};
 
@@ -19,7 +19,7 @@ fn missing_plugin_is_reported() {
     assert_eq!(fixture.move_all(By::Amqp, 10).moved, Some(10));
 }
 
-/// The broker accepts the definition nevertheless.
+/// The broker accepts the definition although the plugin is stopped.
 #[test]
 fn stopped_plugin_is_reported() {
     let node = Node::start(Options::default());
@@ -45,7 +45,7 @@ fn shovel_of_a_killed_run_is_found_and_removed() {
     assert_eq!(block_on(transport.leftovers()).unwrap(), [leftover]);
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     until("all of them", || (fixture.amqp.ready(&fixture.new) == 10).then_some(()));
-    // A new run of the same migration replaces it.
+    // A new run of the same migration replaces the shovel.
     let moving = fixture.start(By::Shovel);
     assert_eq!(shovels(&vhost), [name.as_str()]);
     block_on(moving.stop()).unwrap();
@@ -66,7 +66,7 @@ fn removed_shovel_does_not_redeclare_its_queue() {
         fill(&fixture.amqp, &fixture.old, 0..2000, 0);
         block_on(fixture.start(By::Shovel).stop()).unwrap();
         vhost.http().delete(&vhost.path("queues", &[&fixture.old])).expect_status(204);
-        // A remaining shovel would reconnect within its reconnect-delay of 1 s.
+        // A remaining shovel would reconnect within its reconnect delay of 1 s.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
         while std::time::Instant::now() < until {
             assert!(vhost.queue(&fixture.old).is_null(), "{types:?}");
@@ -82,17 +82,18 @@ fn shovel_with_a_deleted_target_keeps_the_messages() {
     let moving = fixture.start(By::Shovel);
     vhost.http().delete(&vhost.path("exchanges", &[&fixture.tap])).expect_status(204);
     fill(&fixture.amqp, &fixture.old, 0..5, 0);
-    // It may report `running` while its channel is closed (3.10.8), or restart repeatedly (4.0.5).
+    // The shovel may report `running` while its channel is closed (3.10.8), or restart repeatedly (4.0.5).
     assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
     assert!(numbers(&take(&fixture.amqp, &fixture.old, 5)).into_iter().eq(0..5));
 }
 
-/// The broker kills a shovel that has not connected yet, and from 3.13 on its status stays forever (fixed after 4.3.5).
+/// The broker kills a shovel that has not connected yet. From 3.13 on, the status of the shovel remains (fixed after
+/// 4.3.5).
 #[test]
 fn shovel_removed_during_its_start_is_gone() {
     let vhost = Node::shared().vhost("starting");
     let fixture = Fixture::create(&vhost, "", TYPES[0]);
-    // Accepts the connection and never answers.
+    // Accepts the connection and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let source = format!("amqp://{}/{}", silent.local_addr().unwrap(), vhost.name());
     let value = json!({"value": {
@@ -111,7 +112,7 @@ fn shovel_removed_during_its_start_is_gone() {
     let expected = node.at_least(3, 13).then(|| "starting".into());
     assert!(state() == expected || node.at_least(4, 3) && state().is_none(), "{:?}", state());
     assert!(shovels(&vhost).is_empty());
-    // The stale status is not taken for the next shovel's.
+    // topo does not use the stale status for the next shovel.
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     fixture.move_all(By::Shovel, 10);
     assert_eq!(state(), None);

@@ -1,4 +1,4 @@
-//! AMQP with TLS uses the certificates and flags of HTTP.
+//! Tests that AMQP with TLS uses the certificates and flags of HTTP.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ fn read(tls: &Tls, file: &str) -> Vec<u8> {
     std::fs::read(tls.path(file)).unwrap()
 }
 
-/// Options with the address that the broker reports and all certificates.
+/// Returns options with the address that the broker reports, and with all certificates.
 fn options(vhost: &Vhost<'_>) -> AmqpOptions {
     let (tls, node) = &*SECURE;
     let url = BaseUrl::parse(&node.tls_url()).unwrap().url;
@@ -55,7 +55,7 @@ fn messages_are_moved_over_tls() {
 fn custom_ca_is_trusted() {
     let vhost = SECURE.1.vhost("trust");
     let other = Tls::create();
-    // Neither the system's nor Mozilla's list contains this CA.
+    // Neither the list of the system nor that of Mozilla contains this CA.
     for ca_cert in [None, Some(read(&other, "ca.pem"))] {
         let options = AmqpOptions { ca_cert, ..options(&vhost) };
         let error = refused(options.clone()).to_string();
@@ -84,7 +84,7 @@ fn client_certificate_is_sent() {
     assert!(error.starts_with("cannot connect to amqps://localhost:"), "{error}");
     let broken = ClientCertificate { cert: b"rubbish".to_vec(), key: b"rubbish".to_vec() };
     let error = refused(AmqpOptions { client_cert: Some(broken), ..options(&vhost) });
-    assert!(matches!(error, BrokerError::Certificate { what: "client certificate with its key", .. }), "{error:?}");
+    assert!(matches!(error, BrokerError::Certificate { what: "client certificate or its key", .. }), "{error:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::plan::Migration;
 use tokio::try_join;
 
 impl Moving<'_> {
-    /// Describes the policy that drops held messages, if any.
+    /// Returns the description of a policy that removes messages from the holding queues, if any.
     pub(in super::super) async fn conflicting_policy(
         &self,
         migration: &Migration,
@@ -19,7 +19,8 @@ impl Moving<'_> {
         Ok(migration.conflicting_policy(&policies, &operator, version))
     }
 
-    /// Fails if such a policy exists. While the old queue exists, the migration can be rolled back.
+    /// Returns an error if a policy removes messages from the holding queues. While the old queue exists, the migration
+    /// can be rolled back.
     pub(in super::super) async fn expect_no_conflicting_policy(
         &self,
         migration: &Migration,
@@ -36,17 +37,17 @@ impl Moving<'_> {
         }
     }
 
-    /// Fails if the queue has a binding, which another client added meanwhile.
+    /// Returns [`StepFailure::Retry`] if the queue has a binding, which another client has added since the last read.
     pub(in super::super) async fn expect_unbound(&self, queue: &QueueName) -> Result<(), StepFailure> {
         let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
-        bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
-            let (object, binding) = (queue.to_string(), binding.to_string());
+        bindings.into_iter().find(|binding| binding.leads_to_queue(queue)).map_or(Ok(()), |binding| {
+            let (object, binding) = (format!("queue {queue}"), binding.to_string());
             Err(StepFailure::Retry(BrokerError::BoundMeanwhile { object, binding }))
         })
     }
 
-    /// Fails if a binding would be lost with the queue. A binding that also leads to the tap is not lost: topo restores
-    /// it with the others, and its messages are held.
+    /// Returns an error if a binding would be lost with the queue. A binding that also leads to the tap is not lost,
+    /// because its messages reach the holding queue, and topo restores the binding.
     pub(in super::super) async fn expect_tapped(
         &self,
         queue: &QueueName,
@@ -59,9 +60,9 @@ impl Moving<'_> {
         };
         let lost = all_keys
             .iter()
-            .find(|(binding, properties_keys)| binding.touches_queue(queue) && !is_tapped(binding, properties_keys));
+            .find(|(binding, properties_keys)| binding.leads_to_queue(queue) && !is_tapped(binding, properties_keys));
         lost.map_or(Ok(()), |(binding, _)| {
-            let (object, binding) = (queue.to_string(), binding.to_string());
+            let (object, binding) = (format!("queue {queue}"), binding.to_string());
             Err(BrokerError::BoundMeanwhile { object, binding })
         })
     }

@@ -11,15 +11,17 @@ use crate::plan::Migration;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time after which no message in transit arrives at an unbound queue. Messages from other nodes take longer.
+/// The time after which no more messages arrive at an unbound queue, if the broker is a single node.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
+/// The time after which no more messages arrive at an unbound queue in a cluster. Messages from other nodes take
+/// longer.
 const CLUSTER_SETTLE_TIME: Duration = Duration::from_secs(5);
-/// The pause between two checks of the bindings of a queue that does not drain, and of the policies.
+/// The interval between checks of the policies and, if the queue does not drain, of the bindings.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Moving<'_> {
-    /// Drains the old queue. Its consumers drain it while they make progress, because a concurrent transport would
-    /// break the order. Otherwise a transport drains it.
+    /// Drains the old queue. While the queue's consumers make progress, they drain the queue, because a concurrent
+    /// transport would break the order. Otherwise, a transport moves the messages to the holding queue.
     pub(in super::super) async fn drain(
         &mut self,
         (from, to): (&QueueName, &ExchangeName),
@@ -31,29 +33,29 @@ impl Moving<'_> {
             match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
                 (true, _) => CLUSTER_SETTLE_TIME,
                 (false, false) => SETTLE_TIME,
-                // If an application repeatedly binds the queue again, topo is fast enough only without a pause.
+                // If an application repeatedly binds the queue again, a pause would make topo too slow.
                 (false, true) => Duration::ZERO,
             };
         let old = seen.topology.queues.get(from);
         let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         let mut detector = StallDetector::new(self.drain_timeout(has_ticks), self.broker.broker().intervals());
         let mut last_check = Instant::now();
-        // Does not count messages that are drained again after an interrupted rollback.
+        // Excludes messages that were moved before this drain.
         let before = self.moved.unwrap_or(0);
         loop {
             self.broker.check()?;
             if interrupt.is_requested() {
                 return Err(StepFailure::Interrupted);
             }
-            let Some(live) = self.live(from).await? else {
-                let reason = "the queue was deleted in the meantime".to_owned();
+            let Some(live) = self.queue_activity(from).await? else {
+                let reason = "another client has deleted the queue".to_owned();
                 return Err(StepFailure::Retry(BrokerError::NotMoved { queue: from.clone(), reason }));
             };
             let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
             let others = self.other_consumers(live.consumers.as_deref().unwrap_or_default(), is_ours);
             let mut refused = None;
-            let wants_transport = others.is_empty() || detector.has_stalled() || detector.is_half_timed_out();
-            if !is_ours && wants_transport && live.messages != Some(0) {
+            let needs_transport = others.is_empty() || detector.has_stalled() || detector.is_half_timed_out();
+            if !is_ours && needs_transport && live.messages != Some(0) {
                 refused = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
                     Err(fault) => Some(self.handle_fault(from, fault).await?),
@@ -76,15 +78,16 @@ impl Moving<'_> {
             if last_check.elapsed() >= CHECK_INTERVAL {
                 last_check = Instant::now();
                 self.expect_no_conflicting_policy(migration, seen.profile.version).await?;
-                // Deletes bindings that an application added meanwhile; otherwise the queue would never drain.
+                // Detects bindings that an application has added. The next pass deletes them, because the queue would
+                // never drain otherwise.
                 if detector.is_flat() {
                     self.expect_unbound(from).await?;
                 }
             }
             if let Some(moved) = detector.moved_without_decrease() {
                 let reason = format!(
-                    "messages arrive as fast as they are moved ({moved} so far), through the default exchange or as \
-                     dead-lettered messages; topo cannot redirect them"
+                    "messages arrive as fast as topo moves them ({moved} so far), through the default exchange or as \
+                     dead-lettered messages, which topo cannot redirect"
                 );
                 return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
@@ -99,7 +102,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns the consumers other than topo's shovel, which runs on the broker and has no address.
+    /// Returns the consumers without topo's shovel, which has no address because it runs on the broker.
     fn other_consumers<'c>(&self, consumers: &'c [String], is_ours: bool) -> Vec<&'c str> {
         let mut others: Vec<&str> = consumers.iter().map(String::as_str).collect();
         if let Some(ours) = others.iter().position(|peer| is_ours && self.is_shovel() && peer.is_empty()) {

@@ -1,4 +1,4 @@
-//! Detects a full queue, which rejects new messages or drops old ones.
+//! Detects a full queue, which rejects new messages or drops old messages.
 
 use crate::broker::Snapshot;
 use crate::model::count::number;
@@ -9,13 +9,14 @@ use crate::rabbitmq::{ActivePolicies, Policies};
 /// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Limit {
+    /// The maximum number of messages; `None` without a limit.
     messages: Option<u64>,
-    /// True if the full queue rejects new messages; otherwise it drops the oldest ones.
+    /// True if the queue rejects new messages when it is full, and false if it drops its oldest messages.
     is_rejecting: bool,
 }
 
 impl Limit {
-    /// Determines the limit from the arguments and the effective policies.
+    /// Returns the limit from the queue's arguments and the policies that are likely to apply.
     pub(in super::super) fn of(name: &QueueName, queue: &Queue, seen: &Snapshot) -> Self {
         let version = seen.profile.version;
         let operator_policies = seen.topology.operator_policies();
@@ -26,14 +27,14 @@ impl Limit {
         Self { messages, is_rejecting: settings.overflow_behavior().rejects() }
     }
 
-    /// Returns the maximum number of messages, if the queue drops the oldest ones beyond it.
+    /// Returns the maximum number of messages, if the queue drops its oldest messages beyond this number.
     pub(in super::super) fn keeps(self) -> Option<u64> {
         self.messages.filter(|_| !self.is_rejecting)
     }
 
-    /// Describes the reason why the queue accepts no messages now, if so. `is_rejected` is true if the broker has
-    /// rejected a message of a transport.
-    pub(super) fn rejects(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
+    /// Describes why the queue rejects new messages; `None` if the queue accepts messages. `is_rejected` is true if the
+    /// broker has rejected a message from a transport.
+    pub(super) fn rejection_reason(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
         let reason = match full {
             Some((limit, ready)) if ready >= limit => {
@@ -55,13 +56,13 @@ mod tests {
         let live =
             |ready| QueueActivity { messages: Some(90), ready, unacknowledged: None, ..QueueActivity::default() };
         let limit = Limit { messages: Some(50), is_rejecting: true };
-        let described = |limit: Limit, live, is_rejected| limit.rejects(&"q".into(), &live, is_rejected);
+        let described = |limit: Limit, live, is_rejected| limit.rejection_reason(&"q".into(), &live, is_rejected);
         assert_eq!(
             described(limit, live(Some(50)), false).unwrap(),
             "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, \
              then apply again"
         );
-        assert_eq!(described(limit, live(Some(49)), false), None, "unacknowledged messages do not count");
+        assert_eq!(described(limit, live(Some(49)), false), None, "unacknowledged messages are not counted");
         let dropping = Limit { is_rejecting: false, ..limit };
         assert_eq!((described(dropping, live(Some(50)), false), dropping.keeps()), (None, Some(50)));
         assert_eq!(limit.keeps(), None);

@@ -1,5 +1,5 @@
-//! Returns the messages of a holding queue to the queue, and detects when to stop. If messages still arrive, finds the
-//! moment to route new messages to the queue again: when no older message is in transit.
+//! Returns the messages in a holding queue to the migrated queue, and detects when to stop. If messages still arrive,
+//! routes new messages to the migrated queue at a moment when no older message is in transit.
 
 use super::super::stall::{IDLE, StallDetector, describe_stall, unavailability};
 use super::super::step_failure::{StepFailure, classify_fault};
@@ -12,40 +12,41 @@ use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The minimum time without progress before a return is given up. `--drain-timeout` may be shorter, because it concerns
-/// messages that other clients hold.
+/// The minimum time without progress before topo gives up a return. `--drain-timeout` may be shorter, because it
+/// applies to messages that other clients have not acknowledged.
 const LEAST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The maximum number of messages in transit that new messages may overtake.
 const MOST_IN_FLIGHT: usize = 3;
-/// The maximum number of ready messages that new messages may overtake: a third of a second at 300 messages a second.
+/// The maximum number of ready messages that new messages may overtake. At 300 messages per second, these messages
+/// arrive in a third of a second.
 const MOST_READY: u32 = 100;
 /// The pause between two checks for an idle moment.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The messages to return, and the level at which to stop.
 pub(in super::super) struct Return<'m> {
-    /// The holding queue; only this transport consumes from it.
+    /// The holding queue, from which only this transport consumes.
     pub(in super::super) from: &'m QueueName,
     /// The exchange through which the messages return.
     pub(in super::super) through: &'m ExchangeName,
     /// The queue to which the messages return.
     pub(in super::super) into: &'m QueueName,
-    /// The length limit of that queue.
+    /// The length limit of the queue `into`.
     pub(in super::super) limit: Limit,
     /// The purpose of the move.
     pub(in super::super) purpose: Purpose,
-    /// The remaining number of messages at which the return ends.
+    /// The level of the holding queue at which the return ends.
     pub(in super::super) until: Level,
-    /// The binding that routes new messages to the queue again, if messages still arrive. It is added as soon as almost
-    /// no messages are held.
+    /// The binding that routes new messages to the queue again, if messages still arrive. topo adds it when the holding
+    /// queue is almost empty.
     pub(in super::super) switch: Option<&'m Binding>,
-    /// True if the totals are those of the last tick of a quorum queue.
+    /// True if the holding queue is a quorum queue, whose total comes from its last tick.
     pub(in super::super) has_ticks: bool,
 }
 
 impl Moving<'_> {
-    /// Returns the messages of a holding queue.
+    /// Returns the messages in a holding queue, until the level `back.until` is reached.
     pub(in super::super) async fn return_messages(
         &mut self,
         back: &Return<'_>,
@@ -55,7 +56,8 @@ impl Moving<'_> {
         let mut detector = StallDetector::new(self.drain_timeout(back.has_ticks).max(STEADY_TIME), intervals);
         let mut before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
-            self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
+            self.is_behind =
+                self.queue_activity(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
         }
         loop {
             self.broker.check()?;
@@ -68,14 +70,14 @@ impl Moving<'_> {
                 Ok(false) => {}
                 Err(error) => refused = Some(classify_fault(back.from, error.into())?),
             }
-            let Some(live) = self.live(back.from).await? else { return Ok(()) };
+            let Some(live) = self.queue_activity(back.from).await? else { return Ok(()) };
             let (progress, fault) = self.progress().await?;
             let is_rejected = progress.as_ref().is_some_and(|progress| progress.state == State::Rejected);
             if let Some(fault) = fault {
                 refused = Some(self.handle_fault(back.from, fault).await?);
             }
             let moved = self.total_moved(progress.as_ref());
-            // Counts only this step: the same messages were moved before, out of the old queue.
+            // Counts only messages that this step has moved, and not messages that were moved out of the old queue.
             let before = *before.get_or_insert(self.moved.unwrap_or(0));
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
             let so_far = is_counted.then_some(moved.saturating_sub(before));
@@ -89,7 +91,7 @@ impl Moving<'_> {
                 return Ok(());
             }
             if let Some(reason) = self.stuck_reason(back, &detector, (&live, refused.as_ref(), is_rejected)).await? {
-                // A shovel counts rejected messages as moved, and tries them again.
+                // The count is not exact, because a shovel counts rejected messages as moved and moves them again.
                 if self.is_shovel() {
                     (self.returned, self.from_drained) = (None, None);
                 }
@@ -99,13 +101,14 @@ impl Moving<'_> {
         }
     }
 
-    /// Returns true if messages arrive as fast as they are moved, or faster. Then only the order of the last messages
-    /// is lost.
+    /// Returns true if messages arrive as fast as topo moves them, or faster. In this case, the return ends, and only
+    /// the order of the last messages is lost.
     async fn is_outrun(&self, back: &Return<'_>, detector: &StallDetector) -> bool {
         detector.has_not_decreased() && unavailability(self.broker, back.into).await.is_none()
     }
 
-    /// Returns the reason why the return makes no progress, if the number of held messages does not decrease.
+    /// Returns the reason why the return makes no progress, if the number of messages in the holding queue does not
+    /// decrease.
     async fn stuck_reason(
         &self,
         back: &Return<'_>,
@@ -115,10 +118,10 @@ impl Moving<'_> {
         if !detector.has_not_decreased() {
             return Ok(None);
         }
-        if let Some(target) = self.live(back.into).await?
-            && let Some(reason) = back.limit.rejects(back.into, &target, is_rejected)
+        if let Some(target) = self.queue_activity(back.into).await?
+            && let Some(reason) = back.limit.rejection_reason(back.into, &target, is_rejected)
         {
-            // If the queue has no consumers, waiting for them is pointless.
+            // Without consumers, the queue does not drain, so waiting is pointless.
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
             return Ok(Some(reason).filter(|_| !is_consumed || detector.has_not_decreased_for(LEAST_PATIENCE)));
         }
@@ -129,12 +132,12 @@ impl Moving<'_> {
         Ok(Some(reason.unwrap_or_else(|| describe_stall(live, &[], refused, self.tick(back.has_ticks)))))
     }
 
-    /// Watches a move over AMQP for one poll. Returns true if it has moved all messages, which it detects before the
-    /// totals of the broker show it.
+    /// Watches an AMQP move for up to [`POLL`]. Returns true if the move has moved all messages. This is detected
+    /// earlier than with the broker's totals.
     ///
-    /// If messages still arrive, the moment matters: as soon as the tap leads to the queue again, new messages could
-    /// overtake messages in transit. So `switch` is bound when the last message is confirmed, over the same connection.
-    /// At 300 messages a second, the next message is usually some milliseconds away.
+    /// If messages still arrive, the timing is critical. As soon as the tap leads to the queue again, new messages
+    /// could overtake messages in transit. topo therefore binds `switch` when the last message is confirmed, over the
+    /// same connection. At 300 messages per second, the next message usually arrives a few milliseconds later.
     async fn wait_until_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
         let amqp = self.amqp().cloned();
         let Some(amqp) = amqp else { return Ok(false) };
@@ -144,15 +147,15 @@ impl Moving<'_> {
         if until == Level::NearlyEmpty {
             let binder = amqp.binder().await?;
             while Instant::now() < deadline {
-                let is_idle = moving.until_idle(POLL).await;
-                // A busy broker delivers in bursts, and nothing is in transit between them, so topo also queries the
-                // queue.
-                let ready = binder.counted(from).await?.map(|counted| counted.ready);
+                let is_idle = moving.wait_until_idle(POLL).await;
+                // A busy broker delivers messages in bursts. No message is in transit between two bursts, so topo also
+                // queries the queue.
+                let ready = binder.queue_counts(from).await?.map(|counted| counted.ready);
                 let progress = moving.progress();
                 let is_quiet = is_idle && ready == Some(0) && progress.in_flight == 0;
                 let has_nothing_to_move =
                     ready == Some(0) && progress.last_moved.is_none() && idle_time(&progress) >= IDLE;
-                // Only if no idle moment occurs: new messages overtake the last few.
+                // If no idle moment occurs, new messages may overtake the last few messages.
                 let is_close = progress.state == State::Moving
                     && ready.is_some_and(|ready| ready <= MOST_READY)
                     && progress.in_flight <= MOST_IN_FLIGHT

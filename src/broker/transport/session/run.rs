@@ -1,23 +1,25 @@
-//! Runs the sessions of a move: each one until it stops, fails or loses its connection. Then ends it without messages
-//! in transit and, as far as the queue permits, without requeued messages.
+//! Runs the sessions of a move. Each session runs until it is stopped, fails or loses its connection. If possible, a
+//! session ends without messages in transit and without requeued messages.
 
 use super::super::endpoints::{subscribe, was_delivered_before};
 use super::super::progress::State;
-use super::{GRACE, Job, Session, SessionEnd, stop_requested};
-use crate::broker::transport::endpoints::{SETTLE_TIME, ack_settled, counted};
+use super::{GRACE, Job, Session, SessionEnd, wait_for_stop};
+use crate::broker::transport::endpoints::{SETTLE_TIME, queue_counts, wait_until_settled};
 use crate::model::QueueName;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// The maximum time in which a busy queue delivers more messages. After it, the consumer is canceled.
+/// The maximum time for receiving further messages from a busy queue after a stop. After this time, the consumer is
+/// canceled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time without a delivery after which the queue is queried, because it may be empty.
+/// The time without a delivery after which topo queries whether the queue is empty.
 const QUIET: Duration = Duration::from_millis(200);
-/// The maximum time in which a busy quorum queue processes acknowledgements.
+/// The maximum time to wait until a busy quorum queue has processed all acknowledgements.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(15);
-/// The same limit if messages are requeued, because the queue does not distinguish them from pending acknowledgements.
+/// The maximum time to wait if messages are requeued. The queue's counts do not distinguish requeued messages from
+/// pending acknowledgements.
 const ABORTED_SETTLE_TIME: Duration = Duration::from_secs(3);
 
 impl Job {
@@ -28,16 +30,16 @@ impl Job {
         let state = loop {
             let before = self.progress.borrow().moved;
             let end = session.run(&mut self).await;
-            let (in_flight, uncertain_error) = (session.in_flight(), session.uncertain_error(&self.order));
+            let (in_flight, uncertain_messages) = (session.in_flight(), session.uncertain_messages(&self.order));
             let left = match &end {
-                SessionEnd::Lost(_) => uncertain_error,
+                SessionEnd::Lost(_) => uncertain_messages,
                 // The queue may not have processed the last acknowledgements.
-                SessionEnd::Stopped if !session.is_finished => uncertain_error,
+                SessionEnd::Stopped if !session.is_finished => uncertain_messages,
                 SessionEnd::Stopped | SessionEnd::Fault(_) => in_flight,
             };
             self.progress.send_modify(|progress| progress.in_flight = 0);
             let is_settled = session.close(&self.order.source).await;
-            let left = if is_settled { left } else { uncertain_error };
+            let left = if is_settled { left } else { uncertain_messages };
             self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
             match end {
                 SessionEnd::Stopped => break State::Stopped,
@@ -65,11 +67,11 @@ impl Job {
 }
 
 impl Session {
-    /// Moves messages until the session ends. After a stop, this takes at most 20 s.
+    /// Moves messages until the session ends. After a stop, the session ends within 20 s.
     async fn run(&mut self, job: &mut Job) -> SessionEnd {
         let mut stop = job.stop.clone();
         let time_limit = async move {
-            stop_requested(&mut stop).await;
+            wait_for_stop(&mut stop).await;
             tokio::time::sleep(PATIENCE + GRACE).await;
         };
         tokio::select! {
@@ -79,11 +81,12 @@ impl Session {
         }
     }
 
+    /// Moves messages until the move is stopped, and completes the received messages.
     async fn move_messages(&mut self, job: &mut Job) -> SessionEnd {
         loop {
             let end = tokio::select! {
                 biased;
-                _ = stop_requested(&mut job.stop) => break,
+                _ = wait_for_stop(&mut job.stop) => break,
                 Some(written) = self.acknowledging.next() => self.count_acknowledged(job, written),
                 settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
                     Ok(()) => self.acknowledge_confirmed(job).await,
@@ -109,8 +112,8 @@ impl Session {
                 Some(Ok(delivery)) => {
                     let is_new = !was_delivered_before(&delivery);
                     self.forward(job, delivery).await?;
-                    // While this message is in transit, the queue delivers no other message, which the cancel would
-                    // requeue. A message of another user is already settled.
+                    // While this message is in transit, the queue delivers no other message that the cancel would
+                    // requeue. A message with the `user_id` of another user is already settled.
                     if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
                         self.widen_window(job).await?;
                     }
@@ -124,7 +127,8 @@ impl Session {
         Ok(())
     }
 
-    /// Increases the window after the last redelivered message. A new prefetch applies only to a new consumer.
+    /// Increases the window after the last redelivered message. Subscribes again, because a new prefetch applies only
+    /// to a new consumer.
     async fn widen_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         self.report_in_flight(job);
         self.unsubscribe(job).await?;
@@ -134,13 +138,13 @@ impl Session {
         Ok(())
     }
 
-    /// Stops receiving, and completes the received messages. A requeued message would count as delivered once more.
+    /// Stops receiving, and completes the received messages, because a requeue would increase their delivery counts.
     async fn finish(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         self.fill_window(job).await?;
         // If no message was received, there is nothing to wait for. Without a cancel, a message that arrives now
         // returns to its position.
         if self.received > 0 {
-            let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
+            let counted = queue_counts(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
             self.consumers = counted.map(|counted| counted.consumers);
             self.unsubscribe(job).await?;
         }
@@ -148,9 +152,10 @@ impl Session {
         Ok(())
     }
 
-    /// Receives messages until the window is full or the queue is empty. Messages that the queue delivers while it
-    /// processes the cancel are requeued. Since 3.10, a quorum queue without a delivery limit requeues them behind all
-    /// others (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    /// Receives messages until the window is full or the queue is empty, so that the queue delivers no messages while
+    /// it processes the cancel. Such messages would be requeued. Since 3.10, a quorum queue without a delivery limit
+    /// requeues messages behind all other messages (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of
+    /// `rabbit_fifo`).
     async fn fill_window(&mut self, job: &mut Job) -> Result<(), SessionEnd> {
         let deadline = Instant::now() + PATIENCE;
         while self.pipeline.len() < usize::from(self.window) && Instant::now() < deadline {
@@ -160,12 +165,13 @@ impl Session {
                     self.forward(job, delivery).await?;
                 }
                 Ok(None) => return Err(self.handle_cancel(job).await),
-                // The queue may never deliver: another consumer is the single active one.
+                // The queue may never deliver a message, because another consumer is its single active consumer.
                 Err(_) if self.received == 0 => break,
                 Err(_) => {
-                    let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
-                    // A queue without a leader is reported without messages, but also without consumers, although this
-                    // one exists.
+                    let counted =
+                        queue_counts(&self.channel, &job.order.source).await.map_err(|error| job.end(&error))?;
+                    // The broker reports no messages for a queue without a leader, but also no consumers, although this
+                    // consumer exists.
                     if counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0) {
                         break;
                     }
@@ -175,17 +181,19 @@ impl Session {
         Ok(())
     }
 
-    /// Closes the channel. The broker has then received all acknowledgements. But a quorum queue processes them in the
-    /// background, and loses those that are pending when the channel is closed. This was seen on a busy 3.10.8
-    /// (`rabbit_fifo_client` with more than 32 commands in transit). So this waits for the queue first. Returns false
-    /// if the wait failed. If messages are left in transit, the queue does not show whether it has processed the other
-    /// acknowledgements.
+    /// Waits until the queue has processed all acknowledgements, and closes the channel. A quorum queue processes
+    /// acknowledgements in the background, and loses pending acknowledgements when the channel is closed (observed on a
+    /// busy 3.10.8; `rabbit_fifo_client` with more than 32 commands in transit).
+    ///
+    /// Returns false if the wait timed out after a complete session. If messages are left in transit, the queue does
+    /// not show whether it has processed the other acknowledgements, and the result is true.
     async fn close(self, source: &QueueName) -> bool {
         let mut is_settled = true;
         if self.received > 0 {
             tokio::time::sleep(SETTLE_TIME).await;
             let max_settle_time = if self.is_finished { MAX_SETTLE_TIME } else { ABORTED_SETTLE_TIME };
-            is_settled = timeout(max_settle_time, ack_settled(&self.channel, source, self.consumers)).await.is_ok();
+            is_settled =
+                timeout(max_settle_time, wait_until_settled(&self.channel, source, self.consumers)).await.is_ok();
         }
         let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
         is_settled || !self.is_finished

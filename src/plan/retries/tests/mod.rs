@@ -1,9 +1,9 @@
-//! Tests of retired retries: the retired objects, their steps, and above all the objects that stay.
+//! Tests which retry objects a plan retires, in which steps, and especially which objects stay.
 
 use super::super::simulate::run;
 use super::Options;
 use crate::expand::expand;
-use crate::model::retry::counted;
+use crate::model::retry::count_by_kind;
 use crate::model::{Destination, Glob, ObjectId, ObjectKind, Topology, Vhost};
 use crate::plan::action::Action;
 use crate::plan::activity::Activity;
@@ -34,7 +34,7 @@ fn desired(text: &str) -> Desired {
     Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
-/// Returns a spec with a queue `work` with these keys, and with the rest of the spec.
+/// Returns a spec with a queue `work` that has these keys; `rest` contains further keys of the spec.
 fn work(keys: &str, rest: &str) -> Desired {
     desired(&format!(
         "defaults: {{queue: {{type: quorum}}}}\nqueues:\n  work: {{{keys}, deadLetter: dead}}\n\
@@ -42,12 +42,12 @@ fn work(keys: &str, rest: &str) -> Desired {
     ))
 }
 
-fn planned(live: &Topology, desired: &Desired, targets: &[&str]) -> VhostPlan {
+fn plan_for(live: &Topology, desired: &Desired, targets: &[&str]) -> VhostPlan {
     let targets = targets.iter().map(|target| Glob::new(*target)).collect();
-    planned_with(live, desired, Options { targets, ..Options::default() })
+    plan_with(live, desired, Options { targets, ..Options::default() })
 }
 
-fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPlan {
+fn plan_with(live: &Topology, desired: &Desired, options: Options) -> VhostPlan {
     let (activity, keys, untouchable) = (Activity::default(), BTreeMap::new(), BTreeSet::new());
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
     let context = PlanContext {
@@ -63,17 +63,17 @@ fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPl
 }
 
 /// Summarizes the objects that a plan retires.
-fn retired(live: &Topology, desired: &Desired) -> String {
-    let plan = planned(live, desired, &[]);
+fn retirement(live: &Topology, desired: &Desired) -> String {
+    let plan = plan_for(live, desired, &[]);
     let defects: Vec<_> = plan.blocks.iter().filter(|block| block.text.contains("defect")).collect();
     assert!(defects.is_empty(), "{defects:?}");
     let retired = plan.changes.iter().filter(|change| change.retires.is_some()).filter_map(|change| change.id());
-    counted(&retired.collect())
+    count_by_kind(&retired.collect())
 }
 
-/// Lists the steps of a plan, one a line, with a blank line between waves.
+/// Lists the steps of a plan, one per line, with a blank line between waves.
 fn steps(live: &Topology, desired: &Desired) -> String {
-    let plan = planned(live, desired, &[]);
+    let plan = plan_for(live, desired, &[]);
     assert_eq!(plan.blocks, []);
     let step = |step: &Step| match &step.action {
         Action::Bind { binding } => format!("+ {binding}\n"),
@@ -108,7 +108,7 @@ fn undesired_retries_are_retired() {
         (LADDER, REPUBLISH, "3 exchanges, 6 bindings"),
         (REPUBLISH, LADDER, "3 bindings"),
     ] {
-        assert_eq!(retired(&work(before, "").topology, &work(after, "")), expected, "{before} → {after}");
+        assert_eq!(retirement(&work(before, "").topology, &work(after, "")), expected, "{before} → {after}");
     }
 }
 
@@ -179,12 +179,12 @@ fn retired_retries_are_deleted_entry_first() {
 - work.return
 "
     );
-    let plan = planned(&ladder.topology, &none, &[]);
+    let plan = plan_for(&ladder.topology, &none, &[]);
     let tier = plan.steps.iter().find(|step| matches!(step.action, Action::DeleteQueue { .. })).unwrap().id;
     for step in &plan.steps[4..] {
         assert!(step.after.contains(&tier), "{} waits for the tier", step.address);
     }
-    // The entry is complete before the queue is wired to it.
+    // All retry objects are complete before the queue is wired to them.
     let up = steps(&none.topology, &ladder);
     assert!(up.ends_with("work.return ─ \"\" → work\n\n+ work.topo.dead-letter\n"), "{up}");
 }
@@ -199,10 +199,10 @@ fn interrupted_change_is_completed() {
         (REPUBLISH, "retry: {strategy: republish, delays: [30s]}"),
     ] {
         let (live, desired) = (work(before, "").topology, work(after, ""));
-        let plan = planned(&live, &desired, &[]);
+        let plan = plan_for(&live, &desired, &[]);
         for done in 0..=plan.steps.len() {
             let between = run(&live, &plan.steps[..done]).unwrap();
-            let rest = planned(&between, &desired, &[]);
+            let rest = plan_for(&between, &desired, &[]);
             assert_eq!(rest.blocks, [], "{before} → {after} after {done} steps");
             let end = run(&between, &rest.steps).unwrap();
             assert_eq!(*end, desired.topology, "{before} → {after} after {done} steps");
@@ -220,8 +220,8 @@ fn changed_destination_changes_only_bindings() {
         )
     };
     let (live, turned) = (desired(&text("dead")).topology, desired(&text("other")));
-    assert_eq!(retired(&live, &turned), "4 bindings");
-    let hazards = planned(&live, &turned, &[]).hazards;
+    assert_eq!(retirement(&live, &turned), "4 bindings");
+    let hazards = plan_for(&live, &turned, &[]).hazards;
     let reported: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
     let text = "the dead-lettered messages of queue work will go to other.dlx instead of dead.dlx: a message that is \
                 dead-lettered at that moment will go to both";
@@ -234,20 +234,21 @@ fn retired_exchanges_cannot_receive_dead_letters() {
     let live = work(LADDER, "").topology;
     let guard = "queues: {work: {type: quorum, deadLetter: {exchange: work.dlx}}}\n\
                  exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
-    let plan = planned(&live, &desired(guard), &[]);
+    let plan = plan_for(&live, &desired(guard), &[]);
     let blocks: Vec<&str> = plan.blocks.iter().map(|block| block.text.as_str()).collect();
-    let expected = "the dead-lettered messages of queue work go to exchange work.dlx, which belongs to retired retries: they would be dropped";
+    let expected = "the dead-lettered messages of queue work go to exchange work.dlx, which belongs to retired \
+                    retries: they would be dropped";
     assert_eq!(blocks, [expected]);
 }
 
-/// Owning a name does not allow topo to retire the retries of others.
+/// Owning a name does not allow topo to retire other owners' retries.
 #[test]
 fn retries_of_others_are_not_unmanaged() {
     let live = work(LADDER, "").topology;
     for theirs in [
         "owns: [\"work*\"]\nignore: [work]\n",
         "owns: [\"work*\"]\nqueues: {work: {external: true}}\n",
-        // A team that owns the dead-letter queues of others.
+        // The spec of a team that owns the dead-letter queues of other teams.
         "owns: [\"dead*\"]\ndeadLetterQueues: {dead: {type: quorum}}\n",
         "owns: [\"*.retry.*\", \"work.dlx\"]\n",
     ] {
@@ -256,7 +257,7 @@ fn retries_of_others_are_not_unmanaged() {
             BTreeSet::from([ObjectKind::Queue, ObjectKind::Exchange, ObjectKind::Binding, ObjectKind::Policy]),
         ] {
             let options = Options { prune, ..Options::default() };
-            let plan = planned_with(&live, &desired(theirs), options);
+            let plan = plan_with(&live, &desired(theirs), options);
             let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
             let deleted: Vec<_> = plan.changes.iter().filter_map(|change| change.id()).collect();
             assert_eq!((unmanaged, deleted), (Vec::new(), Vec::new()), "{theirs}");
@@ -278,15 +279,19 @@ fn tier_in_conflict_gets_another_generation() {
     let up = steps(&live, &quorum);
     assert!(up.starts_with("+ work.retry.1.5s~2\n+ work.retry.2.30s~2\n"), "{up}");
     assert!(up.ends_with("- work.retry.2.30s if Drained\n\n- work.retry.1.5s if Drained\n"), "{up}");
-    let first = run(&live, &planned(&live, &quorum, &[]).steps).unwrap();
+    let first = run(&live, &plan_for(&live, &quorum, &[]).steps).unwrap();
     assert!(first.queues.contains_key(&"work.retry.1.5s~2".into()) && first.queues.len() == 4, "{first:?}");
     assert_eq!(steps(&first, &quorum), "", "the existing generation stays");
-    let saved = planned(&live, &quorum, &[]).desired;
-    assert_eq!(planned(&live, &saved, &[]).steps, planned(&live, &quorum, &[]).steps, "a saved plan is the same plan");
-    // Back to the first type: the first generation is free again.
+    let saved = plan_for(&live, &quorum, &[]).desired;
+    assert_eq!(
+        plan_for(&live, &saved, &[]).steps,
+        plan_for(&live, &quorum, &[]).steps,
+        "a saved plan is the same plan"
+    );
+    // The queue is changed back to the first type, so the first generation matches again.
     let mut back = first.into_owned();
     back.queues.insert("work".into(), classic.topology.queues[&"work".into()].clone());
-    let end = run(&back, &planned(&back, &classic, &[]).steps).unwrap();
+    let end = run(&back, &plan_for(&back, &classic, &[]).steps).unwrap();
     assert_eq!(end.queues, classic.topology.queues);
 }
 
@@ -296,7 +301,7 @@ fn parts_of_desired_retries_are_not_retired() {
     for keys in [LADDER, REPUBLISH, "maxRetries: 2", "retry: none"] {
         let desired = work(keys, "");
         let whole = &desired.topology;
-        assert_eq!(retired(whole, &desired), "", "{keys}");
+        assert_eq!(retirement(whole, &desired), "", "{keys}");
         let names = |topology: &Topology| -> Vec<ObjectId> {
             let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
             let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
@@ -321,7 +326,7 @@ fn parts_of_desired_retries_are_not_retired() {
             let until: BTreeSet<&ObjectId> = all.iter().take(cut).collect();
             let without: BTreeSet<&ObjectId> = all.iter().filter(|id| **id != all[cut]).collect();
             for part in [keep(&until), keep(&without)] {
-                assert_eq!(retired(&part, &desired), "", "{keys} without {}", all[cut]);
+                assert_eq!(retirement(&part, &desired), "", "{keys} without {}", all[cut]);
             }
         }
     }
@@ -331,18 +336,18 @@ fn parts_of_desired_retries_are_not_retired() {
 fn scope_of_the_spec_limits_retirement() {
     let live = work(LADDER, "").topology;
     let fewer = "retry: {delays: [5s]}";
-    assert_ne!(retired(&live, &work(fewer, "")), "");
+    assert_ne!(retirement(&live, &work(fewer, "")), "");
     // The retries of an external queue belong to its owner.
     let external = desired("queues: {work: {external: true}}\n");
-    assert_eq!(retired(&live, &external), "");
-    assert_eq!(retired(&live, &work("retry: none", "ignore: [\"work.*\"]\n")), "");
-    assert_eq!(retired(&live, &desired("queues: {other: {type: quorum}}\n")), "");
-    // `removed` does not make it safe to delete a tier that may hold messages.
+    assert_eq!(retirement(&live, &external), "");
+    assert_eq!(retirement(&live, &work("retry: none", "ignore: [\"work.*\"]\n")), "");
+    assert_eq!(retirement(&live, &desired("queues: {other: {type: quorum}}\n")), "");
+    // `removed` does not make it safe to delete a tier that may contain messages.
     let removed = work(fewer, "removed: {queues: [work.retry.2.30s]}\n");
     assert!(steps(&live, &removed).contains("- work.retry.2.30s if Drained"));
     // `protect` keeps the tiers.
     let protected = work(fewer, "protect: [\"*.retry.*\"]\n");
-    assert_eq!(retired(&live, &protected), "1 binding");
+    assert_eq!(retirement(&live, &protected), "1 binding");
 }
 
 #[test]
@@ -350,21 +355,21 @@ fn deleting_a_queue_retires_its_retries() {
     let live = work(LADDER, "").topology;
     let dead = "deadLetterQueues: {dead: {type: quorum}}\n";
     let removed = desired(&format!("removed: {{queues: [work]}}\n{dead}"));
-    assert_eq!(retired(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
+    assert_eq!(retirement(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
     let down = steps(&live, &removed);
     // While the queue exists, its dead-lettered messages have a destination.
     assert!(down.starts_with("+ work.retry.first.switch ─ \"\" → dead.dlx\n\n- work.retry ─"), "{down}");
     assert!(down.contains("if Drained\n\n- work if Empty\n\n- work.dlx\n\n- work.retry\n"), "{down}");
-    let plan = planned(&live, &removed, &[]);
+    let plan = plan_for(&live, &removed, &[]);
     let queue = plan.steps.iter().find(|step| step.address.as_str() == "queues/shop/work").unwrap().id;
     assert!(plan.steps.iter().filter(|step| step.id > queue).all(|step| step.after.contains(&queue)));
     let reported = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
     let reported: Vec<_> = reported.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
     let unknown = "the broker does not report how many messages are waiting for a retry: all will be deleted with it";
     assert!(reported.contains(&(HazardKind::MessageLoss, unknown)), "{reported:?}");
-    // An unmanaged, owned queue represents its retries.
+    // If a queue is owned but unmanaged, the plan does not list its retries.
     let owned = desired(&format!("owns: [\"work*\"]\n{dead}"));
-    let plan = planned(&live, &owned, &[]);
+    let plan = plan_for(&live, &owned, &[]);
     let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
     assert_eq!((unmanaged, plan.changes.len()), (vec!["queue work".to_owned()], 0));
 }
@@ -373,13 +378,13 @@ fn deleting_a_queue_retires_its_retries() {
 fn target_includes_all_retries_of_a_queue() {
     let live = work(LADDER, "").topology;
     let changed = work("retry: {delays: [5s, 1m]}", "exchanges: {orders: {type: topic}}\n");
-    let all = planned(&live, &changed, &[]).steps.len();
+    let all = plan_for(&live, &changed, &[]).steps.len();
     for (target, expected) in [
         ("exchanges/shop/orders", 1),
         ("queues/shop/work", all - 1),
         ("queues/shop/work.retry.2.1m", all - 1),
         ("queues/shop/work.retry.2.30s", all - 1),
     ] {
-        assert_eq!(planned(&live, &changed, &[target]).steps.len(), expected, "{target}");
+        assert_eq!(plan_for(&live, &changed, &[target]).steps.len(), expected, "{target}");
     }
 }

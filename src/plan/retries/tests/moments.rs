@@ -1,11 +1,11 @@
-//! Routes messages between the steps of a plan.
+//! Tests the routing of messages between the steps of a plan.
 
-use super::{Desired, LADDER, REPUBLISH, planned, work};
+use super::{Desired, LADDER, REPUBLISH, plan_for, work};
 use crate::model::{Binding, Destination, Topology};
 use crate::plan::simulate::run;
 use std::collections::BTreeSet;
 
-/// After every step, each key leads to one tier, or else to the dead-letter queue.
+/// After every step, each routing key routes to exactly one tier or dead-letter queue.
 #[test]
 fn every_key_has_one_destination_between_steps() {
     for (before, after) in [
@@ -21,7 +21,7 @@ fn every_key_has_one_destination_between_steps() {
     }
 }
 
-/// A change is interrupted at any step, and then the spec changes once more.
+/// A change is interrupted after any step, and then the spec changes again.
 #[test]
 fn every_key_has_one_destination_after_an_interrupted_change() {
     let specs = |strategy: &str| {
@@ -51,14 +51,14 @@ fn every_key_has_one_destination_after_an_interrupted_change() {
 /// Calls `look` with the topology before, between and after the steps of a plan, and with the number of completed
 /// steps.
 fn each_moment(live: &Topology, desired: &Desired, look: &mut impl FnMut(&Topology, usize)) {
-    let plan = planned(live, desired, &[]);
+    let plan = plan_for(live, desired, &[]);
     assert_eq!(plan.blocks, []);
     for done in 0..=plan.steps.len() {
         look(&run(live, &plan.steps[..done]).unwrap(), done);
     }
 }
 
-/// Asserts that each key leads to one queue.
+/// Asserts that each routing key routes to one queue.
 fn one_way(live: &Topology, strategy: &str, case: &str) {
     // A worker that republishes uses a number as the key; the keys of a ladder are different.
     let keys: &[&str] = if strategy == REPUBLISH {
@@ -72,7 +72,7 @@ fn one_way(live: &Topology, strategy: &str, case: &str) {
     }
 }
 
-/// Returns the queues that a message with that key reaches: the first exchange that matches the key routes it.
+/// Returns the queues that a message with this routing key reaches. The first exchange that matches the key routes it.
 fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     let kind = live.exchanges[&exchange.into()].kind.as_str();
     let matches = |binding: &&Binding| match kind {
@@ -93,9 +93,9 @@ fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
     bindings.iter().flat_map(onward).collect()
 }
 
-/// A policy changes the strategy, without a conflict. A first failure goes to a tier, or to the dead-letter queue if
-/// the effective strategy sends it there. It never skips the tiers because the last binding of the other strategy
-/// already exists.
+/// A policy changes the strategy without a conflict. After every step, a first failure reaches a tier, or the
+/// dead-letter queue if the effective strategy dead-letters first failures. A first failure never skips the tiers
+/// because a binding of the other strategy already exists.
 #[test]
 fn strategies_are_switched_atomically() {
     let of = |retry: &str| {
@@ -109,7 +109,7 @@ fn strategies_are_switched_atomically() {
             let policy = live.policies.values().next().unwrap();
             let wired = policy.definition["dead-letter-exchange"].as_text().unwrap();
             let expected = if wired == "work.dlx" { "work.retry.1.5s" } else { "dead" };
-            // The guard passes a rejection on to its alternate.
+            // The guard exchange routes a rejected message to its alternate.
             let entry = if wired == "work.dlx" { "work.retry" } else { wired };
             let reached = ends(live, entry, "order.created");
             assert_eq!(reached, BTreeSet::from([expected.to_owned()]), "{before} → {after} after {done} steps");

@@ -1,6 +1,7 @@
-//! Tests of objects of others with names that topo would generate, and of the hazard `contract-change`.
+//! Tests that other owners' objects with names that topo would generate are not retired. Also tests the hazard
+//! `contract-change`.
 
-use super::{LADDER, REPUBLISH, desired, planned, retired, work};
+use super::{LADDER, REPUBLISH, desired, plan_for, retirement, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
 use crate::plan::hazard::HazardKind;
 
@@ -18,7 +19,7 @@ fn to_queue(name: &str) -> Destination {
     Destination::Queue(name.into())
 }
 
-/// Objects of others with such names, or bound to generated exchanges.
+/// Covers objects with names that topo would generate, and objects that are bound to generated exchanges.
 #[test]
 fn objects_of_others_are_not_retired() {
     type Others = fn(&mut Topology);
@@ -44,7 +45,7 @@ fn objects_of_others_are_not_retired() {
             live.exchanges.insert("work.dlx".into(), exchange("headers"));
             live.exchanges.insert("work.retry.first".into(), exchange("topic"));
         }),
-        ("retries of another queue", |live| {
+        ("retries of a different queue", |live| {
             let text = "queues: {work.too: {type: quorum, retry: {delays: [7s]}, deadLetter: dead}}\n\
                         deadLetterQueues: {dead: {type: quorum}}\n";
             let other = desired(text).topology;
@@ -56,7 +57,7 @@ fn objects_of_others_are_not_retired() {
             let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments: Arguments::new() };
             live.queues.insert("work.retry.9.1h".into(), queue);
         }),
-        ("dead-lettered messages with another key", |live| {
+        ("dead-lettered messages with a different key", |live| {
             live.exchanges.insert("work.retry".into(), exchange("direct"));
             live.exchanges.insert("elsewhere".into(), exchange("fanout"));
             bind(live, "work.retry", "work.retry.9", Destination::Exchange("elsewhere".into()));
@@ -67,27 +68,27 @@ fn objects_of_others_are_not_retired() {
             let desired = work(keys, "");
             let mut live = desired.topology.clone();
             others(&mut live);
-            assert_eq!(retired(&live, &desired), "", "{what}, {keys}");
+            assert_eq!(retirement(&live, &desired), "", "{what}, {keys}");
         }
     }
     for keys in [LADDER, REPUBLISH] {
         let desired = work(keys, "");
         let mut live = desired.topology.clone();
-        // Bindings of others to and from the exchanges.
+        // Other owners' bindings from and to the generated exchanges.
         for tap in ["work.retry", "work.return"] {
             live.exchanges.insert("parked".into(), exchange("fanout"));
             bind(&mut live, tap, "work.retry.1", to_queue("dead"));
             bind(&mut live, "parked", "", Destination::Exchange(tap.into()));
             bind(&mut live, "parked", "", to_queue("work.retry.1.5s"));
         }
-        assert_eq!(retired(&live, &desired), "", "{keys}");
+        assert_eq!(retirement(&live, &desired), "", "{keys}");
     }
 }
 
 #[test]
 fn changed_strategy_changes_the_contract() {
     let reported = |before: &str, after: &str| -> Vec<String> {
-        let plan = planned(&work(before, "").topology, &work(after, ""), &[]);
+        let plan = plan_for(&work(before, "").topology, &work(after, ""), &[]);
         let contract = plan.hazards.into_iter().filter(|hazard| hazard.kind == HazardKind::ContractChange);
         contract.map(|hazard| hazard.text).collect()
     };

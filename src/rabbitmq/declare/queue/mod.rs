@@ -1,27 +1,27 @@
 //! Predicts refusals of queues.
 //!
-//! The order is that of the broker:
+//! The refusals have the order of the broker's checks:
 //!
 //! 1. values that HTTP does not support;
 //! 2. the type of the dead-letter exchange argument (`rabbit_channel`);
 //! 3. the queue type;
-//! 4. the values of arguments, and arguments of other types (`rabbit_amqqueue:check_declare_arguments`);
-//! 5. the checks of the queue type (`rabbit_quorum_queue:declare` and those of the other types).
+//! 4. the values of arguments, and arguments of other queue types (`rabbit_amqqueue:check_declare_arguments`);
+//! 5. checks that depend on the queue type, such as `rabbit_quorum_queue:declare`.
 
-mod own;
+mod type_checks;
 mod value;
 
-pub use own::with_default_type;
+pub use type_checks::with_default_type;
 
 use super::refusal::{Refusal, contains_null};
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, check_order};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use crate::rabbitmq::profile::BrokerProfile;
 use std::collections::BTreeSet;
-use value::{hint, refusal, shown};
+use value::{format_value, hint, refusal};
 
-/// The queue types that the broker and bundled plugins add to the three known ones, since 3.12 (`rabbit_registry`,
-/// class `queue`). The broker does not report if they are available.
+/// The queue types that the broker and bundled plugins support since 3.12 in addition to classic, quorum and stream
+/// (`rabbit_registry`, class `queue`). The broker does not report whether these types are available.
 const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0"];
 
 pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
@@ -33,52 +33,56 @@ pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
     }
     let dead_letter = "x-dead-letter-exchange";
     if let Some(value) = queue.arguments.get(dead_letter).filter(|value| value.as_text().is_none()) {
-        let text =
-            format!("x-dead-letter-exchange must be a string, but {} is {}", shown(value), value::described(value));
+        let text = format!(
+            "x-dead-letter-exchange must be a string, but {} is {}",
+            format_value(value),
+            value::type_name(value)
+        );
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
     let kind = queue_type(queue, profile);
-    // From 3.9 on, the broker checks the type first and stops if it is wrong. 3.8 checks it like any other argument.
+    // From 3.9 on, the broker checks the queue type first and stops if the type is wrong. RabbitMQ 3.8 checks the type
+    // like any other argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
         (Err(refusal), true) => {
             found.push(refusal.clone());
             return found;
         }
-        // The arguments of a plugin type are unknown.
+        // The arguments of queue types from plugins are unknown.
         (Ok(None), _) => return found,
         (Ok(Some(_)), _) | (Err(_), false) => {}
     }
-    // 3.8 checks values in the same way for every type.
+    // RabbitMQ 3.8 checks values in the same way for every queue type.
     let checked_as = kind.as_ref().ok().copied().flatten().unwrap_or(QueueType::Classic);
-    for name in checked() {
+    for name in check_order() {
         if *name == "x-queue-type" {
             found.extend(kind.as_ref().err().cloned());
         } else if let Some(value) = queue.arguments.get(*name) {
-            found.extend(checked_value(queue, name, value, checked_as, version));
+            found.extend(value_refusal(queue, name, value, checked_as, version));
         }
     }
     if let Ok(Some(kind)) = kind {
-        found.extend(of_other_types(queue, kind, version));
-        found.extend(own::deprecated_features(queue, kind, profile));
-        found.extend(own::refusals(queue, kind, version));
+        found.extend(unsupported_arguments(queue, kind, version));
+        found.extend(type_checks::deprecated_features(queue, kind, profile));
+        found.extend(type_checks::refusals(queue, kind, version));
     }
     let mut reported = BTreeSet::new();
     found.retain(|refusal| reported.insert(refusal.subject.clone()));
     found
 }
 
-/// Returns true if a queue type means "not set", which results from an atom of a client: `undefined` since 3.13.4, and
-/// the empty string since 4.2.8 and 4.3.2 (`rabbit_amqqueue:get_queue_type`). The broker stores and compares it
-/// unchanged.
-fn means_the_default(text: &str, version: BrokerVersion) -> bool {
+/// Returns true if the broker treats a queue type as unset: `undefined` since 3.13.4, and the empty string since 4.2.8
+/// and 4.3.2 (`rabbit_amqqueue:get_queue_type`). Some clients send these values for an option that is not set. The
+/// broker stores and compares the value unchanged.
+fn is_treated_as_unset(text: &str, version: BrokerVersion) -> bool {
     let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
     text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
         || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
 }
 
-/// Returns the refusal of a value that this version checks for this queue type.
-fn checked_value(
+/// Returns the refusal of an argument value; `None` if the broker accepts the value for this queue type.
+fn value_refusal(
     queue: &Queue,
     name: &str,
     value: &ArgumentValue,
@@ -88,7 +92,8 @@ fn checked_value(
     let desired = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
     if let Some(text) = value::problem(name, value, desired) {
         let key = KnownArgument::named(name).map_or(name, |known| known.key);
-        let maximum = value::exceeded(value, desired).map(|maximum| format!("write `{key}: {maximum}` or less"));
+        let maximum =
+            value::exceeded_maximum(value, desired).map(|maximum| format!("write `{key}: {maximum}` or less"));
         return Some(refusal(name, text, &maximum.unwrap_or_else(|| hint(name))));
     }
     let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");
@@ -107,13 +112,13 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
     let Some(value) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
     let hint = "use classic, quorum or stream";
     let Some(text) = value.as_text() else {
-        let text = format!("x-queue-type must be a string, but {} is {}", shown(value), value::described(value));
+        let text = format!("x-queue-type must be a string, but {} is {}", format_value(value), value::type_name(value));
         return Err(refusal(name, text, hint));
     };
     let default = || profile.default_queue_type.as_deref().unwrap_or("classic");
-    match QueueType::named(if means_the_default(text, version) { default() } else { text }) {
+    match QueueType::named(if is_treated_as_unset(text, version) { default() } else { text }) {
         Some(QueueType::Stream) if !version.is_at_least(3, 9) => {
-            let text = format!("streams exist since RabbitMQ 3.9; the broker is {version}");
+            let text = format!("streams require RabbitMQ 3.9; the broker is {version}");
             Err(refusal(name, text, "use classic or quorum"))
         }
         Some(kind) => Ok(Some(kind)),
@@ -122,30 +127,31 @@ fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType
     }
 }
 
-/// Returns the refusals of arguments of other queue types. 3.8 accepts every argument for any type, except those that
-/// its quorum queues refuse. From 3.9 on, an argument that only other types list is refused, in the order of the
-/// request; over HTTP they are sorted by name.
-fn of_other_types(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
+/// Returns the refusals of arguments that the queue type does not support.
+///
+/// RabbitMQ 3.8 refuses only a few arguments, and only for quorum queues. From 3.9 on, the broker refuses an argument
+/// that only other queue types list. It checks arguments in the order of the request, and HTTP sorts them by name.
+fn unsupported_arguments(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     if !version.is_at_least(3, 9) {
-        let refused = if kind == QueueType::Quorum { own::refused_by_quorum_3_8(version) } else { &[] };
-        let present = refused.iter().filter(|name| queue.arguments.contains_key(**name));
-        return present.map(|name| unsupported(name, kind, version)).collect();
+        let unsupported = if kind == QueueType::Quorum { type_checks::unsupported_by_quorum_3_8(version) } else { &[] };
+        let present = unsupported.iter().filter(|name| queue.arguments.contains_key(**name));
+        return present.map(|name| argument_refusal(name, kind, version)).collect();
     }
     queue
         .arguments
         .keys()
         .filter_map(|name| KNOWN_ARGUMENTS.iter().find(|known| known.name == name))
         .filter(|known| known.is_listed_by_any(version) && !known.is_listed(kind, version))
-        .map(|known| unsupported(known.name, kind, version))
+        .map(|known| argument_refusal(known.name, kind, version))
         .collect()
 }
 
 /// Creates the refusal of an argument that the queue type does not support on this version.
-fn unsupported(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
-    let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.taken);
+fn argument_refusal(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
+    let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.accepted);
     let text = match taken {
         Some(taken) if version < taken.since => {
-            format!("{kind} queues support {name} since RabbitMQ {}; the broker is {version}", taken.first())
+            format!("{name} on {kind} queues requires RabbitMQ {}; the broker is {version}", taken.first())
         }
         Some(_) => format!("{kind} queues of RabbitMQ {version} no longer support {name}"),
         None => format!("{kind} queues do not support {name}"),

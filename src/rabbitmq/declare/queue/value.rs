@@ -1,14 +1,15 @@
-//! Checks values of arguments as a broker does, and describes them in refusals.
+//! Checks argument values as the broker does, and describes them in refusals.
 
 use crate::model::known_arguments::{KnownArgument, Unit, ValueKind};
-use crate::model::units::{duration, size, unambiguous};
+use crate::model::units::{duration, size, value_text};
 use crate::model::{ArgumentValue, age};
 use crate::rabbitmq::declare::refusal::Refusal;
 
-/// Describes why the broker refuses a value; `None` if the broker accepts it.
+/// Describes why the broker refuses a value; `None` if the broker accepts the value.
 pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> Option<String> {
-    let must_be =
-        |expected: &str| Some(format!("{name} must be {expected}, but {} is {}", unambiguous(value), described(value)));
+    let must_be = |expected: &str| {
+        Some(format!("{name} must be {expected}, but {} is {}", format_value(value), type_name(value)))
+    };
     match desired {
         ValueKind::Duration(min, max) => number(name, value, (min, max), Unit::Milliseconds),
         ValueKind::Size(max) => number(name, value, (0, max), Unit::Bytes),
@@ -31,15 +32,15 @@ pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> 
         ValueKind::MaxAge => match value.as_text() {
             Some(text) if age(text).is_some() => None,
             Some(text) => Some(format!(
-                "{name} cannot be {text:?}: use an integer of at least 1 and one of Y, M, D, h, m and s, such as 7D"
+                "{name} cannot be {text:?}: use an integer of at least 1, followed by Y, M, D, h, m or s, such as 7D"
             )),
             None => must_be("a string such as 7D"),
         },
     }
 }
 
-/// Returns the maximum that a version accepts, if the value is a number that exceeds it.
-pub(super) fn exceeded(value: &ArgumentValue, desired: ValueKind) -> Option<String> {
+/// Returns the maximum that the broker accepts; `None` unless the value is an integer that exceeds the maximum.
+pub(super) fn exceeded_maximum(value: &ArgumentValue, desired: ValueKind) -> Option<String> {
     let number = value.as_integer()?;
     let (max, shown): (i64, fn(i64) -> Option<String>) = match desired {
         ValueKind::Duration(_, max) => (max, duration),
@@ -50,10 +51,10 @@ pub(super) fn exceeded(value: &ArgumentValue, desired: ValueKind) -> Option<Stri
     (number > max).then(|| shown(max).unwrap_or_else(|| max.to_string()))
 }
 
-/// Checks a number. The broker distinguishes integers, floats and strings by their type (`check_int_arg`).
+/// Checks an integer argument. The broker refuses floats, and strings that contain a number (`check_int_arg`).
 fn number(name: &str, value: &ArgumentValue, (min, max): (i64, i64), unit: Unit) -> Option<String> {
     let Some(number) = value.as_integer() else {
-        return Some(format!("{name} must be an integer, but {} is {}", unambiguous(value), described(value)));
+        return Some(format!("{name} must be an integer, but {} is {}", format_value(value), type_name(value)));
     };
     let show = |number: i64| {
         let meaning = match unit {
@@ -74,8 +75,8 @@ fn number(name: &str, value: &ArgumentValue, (min, max): (i64, i64), unit: Unit)
     }
 }
 
-/// Returns the type of a value, with an article.
-pub(super) fn described(value: &ArgumentValue) -> &'static str {
+/// Returns the name of a value's type with its article, such as `a string`.
+pub(super) fn type_name(value: &ArgumentValue) -> &'static str {
     match value {
         ArgumentValue::Null => "null",
         ArgumentValue::Boolean(_) => "a boolean",
@@ -99,6 +100,7 @@ pub(super) fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
     Refusal { subject: subject.to_owned(), text, hint: Some(hint.to_owned()) }
 }
 
-pub(super) fn shown(value: &ArgumentValue) -> String {
-    unambiguous(value)
+/// Formats a value for a refusal.
+pub(super) fn format_value(value: &ArgumentValue) -> String {
+    value_text(value)
 }

@@ -1,19 +1,20 @@
-//! Measures and draws boxes. The tiers of a queue are in a box next to it, with arrows in both directions between the
-//! two.
+//! Measures and draws boxes. The tiers of a queue are in a separate box next to the queue, with an arrow in each
+//! direction.
 
 use crate::graph::layout::{Point, Size};
 use crate::graph::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
-use crate::render::graph::words::{below, cells, decimal, escaped, name, tooltip, with_symbol};
+use crate::render::graph::words::{below, cells, decimal, escape_xml, name, tooltip, with_symbol};
 use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
-/// The maximum number of cells of a name; the tooltip contains the complete name.
+/// The maximum number of cells of a name. The tooltip contains the complete name.
 const LONGEST: usize = 36;
 /// The maximum number of cells of a line below the name.
 const LONGEST_BELOW: usize = 38;
-/// The width of a cell of the name, and of a cell of the lines below.
+/// The width of a cell of the name.
 const NAME_CELL: f64 = 7.4;
+/// The width of a cell of the lines below the name.
 const BELOW_CELL: f64 = 6.0;
 const BELOW_LINE: f64 = 13.0;
 /// The distance between a queue and its tiers, with room for two arrows and their labels.
@@ -21,14 +22,14 @@ const BETWEEN: f64 = 74.0;
 const TIER_HEIGHT: f64 = 22.0;
 const TIER_GAP: f64 = 16.0;
 const TIER_CELL: f64 = 6.8;
-const TIERS_A_ROW: usize = 6;
+const TIERS_PER_ROW: usize = 6;
 /// The maximum number of drawn tiers.
 const MOST_TIERS: usize = 12;
-/// The offset of the boxes of a stack.
+/// The offset between the boxes of a stack.
 const STACK: f64 = 4.0;
 
 /// A measured box.
-pub(super) struct Drawn<'a> {
+pub(super) struct MeasuredBox<'a> {
     node: &'a Node,
     name: String,
     below: Vec<String>,
@@ -44,10 +45,10 @@ struct Tiers {
     size: Size,
 }
 
-impl<'a> Drawn<'a> {
+impl<'a> MeasuredBox<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         let name = name(node, LONGEST);
-        // A copy has no text, because the original box has it.
+        // A copy has no lines below its name, because the original box contains the lines.
         let parts: Vec<String> =
             if node.is_copy { Vec::new() } else { below(node).split(" · ").map(str::to_owned).collect() };
         let below = wrap(&parts, " · ", LONGEST_BELOW);
@@ -80,7 +81,7 @@ impl<'a> Drawn<'a> {
             decimal(corner.x),
             decimal(y)
         );
-        let _ = writeln!(text, "<title>{}</title>", escaped(&tooltip(node).join("\n")));
+        let _ = writeln!(text, "<title>{}</title>", escape_xml(&tooltip(node).join("\n")));
         let (width, height) = (decimal(self.own.width), decimal(self.own.height));
         for behind in [2.0 * stack, stack] {
             if behind > 0.0 {
@@ -93,10 +94,10 @@ impl<'a> Drawn<'a> {
         }
         self.shape(text);
         let middle = decimal(self.own.width / 2.0);
-        let _ = writeln!(text, r#"<text class="name" x="{middle}" y="18">{}</text>"#, escaped(&self.name));
+        let _ = writeln!(text, r#"<text class="name" x="{middle}" y="18">{}</text>"#, escape_xml(&self.name));
         for (line, y) in self.below.iter().zip(1..) {
             let y = decimal(18.0 + f64::from(y) * BELOW_LINE);
-            let _ = writeln!(text, r#"<text class="below" x="{middle}" y="{y}">{}</text>"#, escaped(line));
+            let _ = writeln!(text, r#"<text class="below" x="{middle}" y="{y}">{}</text>"#, escape_xml(line));
         }
         text.push_str("</g>\n");
         if let (Some(tiers), Some(retries)) = (&self.tiers, &node.retries) {
@@ -109,7 +110,7 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    /// Writes the outline. Its shape shows the kind without colors.
+    /// Writes the outline. Its shape identifies the kind without colors.
     fn shape(&self, text: &mut String) {
         let (w, h) = (self.own.width, self.own.height);
         let rect = |text: &mut String, rx: f64| {
@@ -172,7 +173,7 @@ impl Tiers {
         let (mut pills, mut size) = (Vec::new(), Size::default());
         let (mut x, mut y) = (9.0, 7.0);
         for (index, (word, tier)) in words.into_iter().enumerate() {
-            if index > 0 && index % TIERS_A_ROW == 0 {
+            if index > 0 && index % TIERS_PER_ROW == 0 {
                 (x, y) = (9.0, y + TIER_HEIGHT + 7.0);
             }
             let width = (cells(&word) as f64 * TIER_CELL + 16.0).max(34.0);
@@ -196,7 +197,7 @@ impl Tiers {
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
             let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
-            // In a plan, a deleted tier and a created one may be for the same retry.
+            // In a plan, a deleted tier and a created tier can belong to the same retry.
             let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
             if one.y == other.y && !is_same {
                 let (x, y) = (decimal(one.x + width + 5.5), decimal(one.y + TIER_HEIGHT / 2.0 - 4.0));
@@ -213,12 +214,16 @@ impl Tiers {
                 decimal(at.y)
             );
             if let Some(tier) = tier {
-                let _ =
-                    writeln!(text, "<title>{}\nwaits {}</title>", escaped(&clean(&tier.name)), escaped(&tier.delay));
+                let _ = writeln!(
+                    text,
+                    "<title>{}\nwaits {}</title>",
+                    escape_xml(&clean(&tier.name)),
+                    escape_xml(&tier.delay)
+                );
             }
             let (wide, middle) = (decimal(*width), decimal(width / 2.0));
             let _ = writeln!(text, r#"<rect width="{wide}" height="{TIER_HEIGHT}" rx="11"/>"#);
-            let _ = writeln!(text, r#"<text class="delay" x="{middle}" y="15">{}</text></g>"#, escaped(word));
+            let _ = writeln!(text, r#"<text class="delay" x="{middle}" y="15">{}</text></g>"#, escape_xml(word));
         }
         text.push_str("</g>\n");
     }

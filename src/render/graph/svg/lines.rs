@@ -1,18 +1,19 @@
-//! Draws arrows: horizontal where they pass a column, curved between columns, with labels above them.
+//! Draws arrows with labels above them. Arrows are horizontal within a column and curved between columns.
 
 use crate::graph::layout::{Route, Size};
 use crate::graph::{Arrow, ArrowKind, Mark, VhostGraph};
 use crate::render::graph::palette::{self, UNCHANGED};
-use crate::render::graph::words::{self, arrow_tooltip, cells, decimal, escaped};
+use crate::render::graph::words::{self, arrow_tooltip, cells, decimal, escape_xml};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The maximum number of cells of a label; the tooltip contains the complete label.
+/// The maximum number of cells of a label. The tooltip contains the complete label.
 const LONGEST: usize = 34;
 const CELL: f64 = 6.4;
 const LINE: f64 = 13.0;
-/// The distance on both sides of a label, and between a label and its line.
+/// The padding on both sides of a label.
 const SIDE: f64 = 6.0;
+/// The distance between a label and its arrow.
 const UNDER: f64 = 5.0;
 
 /// Returns the labels above an arrow.
@@ -20,29 +21,29 @@ pub(super) fn labels(arrow: &Arrow) -> Vec<String> {
     words::labels(&arrow.labels, LONGEST)
 }
 
-/// Returns the size of the labels, or `None` without labels.
+/// Returns the total size of the labels, or `None` if there are no labels.
 pub(super) fn size(labels: &[String]) -> Option<Size> {
     let widest = labels.iter().map(|label| cells(label)).max()?;
     Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + UNDER })
 }
 
-/// Returns the kinds of arrows that are drawn.
+/// Returns the kinds of the arrows of a vhost.
 pub(super) fn kinds(vhost: &VhostGraph) -> BTreeSet<ArrowKind> {
     let retries = vhost.nodes.iter().filter(|node| node.retries.is_some()).map(|_| ArrowKind::Retry);
     vhost.arrows.iter().map(|arrow| arrow.kind).chain(retries).collect()
 }
 
-/// Returns the classes of an arrow: its kind, and its change in a plan.
+/// Returns the CSS classes of an arrow, which depend on its kind and on its change in a plan.
 pub(super) fn class(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
-    let own = palette::of_arrow(kind).class;
+    let kind = palette::of_arrow(kind).class;
     match mark {
-        Some(mark) => format!("arrow {own} to-be-{}", palette::of_mark(mark).class),
-        None if is_plan => format!("arrow {own} to-be-{}", UNCHANGED.class),
-        None => format!("arrow {own}"),
+        Some(mark) => format!("arrow {kind} to-be-{}", palette::of_mark(mark).class),
+        None if is_plan => format!("arrow {kind} to-be-{}", UNCHANGED.class),
+        None => format!("arrow {kind}"),
     }
 }
 
-/// Returns the ID of the arrowhead, which has the color of the arrow.
+/// Returns the ID of the arrowhead in the color of the arrow.
 pub(super) fn head(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
     let color = match mark {
         Some(mark) => palette::of_mark(mark).class,
@@ -66,7 +67,7 @@ pub(super) fn write(
     is_plan: bool,
 ) {
     let class = class(arrow.kind, arrow.mark, is_plan);
-    let _ = writeln!(text, "<g><title>{}</title>", escaped(&arrow_tooltip(arrow, vhost).join("\n")));
+    let _ = writeln!(text, "<g><title>{}</title>", escape_xml(&arrow_tooltip(arrow, vhost).join("\n")));
     let head = head(arrow.kind, arrow.mark, is_plan);
     let _ = writeln!(text, r#"<path class="{class}" d="{}" marker-end="url(#{head})"/>"#, path(route));
     if let Some(corner) = route.label {
@@ -74,7 +75,7 @@ pub(super) fn write(
             let y = decimal(corner.y + f64::from(line) * LINE - 2.5);
             let class = self::class(arrow.kind, label.map_or(arrow.mark, |label| label.mark), is_plan);
             let x = decimal(corner.x + SIDE);
-            let _ = writeln!(text, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escaped(shown));
+            let _ = writeln!(text, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escape_xml(shown));
         }
     }
     text.push_str("</g>\n");
@@ -89,7 +90,7 @@ fn path(route: &Route) -> String {
             None => {
                 let _ = write!(path, "M{x} {y}");
             }
-            // At the same height, a straight line is enough.
+            // At the same height, a straight line is sufficient.
             Some((_, before)) if before == from.y => {
                 let _ = write!(path, "H{x}");
             }

@@ -1,21 +1,22 @@
-//! Renders a graph as SVG: one file with its own style sheet for light and dark pages, with a legend, and without
-//! external resources.
+//! Renders a graph as SVG: one file without external resources, with a legend and with a style sheet for light and dark
+//! pages.
 
 mod boxes;
 mod lines;
 
 use super::palette::{self, PAINTS, UNCHANGED};
-use super::words::{decimal, description, escaped, heading, with_symbol};
+use super::words::{decimal, description, escape_xml, heading, with_symbol};
 use crate::graph::layout::{Layout, Size, Wire, arrange};
 use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
-use boxes::Drawn;
+use boxes::MeasuredBox;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The margin of the drawing.
 const MARGIN: f64 = 20.0;
-/// The height of the heading of a vhost, and of a line of the legend.
+/// The height of a vhost heading.
 const HEADING: f64 = 34.0;
+/// The height of a line of the legend.
 const LEGEND: f64 = 24.0;
 /// The minimum width of the legend.
 const LEAST_WIDTH: f64 = 360.0;
@@ -36,7 +37,7 @@ pub fn svg(graph: &Graph) -> String {
         y += part.height() + MARGIN;
     }
     let (width, height) = (decimal(inner + 2.0 * MARGIN), decimal(y));
-    let description = escaped(&description(graph));
+    let description = escape_xml(&description(graph));
     let sheet = style_sheet(graph);
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="topo" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="topo-title topo-desc">
@@ -52,16 +53,16 @@ pub fn svg(graph: &Graph) -> String {
 /// The layout of one vhost.
 struct Part<'a> {
     vhost: &'a VhostGraph,
-    boxes: Vec<Drawn<'a>>,
+    boxes: Vec<MeasuredBox<'a>>,
     labels: Vec<Vec<String>>,
     layout: Layout,
 }
 
 impl<'a> Part<'a> {
     fn of(vhost: &'a VhostGraph) -> Self {
-        let boxes: Vec<Drawn<'_>> = vhost.nodes.iter().map(Drawn::of).collect();
+        let boxes: Vec<MeasuredBox<'_>> = vhost.nodes.iter().map(MeasuredBox::of).collect();
         let labels: Vec<Vec<String>> = vhost.arrows.iter().map(lines::labels).collect();
-        let sizes: Vec<Size> = boxes.iter().map(|drawn| drawn.size).collect();
+        let sizes: Vec<Size> = boxes.iter().map(|node| node.size).collect();
         let wires = vhost.arrows.iter().zip(&labels);
         let wires: Vec<Wire> =
             wires.map(|(arrow, labels)| Wire { from: arrow.from, to: arrow.to, label: lines::size(labels) }).collect();
@@ -78,13 +79,13 @@ impl<'a> Part<'a> {
     }
 
     fn write(&self, text: &mut String, is_plan: bool) {
-        let _ = writeln!(text, r#"<text class="heading" x="0" y="16">{}</text>"#, escaped(&heading(self.vhost)));
+        let _ = writeln!(text, r#"<text class="heading" x="0" y="16">{}</text>"#, escape_xml(&heading(self.vhost)));
         let _ = writeln!(text, r#"<g transform="translate(0 {})">"#, decimal(HEADING));
         for ((arrow, labels), route) in self.vhost.arrows.iter().zip(&self.labels).zip(&self.layout.routes) {
             lines::write(text, (arrow, labels, route), self.vhost, is_plan);
         }
-        for (drawn, corner) in self.boxes.iter().zip(&self.layout.boxes) {
-            drawn.write(text, *corner, is_plan);
+        for (node, corner) in self.boxes.iter().zip(&self.layout.boxes) {
+            node.write(text, *corner, is_plan);
         }
         text.push_str("</g>\n");
     }
@@ -99,7 +100,7 @@ struct Legend {
     height: f64,
 }
 
-/// Draws the legend of the drawn kinds of arrows and, for a plan, of the marks.
+/// Draws the legend: a sample of each drawn arrow kind and, for a plan, of each mark.
 fn legend(graph: &Graph, width: f64) -> Legend {
     let kinds: BTreeSet<ArrowKind> = graph.vhosts.iter().flat_map(lines::kinds).collect();
     let marks: BTreeSet<Mark> = graph.vhosts.iter().flat_map(marks).collect();
@@ -139,7 +140,7 @@ fn legend(graph: &Graph, width: f64) -> Legend {
             r#"<text class="key" x="{}" y="{}">{}</text>"#,
             decimal(x + 24.0),
             decimal(y + 12.0),
-            escaped(&word)
+            escape_xml(&word)
         );
     }
     let height = if text.is_empty() { 0.0 } else { y - MARGIN + LEGEND + 8.0 };
@@ -195,7 +196,7 @@ const DARK: [(&str, &str, &str, &str); 12] = [
 const DARK_ARROWS: [(&str, &str); 4] =
     [("binding", "#9aa7b8"), ("alternate", "#b392f0"), ("retry", "#d9a441"), ("dead-letter", "#f0776d")];
 
-/// Writes the style sheet, and the arrowheads of the drawn arrows.
+/// Returns the style sheet, and the definitions of the arrowheads.
 fn style_sheet(graph: &Graph) -> String {
     let mut text = format!("<style>\n{SHAPES}");
     for kind in ArrowKind::ALL {

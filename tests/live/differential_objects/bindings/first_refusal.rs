@@ -1,4 +1,4 @@
-//! Compares the subject of the broker's refusal with topo's first one.
+//! Compares the subject of the broker's refusal with topo's first predicted refusal.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use topo::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 use crate::live::differential_objects::reason;
 use crate::support::http::Answer;
 
-/// The subject of a refused binding, or the difference.
+/// Returns the subject of a refused binding, or the difference.
 pub(super) fn subject(
     types: &BTreeMap<&'static str, &'static str>,
     binding: &Binding,
@@ -29,13 +29,13 @@ pub(super) fn subject(
     }
 }
 
-/// The part of the broker's answer that names this subject. A `null` crashes the broker without a text.
+/// Returns true if the broker's response contains this subject. A `null` crashes the broker, without an error text.
 fn is_named(first: &Refusal, text: &str, status: u16) -> bool {
     match first.subject.as_str() {
         _ if first.text.contains("contains null") => status == 500,
         "body" => text.contains("Payload size limit exceeded"),
-        // From 4.0 on, an error with a non-ASCII character cannot be written: 500 without a text
-        // (`rabbit_mgmt_util:direct_request`).
+        // From 4.0 on, the broker cannot write an error with a non-ASCII character, and responds with 500 without a
+        // text (`rabbit_mgmt_util:direct_request`).
         "x-match" if !first.text.is_ascii() => status == 500 || text.contains("Invalid x-match field"),
         "x-match" => text.contains("Invalid x-match field"),
         "routing_key" => ["The binding key must", "Topic binding key", "Non empty binding '"]

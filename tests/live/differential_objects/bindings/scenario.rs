@@ -23,7 +23,7 @@ impl Bindings {
             .iter()
             .map(|(source, key, arguments)| json!({"exchange": source, "routingKey": key, "arguments": arguments}))
             .collect();
-        // Only the exchanges of the case; predeclared ones exist.
+        // Declares only the exchanges of the case; predeclared exchanges exist.
         let sources = case.live.iter().map(|(drawn, _)| drawn).chain(&case.desired).map(|(source, ..)| *source);
         let own: BTreeSet<&str> = sources.filter(|source| self.types.contains_key(source)).collect();
         let exchanges: Vec<Value> = own.iter().map(|name| json!({"name": name, "type": self.types[name]})).collect();

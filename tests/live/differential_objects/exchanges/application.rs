@@ -1,4 +1,4 @@
-//! An application's declare of an exchange.
+//! Declares an exchange as an application does.
 
 use lapin::options::ExchangeDeclareOptions;
 use topo::plan::{Action, request};
@@ -7,13 +7,13 @@ use super::{Case, Exchange, Road, Wrong, model, reason};
 use crate::live::differential::queues::{Width, on_the_wire};
 use crate::support::Argument;
 
-/// Every n-th case is also asked over AMQP.
+/// Every n-th case is also declared over AMQP.
 pub(super) const ONE_OVER_AMQP: usize = 5;
 
-/// The result of an application's declare: HTTP's answer, and its text if there is one. Each declare has its own
-/// connection, which an unknown type closes.
+/// Declares an exchange over AMQP. The result must be that of HTTP, with the same text if there is one. Each
+/// declaration has a separate connection, because an unknown type closes the connection.
 pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'static str, Wrong> {
-    // An accepted new exchange exists under its own name already.
+    // The exchange that HTTP accepted already exists under its own name.
     let name = if case.live.is_some() { name.to_owned() } else { format!("{name}-amqp") };
     let exchange: Exchange = model(&case.desired);
     let action = Action::declare_exchange(&name.as_str().into(), &exchange);
@@ -33,7 +33,7 @@ pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'stat
     match (declared, answer.is_success()) {
         (Ok(()), true) => Ok("over AMQP: taken"),
         (Err(text), false) if answer.status != 400 || !text.starts_with("PRECONDITION_FAILED") => {
-            // A crash or a closed connection has another error text.
+            // For a crash or a closed connection, the error text differs.
             Ok("over AMQP: refused")
         }
         (Err(text), false) if text == format!("PRECONDITION_FAILED - {reply}") => Ok("over AMQP: refused"),

@@ -1,6 +1,6 @@
 //! Predicts the refusals that follow the checks of all arguments: deprecated features that the broker denies
-//! (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then the checks of the queue type.
-//! Also adds the queue type that a broker adds to a declaration before its checks.
+//! (`rabbit_amqqueue:declare/7` and `rabbit_classic_queue:declare/2`, 3.13 to 4.3), then checks that depend on the
+//! queue type. Also adds the queue type that the broker adds to a declaration before these checks.
 
 use super::value::refusal;
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -23,9 +23,9 @@ pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -
     }
 }
 
-/// Returns the arguments that `rabbit_quorum_queue:check_invalid_arguments` refuses like properties, in the order of
-/// its checks.
-pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
+/// Returns the arguments that quorum queues of RabbitMQ 3.8 refuse, in the order of the broker's checks
+/// (`rabbit_quorum_queue:check_invalid_arguments`).
+pub(super) fn unsupported_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
     if version < BrokerVersion::new(3, 8, 10) {
         &["x-expires", "x-message-ttl", "x-max-priority", "x-queue-mode", "x-overflow"]
     } else {
@@ -33,8 +33,8 @@ pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'stati
     }
 }
 
-/// Checks the properties: `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Queues
-/// that are declared over HTTP are never exclusive.
+/// Checks the properties of a quorum queue or a stream (`rabbit_queue_type_util:check_auto_delete`, `check_exclusive`,
+/// `check_non_durable`). Queues that are declared over HTTP are never exclusive.
 fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     let type_name = match kind {
         QueueType::Classic | QueueType::Quorum => "a quorum queue",
@@ -52,22 +52,22 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// Checks the master locator. Up to 3.13, an unknown word causes a crash
-/// (`rabbit_queue_master_location_misc:get_location`): HTTP returns 400, or nothing for a float, and the broker closes
-/// the connection of an application. 4.0 to 4.2 accept any value.
+/// Checks the master locator. Up to 3.13, an unknown value crashes the declaration
+/// (`rabbit_queue_master_location_misc:get_location`). Over HTTP, the broker then responds with 400, or does not
+/// respond if the value is a float. Over AMQP, it closes the connection. RabbitMQ 4.0 to 4.2 accept any value.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
     let words = ["client-local", "min-masters", "random"];
     let is_known = value.as_text().is_some_and(|text| words.contains(&text));
     (!is_known && !version.is_at_least(4, 0)).then(|| {
-        let text =
-            format!("{name} cannot be {}: this version accepts {}", super::value::shown(value), words.join(", "));
+        let value = super::value::format_value(value);
+        let text = format!("{name} cannot be {value}: this version accepts {}", words.join(", "));
         refusal(name, text, &super::value::hint(name))
     })
 }
 
-/// Checks the segment size of a stream. The value is an integer, because an earlier check ensures it.
+/// Checks the segment size of a stream. An earlier check ensures that the value is an integer.
 fn segment_size(queue: &Queue) -> Option<Refusal> {
     let name = "x-stream-max-segment-size-bytes";
     let size = queue.arguments.get(name)?.as_integer()?;
@@ -77,12 +77,12 @@ fn segment_size(queue: &Queue) -> Option<Refusal> {
     })
 }
 
-/// `MAX_STREAM_MAX_SEGMENT_SIZE`.
+/// The maximum segment size of a stream, in bytes (`MAX_STREAM_MAX_SEGMENT_SIZE`).
 const LARGEST_SEGMENT: i64 = 3_000_000_000;
 
-/// Checks the filter size of a stream: since 3.13, even if streams do not list the argument (`check_filter_size`). The
-/// check uses Erlang's term order: a float in the range is accepted, and a value that is not a number is larger than
-/// any number.
+/// Checks the filter size of a stream (`check_filter_size`, since 3.13, even on versions whose streams do not list the
+/// argument). The check uses Erlang's term order: it accepts a float in the range, and a value that is not a number is
+/// larger than any number.
 fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-stream-filter-size-bytes";
     let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;
@@ -98,18 +98,19 @@ fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
         | ArgumentValue::Table(_) => false,
     };
     (!is_within).then(|| {
-        let text = format!("{name} must be from 16 to 255, found {}", super::value::shown(value));
+        let text = format!("{name} must be from 16 to 255, found {}", super::value::format_value(value));
         refusal(name, text, "use a `streamFilterSizeBytes` from 16 to 255")
     })
 }
 
-/// The first version that adds the default queue type of the vhost.
+/// The first version that adds the vhost's default queue type to declarations.
 ///
-/// Up to 3.12, it is added if it is compatible with the queue; in 3.13, an incompatible default becomes `classic`. From
-/// 4.0 on, a type is always added (`rabbit_amqqueue:augment_declare_args`).
+/// Up to 3.12, the broker adds the default only if it is compatible with the queue. In 3.13, an incompatible default
+/// becomes `classic`. From 4.0 on, the broker always adds a type (`rabbit_amqqueue:augment_declare_args`).
 const FIRST_WITH_DEFAULTS: BrokerVersion = BrokerVersion::new(3, 10, 8);
 
-/// Returns the definition that the broker compares with an existing queue, or stores for a new one.
+/// Returns a declaration together with the queue type that the broker adds to it. The broker compares the result with
+/// an existing queue, or stores it for a new queue.
 pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'a, Queue> {
     let version = profile.version;
     let name = "x-queue-type";
@@ -130,12 +131,14 @@ pub fn with_default_type<'a>(queue: &'a Queue, profile: &BrokerProfile) -> Cow<'
     Cow::Owned(stored)
 }
 
-/// Returns the refusals of a queue. `kind` is the type that the broker resolves: an empty `x-queue-type` means the default.
+/// Returns the refusals of a queue that uses deprecated features. `kind` is the type that the broker uses, which is the
+/// default for an empty `x-queue-type`.
 pub(super) fn deprecated_features(queue: &Queue, kind: QueueType, profile: &BrokerProfile) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    // Unknown if the broker does not report the feature: 4.3 denies it by default, but the package of Debian permits it.
+    // If the broker does not report the feature, its state is unknown: RabbitMQ 4.3 denies the feature by default, but
+    // the Debian package permits it.
     if !queue.durable && !queue.exclusive && profile.permits(TRANSIENT_QUEUES) == Some(false) {
-        refusals.push(denied(
+        refusals.push(denial(
             "durable",
             "does not permit queues that are neither durable nor exclusive",
             TRANSIENT_QUEUES,
@@ -144,18 +147,21 @@ pub(super) fn deprecated_features(queue: &Queue, kind: QueueType, profile: &Brok
     let denies_locator = profile.permits(QUEUE_MASTER_LOCATOR).map_or(profile.version.is_at_least(4, 3), |it| !it);
     let locator = "x-queue-master-locator";
     if kind == QueueType::Classic && queue.arguments.contains_key(locator) && denies_locator {
-        let mut refusal = denied(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
+        let mut refusal = denial(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
         refusal.hint = Some("use `queueLeaderLocator` instead of `queueMasterLocator`".to_owned());
         refusals.push(refusal);
     }
     refusals
 }
 
-fn denied(subject: &str, text: &str, feature: &str) -> Refusal {
+/// Creates the refusal of a queue that uses a denied deprecated feature.
+fn denial(subject: &str, text: &str, feature: &str) -> Refusal {
     Refusal {
         subject: subject.to_owned(),
-        text: format!("the broker {text}: its deprecated feature {feature} is denied"),
-        hint: Some(format!("make it durable, or permit it on the broker: deprecated_features.permit.{feature} = true")),
+        text: format!("the broker {text}: it denies the deprecated feature {feature}"),
+        hint: Some(format!(
+            "make the queue durable, or permit the feature on the broker: deprecated_features.permit.{feature} = true"
+        )),
     }
 }
 
