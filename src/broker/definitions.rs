@@ -37,8 +37,7 @@ pub enum DefinitionsError {
     Entry(#[from] EntryError),
     /// The version of the file is not supported.
     #[error(
-        "it was written by RabbitMQ {version}; topo supports {} and later (use --broker-version to assume a different \
-         version)",
+        "it is for RabbitMQ {version}; topo supports {} and later (use --broker-version to assume a different version)",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     TooOld {

@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 /// The maximum number of suggested names that contain the unknown name.
 const MOST_SUGGESTED: usize = 5;
 
+/// The warning about a command that sets tags.
+const REPLACED: &str = " (the command replaces the user's tags: append the current ones)";
+
 /// The maximum number of object names that are listed for each permission.
 const MOST_NAMES: usize = 3;
 
@@ -54,16 +57,16 @@ fn vhost_of(request: &str) -> String {
     quote(&percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// Returns the hint for a request that requires a tag. `set_user_tags` replaces all tags, but `policymaker` includes
-/// `management`.
+/// Returns the hint for a request that requires a tag. `set_user_tags` replaces all tags of the user, which topo cannot
+/// read here. `policymaker` includes `management`.
 fn tag_hint(username: &str, request: &str) -> String {
     let user = quote(username);
     if request.contains(" /api/vhosts/") {
         format!("an administrator can create the vhost: rabbitmqctl add_vhost {}", vhost_of(request))
     } else if request.contains(" /api/policies/") {
-        format!("policies require the tag policymaker: rabbitmqctl set_user_tags {user} policymaker")
+        format!("policies require the tag policymaker: rabbitmqctl set_user_tags {user} policymaker{REPLACED}")
     } else {
-        format!("topo requires the tag management: rabbitmqctl set_user_tags {user} management")
+        format!("topo requires the tag management: rabbitmqctl set_user_tags {user} management{REPLACED}")
     }
 }
 

@@ -225,7 +225,7 @@ impl MigrationNames {
 
 fn migration_name(queue: &QueueName, role: &str) -> String {
     let name = format!("{}.topo.{role}", queue.as_str());
-    if name.len() <= MAX_NAME_BYTES { name } else { format!("topo.{role}.{}", digest(queue.as_str())) }
+    if name.len() <= MAX_NAME_BYTES { name } else { format!("{}.topo.{role}", digest(queue.as_str())) }
 }
 
 /// Returns the name of a temporary queue, with which topo verifies that HTTP and AMQP connect to the same broker.
@@ -271,6 +271,18 @@ mod tests {
         assert_eq!(queue_of_dead_letter_policy(&dead_letter_policy(&queue)), Some(queue.clone()));
         assert!(is_reserved(dead_letter_policy(&queue).as_str()));
         assert!(!is_reserved("orders.topology"));
+    }
+
+    #[test]
+    fn names_of_migrations_are_reserved() {
+        for name in ["q".to_owned(), "q".repeat(255)] {
+            let names = MigrationNames::of(&QueueName::new(name));
+            for generated in
+                [&names.hold, &names.drained, &names.probe, &names.tap.to_string(), &names.back.to_string()]
+            {
+                assert!(is_reserved(generated) && generated.len() <= MAX_NAME_BYTES, "{generated}");
+            }
+        }
     }
 
     #[test]

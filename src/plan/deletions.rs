@@ -109,7 +109,7 @@ fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Addre
                     1 => "its only binding will be deleted with it".to_owned(),
                     _ => format!("its {count} bindings will be deleted with it"),
                 };
-                builder.hazard(HazardKind::RoutingGap, address, text, None);
+                builder.hazard(HazardKind::UnroutableMessages, address, text, None);
             }
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) | Object::Record(_) => {}
@@ -159,7 +159,7 @@ pub(super) fn last_binding_hazards(builder: &mut PlanBuilder, context: &PlanCont
     for name in unbound {
         let address = context.address(&ObjectId::Queue(name));
         let text = "its last binding will be deleted: no more messages will be routed to it".to_owned();
-        builder.hazard(HazardKind::RoutingGap, &address, text, None);
+        builder.hazard(HazardKind::UnroutableMessages, &address, text, None);
     }
 }
 

@@ -83,10 +83,10 @@ fn structural_hazards(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let is_structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
         | HazardKind::AccessLoss
-        | HazardKind::RoutingGap
+        | HazardKind::UnroutableMessages
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
-        | HazardKind::DurabilityDown
+        | HazardKind::DurabilityLoss
         | HazardKind::MassDelete => true,
         HazardKind::MessageLoss
         | HazardKind::MessageDrop

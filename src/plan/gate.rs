@@ -175,7 +175,8 @@ fn too_small_text(allowance: &Allowance, hazard: &Hazard) -> String {
     let flag = hazard.flag();
     match hazard.messages {
         Some(messages) => {
-            format!("`--allow {allowance}` is too small: {messages} messages are at risk; use {flag}:{messages}")
+            let at_risk = count(messages, "message");
+            format!("`--allow {allowance}` is too small for the {at_risk} at risk; use {flag}:{messages}")
         }
         None => {
             format!("`--allow {allowance}` has a limit, and the number of messages at risk is unknown; use {flag}")
@@ -259,9 +260,9 @@ mod tests {
         };
         assert_eq!(one("message-loss"), Ok(vec![plain(HazardKind::MessageLoss, None, None)]));
         assert_eq!(
-            one("routing-gap,consumer-disruption@queues/shop/a%2Fb"),
+            one("unroutable-messages,consumer-disruption@queues/shop/a%2Fb"),
             Ok(vec![
-                plain(HazardKind::RoutingGap, Some("queues/shop/a%2Fb"), None),
+                plain(HazardKind::UnroutableMessages, Some("queues/shop/a%2Fb"), None),
                 plain(HazardKind::ConsumerDisruption, Some("queues/shop/a%2Fb"), None)
             ])
         );

@@ -19,7 +19,7 @@ pub enum HazardKind {
     /// A user may publish or bind with fewer routing keys than before.
     AccessLoss,
     /// Messages are not routed to a queue or through an exchange, temporarily or permanently.
-    RoutingGap,
+    UnroutableMessages,
     /// A shovel redeclares a queue that is deleted or recreated, or its messages are lost.
     ShovelInterference,
     /// Connected consumers are canceled.
@@ -37,7 +37,7 @@ pub enum HazardKind {
     /// Workers must be changed before the apply, for example because they must handle failures differently.
     ContractChange,
     /// An object or its messages no longer survive a restart, or the loss of a node.
-    DurabilityDown,
+    DurabilityLoss,
     /// A large part of the owned objects is deleted.
     MassDelete,
 }
@@ -50,12 +50,12 @@ impl HazardKind {
         Self::MassDelete,
         Self::AccessGain,
         Self::AccessLoss,
-        Self::RoutingGap,
+        Self::UnroutableMessages,
         Self::ShovelInterference,
         Self::ConsumerDisruption,
         Self::PublisherBlock,
         Self::LimitReached,
-        Self::DurabilityDown,
+        Self::DurabilityLoss,
         Self::ContractChange,
         Self::Duplicates,
         Self::Reorder,
@@ -69,7 +69,7 @@ impl HazardKind {
             Self::MessageDrop => "message-drop",
             Self::AccessGain => "access-gain",
             Self::AccessLoss => "access-loss",
-            Self::RoutingGap => "routing-gap",
+            Self::UnroutableMessages => "unroutable-messages",
             Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
             Self::Duplicates => "duplicates",
@@ -78,7 +78,7 @@ impl HazardKind {
             Self::LimitReached => "limit-reached",
             Self::PolicyShift => "policy-shift",
             Self::ContractChange => "contract-change",
-            Self::DurabilityDown => "durability-down",
+            Self::DurabilityLoss => "durability-loss",
             Self::MassDelete => "mass-delete",
         }
     }
@@ -101,7 +101,7 @@ impl HazardKind {
                 "Users may publish or bind with fewer routing keys than before: on an exchange that is in use, topo \
                  restores topic permissions that an interrupted recreation appears to have stored."
             }
-            Self::RoutingGap => {
+            Self::UnroutableMessages => {
                 "Messages are not routed to a queue or through an exchange: temporarily while topo recreates the \
                  object, or permanently because the object or its bindings are deleted."
             }
@@ -129,7 +129,7 @@ impl HazardKind {
                 "Before the apply, workers must be changed to handle failures or declare the queue differently: see \
                  `topo contract`. The hazard also covers messages that lose the history that workers read."
             }
-            Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
+            Self::DurabilityLoss => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
                 "One apply deletes a large part of the owned objects. Check that you use the intended broker and the \
                  intended spec."

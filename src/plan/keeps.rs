@@ -42,7 +42,7 @@ pub(super) fn keep(
     };
     let mut keep_name = format!("{name}.topo.keep");
     if keep_name.len() > MAX_NAME_BYTES {
-        keep_name = format!("topo.keep.{}", naming::digest(name));
+        keep_name = format!("{}.topo.keep", naming::digest(name));
     }
     let list = serde_json::to_string(bindings).expect("JSON can represent bindings");
     let mut arguments = Arguments::from([

@@ -49,7 +49,7 @@ pub(super) fn shovel_hazards(builder: &mut PlanBuilder, context: &PlanContext<'_
         Shovels::NotRead => return,
         Shovels::Hidden if deleted.is_empty() => return,
         Shovels::Hidden => {
-            let queues = count(deleted.len() as u64, "queue");
+            let queues = if deleted.len() == 1 { "queue".to_owned() } else { format!("{} queues", deleted.len()) };
             let text = format!(
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may \
                  not read parameters (tag `policymaker`)"
@@ -204,14 +204,14 @@ fn with_message_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) 
         HazardKind::MessageLoss
         | HazardKind::AccessGain
         | HazardKind::AccessLoss
-        | HazardKind::RoutingGap
+        | HazardKind::UnroutableMessages
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
-        | HazardKind::DurabilityDown
+        | HazardKind::DurabilityLoss
         | HazardKind::LimitReached
         | HazardKind::MassDelete => false,
     };

@@ -277,7 +277,7 @@ impl VhostPlan {
             .changes
             .iter()
             .any(|change| change.address == *address && matches!(change.before, Some(Object::Exchange(..))));
-        let known = |hazard: &Hazard| hazard.kind == HazardKind::RoutingGap && hazard.address == *address;
+        let known = |hazard: &Hazard| hazard.kind == HazardKind::UnroutableMessages && hazard.address == *address;
         !exchange || self.hazards.iter().any(known)
     }
 }

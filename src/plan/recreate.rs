@@ -218,11 +218,11 @@ pub(super) fn hazards(
                 deletion_hazards(builder, address, before, planned.live.as_ref());
                 let gap = "messages published while the queue is recreated will be unroutable, and publishers will not \
                            be notified";
-                builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
+                builder.hazard(HazardKind::UnroutableMessages, address, gap.to_owned(), None);
             }
             if before.durable && !after.durable {
                 builder.hazard(
-                    HazardKind::DurabilityDown,
+                    HazardKind::DurabilityLoss,
                     address,
                     "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,
@@ -231,17 +231,20 @@ pub(super) fn hazards(
             let replicated = |queue: &Queue| queue.queue_type() != Some(QueueType::Classic);
             if replicated(before) && !replicated(after) {
                 let text = format!("{} → classic: one copy, on one node", before.type_name());
-                builder.hazard(HazardKind::DurabilityDown, address, text, None);
+                builder.hazard(HazardKind::DurabilityLoss, address, text, None);
             }
         }
         (Object::Exchange(name, before), Object::Exchange(_, after)) => {
             let id = ObjectId::Exchange(name.clone());
             let count = bindings_of(context, &id).count();
-            let text = format!("messages published to it will be unroutable until its {} restored", bindings(count));
-            builder.hazard(HazardKind::RoutingGap, address, text, None);
+            if count > 0 {
+                let text =
+                    format!("messages published to it will be unroutable until its {} restored", bindings(count));
+                builder.hazard(HazardKind::UnroutableMessages, address, text, None);
+            }
             if before.durable && !after.durable {
                 builder.hazard(
-                    HazardKind::DurabilityDown,
+                    HazardKind::DurabilityLoss,
                     address,
                     "durable → transient: it will be lost when the broker restarts".to_owned(),
                     None,

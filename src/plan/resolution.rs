@@ -68,7 +68,6 @@ pub struct FieldAdvice {
     /// The name of the field in RabbitMQ.
     pub field: String,
     /// True if the resolution applies to the field.
-    #[serde(rename = "applicability")]
     pub applies: bool,
     /// The reason why the resolution applies to the field, or does not.
     pub why: String,

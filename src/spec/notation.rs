@@ -252,12 +252,12 @@ mod allow_tests {
     #[test]
     fn comment_applies_to_its_line_or_the_next() {
         let text = "a: 1 # topo: allow unbound-queue by name\n# topo: allow owns-everything  ours\n\n  # more\n#topo: allow \
-                    trigger-happy see there\nb: 2\nc: 3\n";
+                    dead-letter-on-first-failure see there\nb: 2\nc: 3\n";
         let (found, wrong) = of(text);
         let expected = [
             (1, "unbound-queue: by name".to_owned()),
             (6, "owns-everything: ours".to_owned()),
-            (6, "trigger-happy: see there".to_owned()),
+            (6, "dead-letter-on-first-failure: see there".to_owned()),
         ];
         assert_eq!((found, wrong.as_str()), (expected.into(), ""));
     }

@@ -189,7 +189,7 @@ fn unsupported_and_unknown_versions_are_reported() {
     let file = json!({"rabbit_version": "3.7.28", "vhosts": [{"name": "/"}], "queues": []}).to_string();
     let topo = topo.file("old.json", &file);
     let output = topo.run(["plan", "--against", "old.json"]).expect_code(65).expect_no_result();
-    output.expect_text("it was written by RabbitMQ 3.7.28; topo supports 3.8 and later");
+    output.expect_text("it is for RabbitMQ 3.7.28; topo supports 3.8 and later");
     topo.run(["plan", "--against", "old.json", "--broker-version", "3.8"]).expect_code(0);
 }
 

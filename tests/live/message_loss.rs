@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
 /// The additional allowances for the recreation of a queue.
-const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
+const ALL_BUT_LOSS: &str = "--allow=unroutable-messages,consumer-disruption";
 const LOSS: &str = "--allow=message-loss";
 /// The list with message totals.
 const TOTALS: &str = "enable_queue_totals";
@@ -120,9 +120,9 @@ fn unknown_count_requires_allow() {
     scene.proxy.add(gets().path(TOTALS), scene.countless());
     let discard = scene.recreate("discard");
     let plan = scene.topo.run(["plan", "--format=json", &discard]).expect_code(0).plan();
-    assert_eq!(hazards(&plan), ["message-loss", "routing-gap"]);
+    assert_eq!(hazards(&plan), ["message-loss", "unroutable-messages"]);
     assert_eq!(plan["vhosts"][0]["hazards"][0].get("messages"), None);
-    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000,routing-gap", "--allow=message-loss:1000"] {
+    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000,unroutable-messages", "--allow=message-loss:1000"] {
         let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, allowed]);
         if allowed.contains("1000,") {
             refused.expect_code(64);

@@ -281,7 +281,7 @@ fn error_after_a_recreate_matches_the_broker() {
         "apply".to_owned(),
         "-y".into(),
         "--allow".into(),
-        "routing-gap,durability-down,consumer-disruption".into(),
+        "unroutable-messages,durability-loss,consumer-disruption".into(),
     ];
     for name in ["changed", "typed", "bare"] {
         arguments.extend(["--recreate".to_owned(), format!("queues/{}/{name}=ifEmpty", vhost.name())]);

@@ -6,7 +6,7 @@ use crate::support::{Argument, Node, Proxy, Topo, User, Vhost, gets, text};
 
 const SPEC: &str = "queues: {q: {type: classic, messageTtl: 2h}}\n";
 const DISCARD: &str = "--recreate=queues/{vhost}/q=discard";
-const OTHERS: &str = "--allow=message-loss,consumer-disruption,routing-gap";
+const OTHERS: &str = "--allow=message-loss,consumer-disruption,unroutable-messages";
 
 /// Creates a vhost with queue `q`, whose TTL differs from the spec, and a second queue.
 fn prepare(hint: &str) -> (Vhost<'static>, Topo) {

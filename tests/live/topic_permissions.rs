@@ -8,9 +8,9 @@ use crate::support::{Fault, NONE, Node, Outcome, Proxy, Topo, User, Vhost, delet
 
 const SPEC: &str = "exchanges:\n  events: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: \
                     {type: classic, bindings: [{exchange: events, routingKey: '#'}]}\n";
-const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
-const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
-const RESTORED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-loss"];
+const APPLY: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages"];
+const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages,access-gain"];
+const RESTORED: [&str; 3] = ["apply", "-y", "--allow=unroutable-messages,access-loss"];
 
 /// A vhost with exchange `events`, whose alternate exchange differs from the spec, and with two users whose topic
 /// permissions restrict them on this exchange.
@@ -162,7 +162,7 @@ fn saved_plan_is_stale_when_topic_permissions_changed() {
     let stage = Stage::on(node, "stale");
     stage.topo.run(["plan", "--out=plan.json"]).expect_code(0);
     restrict(&stage.vhost, &stage.bob.name, "events", "^later");
-    let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
+    let apply = ["apply", "--plan=plan.json", "--allow=unroutable-messages"];
     stage.topo.run(apply).expect_code(5).expect_text("the broker no longer matches the plan");
     assert!(!stage.is_new());
 }

@@ -23,9 +23,9 @@ pub(crate) struct Options {
 /// Starts nodes with short intervals: 500 ms for `collect_statistics_interval` and `quorum_tick_interval`, so that
 /// counts are updated ten times as often. The tests pass the intervals of each node to topo.
 ///
-/// On RabbitMQ 3.10, the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 sometimes crashes while it is
-/// declared: `rabbit_quorum_queue:handle_tick/3` has no clause for a tick before the queue's state machine has the
-/// newest version.
+/// On RabbitMQ 3.10 and 4.0, the tick stays at 5 s. With 500 ms, a quorum queue of 3.10.8 and 4.0.5 sometimes crashes
+/// while it is declared: `rabbit_quorum_queue:handle_tick/3` has no clause for a tick before the queue's state machine
+/// has the newest version.
 const SHORT: &str = "--short-intervals";
 
 impl Options {

@@ -7,6 +7,7 @@ mod comment_in_key;
 mod crash_loop_not_counted;
 mod dangling_alternate_exchange;
 mod dead_letter_cycle_dropped;
+mod dead_letter_on_first_failure;
 mod dead_letter_queue_expires;
 mod dead_letter_queue_limited;
 mod dead_letters_reach_nothing;
@@ -33,7 +34,7 @@ mod policy_matches_nothing;
 mod policy_on_generated_queue;
 mod policy_shadowed;
 mod policy_skipped_by_unsupported_key;
-mod protect_misspelt;
+mod protect_misspelled;
 mod prune_reaches_undeclared;
 mod quorum_even_size;
 mod refused_by_broker;
@@ -43,7 +44,6 @@ mod secret_in_spec;
 mod slow_quarantine;
 mod topic_binding_shadowed;
 mod transient_queue;
-mod trigger_happy;
 mod ttl_without_dead_letter;
 mod unbound_exchange;
 mod unbound_queue;
@@ -78,6 +78,7 @@ pub static RULES: &[&Rule] = &[
     &crash_loop_not_counted::RULE,
     &dangling_alternate_exchange::RULE,
     &dead_letter_cycle_dropped::RULE,
+    &dead_letter_on_first_failure::RULE,
     &dead_letter_queue_expires::RULE,
     &dead_letter_queue_limited::RULE,
     &dead_letters_reach_nothing::RULE,
@@ -104,7 +105,7 @@ pub static RULES: &[&Rule] = &[
     &policy_on_generated_queue::RULE,
     &policy_shadowed::RULE,
     &policy_skipped_by_unsupported_key::RULE,
-    &protect_misspelt::RULE,
+    &protect_misspelled::RULE,
     &prune_reaches_undeclared::RULE,
     &quorum_even_size::RULE,
     &refused_by_broker::RULE,
@@ -114,7 +115,6 @@ pub static RULES: &[&Rule] = &[
     &slow_quarantine::RULE,
     &topic_binding_shadowed::RULE,
     &transient_queue::RULE,
-    &trigger_happy::RULE,
     &ttl_without_dead_letter::RULE,
     &unbound_exchange::RULE,
     &unbound_queue::RULE,

@@ -27,7 +27,7 @@ pub(in crate::plan) fn hazards(
 ) {
     let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
                redirected: during the swap they can be lost, even if confirmed; all others are held and returned";
-    builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
+    builder.hazard(HazardKind::UnroutableMessages, address, gap.to_owned(), None);
     // After an interruption, the client may be a transport of a topo process that was just killed.
     let is_started = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
     let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_started);

@@ -66,12 +66,14 @@ pub(in crate::plan) fn migration(
             ),
         });
     }
+    let additional = new_queues(context, &names);
     if let Some(limit) = context.activity.queue_limit
-        && context.current.queues.len() as u64 + new_queues(context, &names) > limit
+        && context.current.queues.len() as u64 + additional > limit
     {
         return Err(MigrationBlocker {
             text: format!(
-                "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, including the lock"
+                "the vhost is limited to {limit} queues, and `migrate` temporarily needs {additional} more, including \
+                 the lock"
             ),
             remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });

@@ -80,7 +80,7 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
                     "{id} is no longer needed for the retries of {queue}; deleting it also deletes {bindings} of other \
                      owners"
                 );
-                builder.hazard(HazardKind::RoutingGap, &address, text, None);
+                builder.hazard(HazardKind::UnroutableMessages, &address, text, None);
             }
         }
         let live = context.live(id);

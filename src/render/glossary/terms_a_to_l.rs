@@ -53,7 +53,7 @@ backup.",
         "`+ bind SOURCE ─ KEY →` adds a binding to the object above this line, and `- unbind` removes a binding. When
 a binding changes, topo adds the new binding before it removes the old one, so that no message is lost. The summary
 counts bindings separately from objects.",
-        &["bindings", "routing-gap"],
+        &["bindings", "unroutable-messages"],
     ),
     term(
         "bindings",
@@ -248,7 +248,7 @@ dead-lettering. With `--plan FILE`, a graph shows the changes of a saved plan.",
         "A risk of applying a step to this broker now, such as message loss, with current counts. `topo apply` refuses
 a plan with a blocking hazard. `--allow HAZARD@ADDRESS:N` allows the hazard for one object, up to N messages.
 `(allowed)` marks an allowed hazard, and `(not blocking)` marks a hazard that does not block the plan.",
-        &["blocked", "message-loss", "routing-gap"],
+        &["blocked", "message-loss", "unroutable-messages"],
     ),
     term(
         "headers",

@@ -100,7 +100,7 @@ stream.",
         &["recreated"],
         "`-/+`: the object is deleted and declared again, with all its bindings, because a setting cannot change on
 an existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `migrate` or `discard`.",
-        &["ifEmpty", "migrate", "discard", "bindings", "routing-gap", "consumer-disruption"],
+        &["ifEmpty", "migrate", "discard", "bindings", "unroutable-messages", "consumer-disruption"],
     ),
     term(
         "redeliver",
@@ -244,7 +244,7 @@ deletes it. topo does not change other unmanaged objects.",
         &[],
         "The time during which messages that are published for a queue reach no queue, for example during a recreation
 of the queue. The broker drops such messages, or returns them to the publisher if they are mandatory.",
-        &["routing-gap", "recreate", "migrate"],
+        &["unroutable-messages", "recreate", "migrate"],
     ),
     term(
         "unset",
